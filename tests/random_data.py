@@ -6,8 +6,8 @@ import scipy.sparse as sp
 CHANGES = [0.4, 0.12, 0.12, 0.06, 0.15, 0.15]  # how often each kind of column or scale is drawn
 
 
-def features(rng, n, d, gentle=False):
-    """Rows of all sorts; ``gentle`` ones are of a moderate size."""
+def features(rng, n, d, moderate=False):
+    """Rows of all sorts; ``moderate`` ones are of a moderate size."""
     X = rng.normal(size=(n, d))
     if rng.random() < 0.3:
         X *= rng.random((n, d)) < 0.3
@@ -17,7 +17,7 @@ def features(rng, n, d, gentle=False):
         X = X[rng.integers(0, max(2, n // 2), n)]
     if d > 1 and rng.random() < 0.2:
         X[:, 0] = X[:, -1]
-    if gentle:
+    if moderate:
         return X
     if rng.random() < 0.4:
         X *= 10.0 ** rng.uniform(-6, 8)

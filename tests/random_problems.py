@@ -214,7 +214,7 @@ def target(rng, X, loss):
 def bmrm_regressor(rng, seed, most):
     n, d = sizes(rng, most)
     loss = str(rng.choice([*REGRESSION, "poisson"]))
-    X, omega = features(rng, n, d, gentle=loss == "poisson"), regularizer(rng, d)
+    X, omega = features(rng, n, d, moderate=loss == "poisson"), regularizer(rng, d)
     y = target(rng, X, loss)
     if loss == "squared_error" and rng.random() < 0.2:
         y, omega = np.c_[y, target(rng, X, loss)], "l2"

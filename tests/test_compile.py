@@ -44,7 +44,7 @@ class Fit:
     def __init__(self):
         self.lines = []
 
-    def hear(self, message):
+    def report(self, message):
         self.lines.append(message)
 
 
@@ -112,7 +112,7 @@ def test_fits_that_print_listen(monkeypatch, capsys):
     assert not heard
     BMRMNoveltyDetector(verbose=1).fit(X)
     [(fit, kind)] = heard
-    fit.hear("compiling")
+    fit.report("compiling")
     assert capsys.readouterr().out.endswith("[BMRMNoveltyDetector] compiling\n")
     assert kind == "BMRMNoveltyDetector"
 

@@ -32,7 +32,7 @@ import numpy as np
 from sklearn_bundle.chain._compiled.chain import add_features, scores
 from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
 from sklearn_bundle.chain._compiled.chain_loss import loss_of
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_room
+from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
@@ -114,7 +114,7 @@ def epoch(
     T = largest(chains.tokens)
     of_nodes, of_edges = stored
     lipschitz, quiet, wait = memory
-    room = new_room(T, S)
+    work = new_work(T, S)
     unary, nodes, trial = np.empty(T * S), np.empty(T * S), np.empty(T * S)
     change, along = np.empty(T * S), np.empty(T * S)
     pairs, edges, changed = np.empty(S * S), np.empty(S * S), np.empty(S * S)
@@ -142,8 +142,8 @@ def epoch(
             unary[x] *= counts[SCALE]
         for x in range(S * S):
             pairs[x] = counts[SCALE] * point[dense + x]
-        log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-        loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room, nodes)
+        log_z = marginals(chains, unary, pairs, T, work, nodes, edges)
+        loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work, nodes)
         counts[CALLS] += 1.0
         for t in range(T):
             nodes[t * S + labels[start + t]] -= 1.0
@@ -168,8 +168,8 @@ def epoch(
                     trial[x] = unary[x] - along[x] / limit
                 for x in range(S * S):
                     trial_pairs[x] = pairs[x] - edges[x] / limit
-                log_z = marginals(chains, trial, trial_pairs, T, room, change, unused)
-                found = loss_of(labels, start, T, K, S, trial, trial_pairs, log_z, room, change)
+                log_z = marginals(chains, trial, trial_pairs, T, work, change, unused)
+                found = loss_of(labels, start, T, K, S, trial, trial_pairs, log_z, work, change)
                 counts[CALLS] += 1.0
                 if found <= loss - 0.5 * squared / limit:
                     break

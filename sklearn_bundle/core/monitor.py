@@ -38,14 +38,14 @@ class Lines:
         self._last = -np.inf
         self._lock = Lock()
 
-    def hear(self, message: str) -> None:
+    def report(self, message: str) -> None:
         """A line whether it was asked for or not; rich prints it above its progress bars."""
         print(writable(f"[{self.name}] {message}"), flush=True)
 
     def must(self, line: str) -> None:
         if self.verbose:
             self._last = monotonic()
-            self.hear(line)
+            self.report(line)
 
     def may(self, line: Callable[[], str]) -> None:
         """A line if the last one was long enough ago."""
@@ -55,7 +55,7 @@ class Lines:
             if monotonic() - self._last < _SECONDS_BETWEEN_LINES:
                 return
             self._last = monotonic()
-        self.hear(line())
+        self.report(line())
 
 
 class Tasks:

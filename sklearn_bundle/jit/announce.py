@@ -1,6 +1,6 @@
 """Messages about compilation: a line if it takes long, and a warning if it cannot be cached.
 
-The listener hears of every compilation in the process. That of other packages must not suffer.
+The listener is called for every compilation in the process. That of other packages must not suffer.
 """
 
 import gc
@@ -44,10 +44,10 @@ class Compiled(NamedTuple):
     seconds: float
 
 
-class Hearer(Protocol):
+class Reporter(Protocol):
     """A fit that prints messages."""
 
-    def hear(self, message: str) -> None:
+    def report(self, message: str) -> None:
         """Print a line; must not compile anything."""
 
 
@@ -60,7 +60,7 @@ class _Announcer(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.hearers: WeakKeyDictionary[Hearer, str] = WeakKeyDictionary()  # with their kinds
+        self.reporters: WeakKeyDictionary[Reporter, str] = WeakKeyDictionary()  # with their kinds
         self.logs: list[list[Compiled]] = []
         self.seconds = 0.0  # of all compilations so far
         self._outermost: Any = None  # the data of a compilation of ours that is not over
@@ -98,7 +98,7 @@ class _Announcer(event.Listener):
 
         Events of nested functions come every few milliseconds, so it needs no thread of its own.
         """
-        if self._logged or self.hearers or self.logs:
+        if self._logged or self.reporters or self.logs:
             return
         if self.seconds + perf_counter() - self._start > _SECONDS_OF_SILENCE:
             self._logged = True
@@ -108,10 +108,10 @@ class _Announcer(event.Listener):
 
     def _tell(self, folder: str | None) -> None:
         once = "process" if folder is None else "environment"
-        for hearer, kind in list(self.hearers.items()):
+        for reporter, kind in list(self.reporters.items()):
             if kind not in self._told:
                 self._told.add(kind)
-                hearer.hear(f"compiling for this kind of data: some seconds, once per {once}")
+                reporter.report(f"compiling for this kind of data: some seconds, once per {once}")
                 break
         if folder is None and not self._warned:
             self._warned = True
@@ -142,14 +142,14 @@ def seconds_compiled() -> float:
     return _ANNOUNCER.seconds
 
 
-def listen(hearer: Hearer, kind: str) -> None:
+def listen(reporter: Reporter, kind: str) -> None:
     """Let a fit print a line if it compiles: one per process and kind of fit."""
-    _ANNOUNCER.hearers[hearer] = kind
+    _ANNOUNCER.reporters[reporter] = kind
 
 
-def leave(hearer: Hearer) -> None:
+def leave(reporter: Reporter) -> None:
     """The fit has ended."""
-    _ANNOUNCER.hearers.pop(hearer, None)
+    _ANNOUNCER.reporters.pop(reporter, None)
 
 
 @contextmanager

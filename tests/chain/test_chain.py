@@ -12,7 +12,7 @@ from sklearn_bundle.chain._compiled.chain_dual import Potentials
 from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart
 from sklearn_bundle.chain.solvers.sdca import DualSolver
 from sklearn_bundle.core.lbfgs import SmoothObjective
-from sklearn_bundle.linear.solvers.asks import missing
+from sklearn_bundle.linear.solvers.protocols import missing
 from tests import reference_chain as reference
 from tests.chains import bound, sequences
 

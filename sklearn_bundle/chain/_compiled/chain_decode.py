@@ -5,7 +5,7 @@ import numpy as np
 from sklearn_bundle.chain._compiled.chain import scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import largest
 from sklearn_bundle.chain._compiled.chain_loss import loss_of
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_room, pair_marginals
+from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work, pair_marginals
 from sklearn_bundle.jit.decorators import inner, jit
 
 
@@ -107,15 +107,15 @@ def label_scores(chains, w, labels, first, last, out):
     """``log p(labels|x; w)`` of the sequences from first to last."""
     S = chains.width
     T = largest(chains.tokens)
-    room = new_room(T, S)
+    work = new_work(T, S)
     unary, nodes, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S)
     pairs = transitions(chains, w)
     for i in range(first, last):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
-        log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-        out[i] = -loss_of(labels, start, T, chains.n_labels, S, unary, pairs, log_z, room, nodes)
+        log_z = marginals(chains, unary, pairs, T, work, nodes, edges)
+        out[i] = -loss_of(labels, start, T, chains.n_labels, S, unary, pairs, log_z, work, nodes)
 
 
 @jit
@@ -123,7 +123,7 @@ def label_marginals(chains, w, first, last, nodes, pairs, pairs_at):
     """Marginals of all tokens and, unless ``pairs`` is empty, of all pairs in sequence."""
     K, S = chains.n_labels, chains.width
     T = largest(chains.tokens)
-    room = new_room(T, S)
+    work = new_work(T, S)
     unary, rows, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S)
     joint = np.empty((T - 1) * S * S if pairs.shape[0] > 0 else 0)
     matrix = transitions(chains, w)
@@ -131,12 +131,12 @@ def label_marginals(chains, w, first, last, nodes, pairs, pairs_at):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
-        marginals(chains, unary, matrix, T, room, rows, edges)
+        marginals(chains, unary, matrix, T, work, rows, edges)
         for t in range(T):
             for k in range(K):
                 nodes[start + t, k] = rows[t * S + k]
         if pairs.shape[0] > 0 and T > 1:
-            pair_marginals(chains, unary, matrix, T, room, joint)
+            pair_marginals(chains, unary, matrix, T, work, joint)
             for t in range(T - 1):
                 for j in range(K):
                     for k in range(K):

@@ -18,7 +18,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
     sum_of_largest,
     undecided,
 )
-from sklearn_bundle.chain._compiled.forward_backward import BLOCK, marginals, new_room
+from sklearn_bundle.chain._compiled.forward_backward import BLOCK, marginals, new_work
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.elementary import log
 from sklearn_bundle.jit.sums import added
@@ -173,7 +173,7 @@ def _shrink(threshold, raw, at, size, w):
         store(w, x, minus(positive(above), positive(below)))
 
 
-def divergence(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
+def divergence(blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes):
     """Write marginals mu of block i to ``nodes`` and ``edges``; its divergence from scores s.
 
     The divergence is ``log Z(s) - log Z(theta) - <s - theta, mu>``, with log-potentials theta of
@@ -186,25 +186,25 @@ def divergence(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes
 
 
 @registered(divergence, Potentials)
-def _from_potentials(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
+def _from_potentials(blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes):
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
     size, square = T * S, S * S * (T > 1)
     for x in range(size):
-        room.nodes[x] = blocks.nodes[at + x]
+        work.nodes[x] = blocks.nodes[at + x]
     for x in range(square):
-        room.pairs[x] = blocks.pairs[pairs_at + x]
-    own = marginals(chains, room.nodes, room.pairs, T, room, nodes, edges)
-    largest_pair = largest_of(room.pairs, square)
-    error = path_error(T, K, sum_of_largest(room.nodes, T, S, sizes) + T * largest_pair, room)
+        work.pairs[x] = blocks.pairs[pairs_at + x]
+    own = marginals(chains, work.nodes, work.pairs, T, work, nodes, edges)
+    largest_pair = largest_of(work.pairs, square)
+    error = path_error(T, K, sum_of_largest(work.nodes, T, S, sizes) + T * largest_pair, work)
     for x in range(size):
-        room.nodes[x] = unary[x] - room.nodes[x]
+        work.nodes[x] = unary[x] - work.nodes[x]
     for x in range(square):
-        room.pairs[x] = pairs[x] - room.pairs[x]
-    expected = dot(room.nodes, nodes, size) + dot(room.pairs, edges, square)
-    largest_pair = largest_of(room.pairs, square)
-    in_all = sum_of_largest(room.nodes, T, S, sizes) + T * largest_pair
+        work.pairs[x] = pairs[x] - work.pairs[x]
+    expected = dot(work.nodes, nodes, size) + dot(work.pairs, edges, square)
+    largest_pair = largest_of(work.pairs, square)
+    in_all = sum_of_largest(work.nodes, T, S, sizes) + T * largest_pair
     for t in range(T):
         sizes[t] += 4.0 * largest_pair
     margin = 2.0 * error + by_odds(error) * undecided(nodes, sizes, 0, T, S)
@@ -212,7 +212,7 @@ def _from_potentials(blocks, chains, i, log_z, unary, pairs, room, nodes, edges,
 
 
 @registered(divergence, Marginals)
-def _from_marginals(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
+def _from_marginals(blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes):
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     start, pairs_at = chains.tokens[i], blocks.pairs_at[i] * S * S
@@ -223,12 +223,12 @@ def _from_marginals(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, 
         edges[x] = 0.0
     for first in range(0, T - 1, BLOCK):
         for x in range(square):
-            room.table[x] = 0.0
+            work.table[x] = 0.0
         for t in range(first, min(first + BLOCK, T - 1)):
             for x in range(square):
-                room.table[x] += blocks.pairs[pairs_at + t * square + x]
+                work.table[x] += blocks.pairs[pairs_at + t * square + x]
         for x in range(square):
-            edges[x] += room.table[x]
+            edges[x] += work.table[x]
     entropy = _entropy(blocks, start * S, pairs_at, T, S)
     expected = dot(unary, nodes, size) + dot(pairs, edges, square * (T > 1))
     masses, rows, off = defects(nodes, blocks.pairs, pairs_at, T, K, S)
@@ -286,7 +286,7 @@ def sweep(
     values, gaps, margins, errors = results
     of_scores, norms, depth = rounding
     T = largest(chains.tokens)
-    room = new_room(T, S)
+    work = new_work(T, S)
     nodes, edges, unary, sizes = np.empty(T * S), np.empty(S * S), np.zeros(T * S), np.empty(T)
     pairs = np.zeros(S * S) if purpose == WEIGHTS else transitions(chains, w)
     largest_pair = largest_of(pairs, S * S)
@@ -296,16 +296,16 @@ def sweep(
         log_z = error = off = margins[i] = errors[i] = 0.0
         if purpose != WEIGHTS:
             scores(chains, i, w, unary)
-            log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-            loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room, nodes)
+            log_z = marginals(chains, unary, pairs, T, work, nodes, edges)
+            loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work, nodes)
             in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair * (T > 1)
-            error = path_error(T, K, in_all, room) + of_scores[i]
+            error = path_error(T, K, in_all, work) + of_scores[i]
             values[i] = max(loss, 0.0)
             margins[i] = min(3.0 * error, by_odds(error) * values[i])
         if purpose != GRADIENT:
             margins[i] += 2.0 * error
             gap, margin, error, errors[i], off = divergence(
-                blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes
+                blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes
             )
             margins[i] += margin
             if purpose == WEIGHTS:

@@ -11,7 +11,7 @@ _SMALL = 1.0  # nats: a smaller loss would be a small difference of large number
 
 
 @inner
-def loss_of(labels, start, T, K, S, scores, pairs, log_z, room, nodes):
+def loss_of(labels, start, T, K, S, scores, pairs, log_z, work, nodes):
     """After ``marginals``: ``-log p(labels[start : start + T])``.
 
     Log Z minus the score is a difference of numbers that grow with T. If it is small, it is instead
@@ -21,7 +21,7 @@ def loss_of(labels, start, T, K, S, scores, pairs, log_z, room, nodes):
     loss = log_z - score_of(labels, start, T, S, scores, pairs)
     if not loss < _SMALL:
         return loss
-    scaled = T > 1 and room.scales[0] > 0.0
+    scaled = T > 1 and work.scales[0] > 0.0
     loss = carry = 0.0
     for t in range(T):
         at, label = t * S, labels[start + t]
@@ -29,12 +29,12 @@ def loss_of(labels, start, T, K, S, scores, pairs, log_z, room, nodes):
             term = _log_of_odds(nodes, 0, nodes, 0, False, label, K)
         elif scaled:
             row = labels[start + t - 1] * S
-            term = _log_of_odds(room.weighted, at, room.table, row, True, label, K)
+            term = _log_of_odds(work.weighted, at, work.table, row, True, label, K)
         else:
             row = labels[start + t - 1] * S
             for k in range(K):
-                room.row[k] = scores[at + k] + room.weighted[at + k] + pairs[row + k]
-            term = _log_of_sum(room.row, label, K)
+                work.row[k] = scores[at + k] + work.weighted[at + k] + pairs[row + k]
+            term = _log_of_sum(work.row, label, K)
         loss, carry = added(loss, carry, term)
     return loss + carry
 

@@ -44,9 +44,9 @@ ENTROPY = 60.0  # bounds the ratio of the change of x log x to that of x: the la
 
 
 @inner
-def path_error(T, K, sizes, room):
+def path_error(T, K, sizes, work):
     """E after ``marginals``; ``sizes`` is the sum of the largest score and transition."""
-    each = 16.0 if T > 1 and room.scales[0] == 0.0 else 4.0
+    each = 16.0 if T > 1 and work.scales[0] == 0.0 else 4.0
     return DOUBLE * (T * (K + 20.0) + each * sizes)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import add_rows, aggregate, dot, largest, shrink_rows
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_room, pair_marginals
+from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work, pair_marginals
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
 from sklearn_bundle.jit.sampling import pick, put
@@ -41,7 +41,7 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision,
     """
     S = chains.width
     T = largest(chains.tokens)
-    room = new_room(T, S)
+    work = new_work(T, S)
     long = max(T - 1, 1) * S * S
     buffers = _Buffers(
         np.empty(T * S),
@@ -58,7 +58,7 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision,
     for _ in range(steps):
         i = pick(sampling)
         scale = weights[i] / strength
-        with_w, squared = _direction(chains, i, w, blocks, gaps, room, buffers)
+        with_w, squared = _direction(chains, i, w, blocks, gaps, work, buffers)
         of_numbers += weights[i] * (1.0 + abs(gaps[i]) + abs(with_w) + scale * squared)
         step, gain, entropy = _search(
             chains, i, blocks, with_w, scale * squared, precision, buffers
@@ -75,7 +75,7 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision,
 
 
 @inner
-def _direction(chains, i, w, blocks, gaps, room, b):
+def _direction(chains, i, w, blocks, gaps, work, b):
     """``nu - mu`` of block i, the product of its features with w, and their squared norm.
 
     ``gaps[i]`` is the gap before the entropy of mu is subtracted.
@@ -87,11 +87,11 @@ def _direction(chains, i, w, blocks, gaps, room, b):
     for x in range(0, S * S, WIDTH):
         store(b.matrix, x, load(pairs, x))
     scores(chains, i, w, b.unary)
-    log_z = marginals(chains, b.unary, b.matrix, T, room, b.nodes, b.edges)
+    log_z = marginals(chains, b.unary, b.matrix, T, work, b.nodes, b.edges)
     gaps[i] = log_z
     if T > 1:
         gaps[i] -= dot(b.matrix, b.edges, S * S)
-        pair_marginals(chains, b.unary, b.matrix, T, room, b.pairs)
+        pair_marginals(chains, b.unary, b.matrix, T, work, b.pairs)
         for x in range((T - 1) * S * S):
             b.pairs[x] -= blocks.pairs[pairs_at + x]
         for x in range(S * S):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import add_rows, aggregate, dot, largest, shrink_rows
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_room
+from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work
 from sklearn_bundle.jit.decorators import inlined, inner, jit
 from sklearn_bundle.jit.sampling import pick, put
 from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, splat, store
@@ -45,7 +45,7 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings,
     S = chains.width
     T = largest(chains.tokens)
     size, square = T * S, S * S
-    room = new_room(T, S)
+    work = new_work(T, S)
     buffers = _Buffers(
         np.empty(size),
         np.empty(square),
@@ -63,13 +63,13 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings,
         i = pick(sampling)
         scale = weights[i] / strength
         slope, step, entropy, numbers = _direction(
-            chains, i, scale, w, blocks, gaps, couplings, room, buffers
+            chains, i, scale, w, blocks, gaps, couplings, work, buffers
         )
         of_numbers += weights[i] * numbers
         calls += 2
         if slope > 0.0:
             for _ in range(_ATTEMPTS):
-                gain = _move(chains, i, scale, blocks, couplings, step, entropy, room, buffers)
+                gain = _move(chains, i, scale, blocks, couplings, step, entropy, work, buffers)
                 calls += 1
                 if gain >= -_ROUNDING * numbers:
                     add_rows(chains, i, -scale, buffers.rows, raw)
@@ -79,13 +79,13 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings,
                     break
                 step *= 0.5
             else:
-                _move(chains, i, scale, blocks, couplings, 0.0, entropy, room, buffers)
+                _move(chains, i, scale, blocks, couplings, 0.0, entropy, work, buffers)
         put(sampling, i, weights[i] * gaps[i])
     return gained, calls, of_numbers
 
 
 @inlined
-def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
+def _direction(chains, i, scale, w, blocks, gaps, couplings, work, b):
     """The direction from the log-potentials theta of block i to the scores at w, and its length."""
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -95,7 +95,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
     for x in range(0, square, WIDTH):
         store(b.move_pairs, x, load(pairs, x))
     scores(chains, i, w, b.move)
-    log_z_w = marginals(chains, b.move, b.move_pairs, T, room, b.nu, b.nu_edges)
+    log_z_w = marginals(chains, b.move, b.move_pairs, T, work, b.nu, b.nu_edges)
     for x in range(0, size, WIDTH):
         old = load(blocks.nodes, at + x)
         store(b.theta, x, old)
@@ -104,7 +104,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
         old = load(blocks.pairs, pairs_at + x)
         store(b.theta_pairs, x, old)
         store(b.move_pairs, x, minus(load(b.move_pairs, x), old))
-    log_z = marginals(chains, b.theta, b.theta_pairs, T, room, b.mu, b.mu_edges)
+    log_z = marginals(chains, b.theta, b.theta_pairs, T, work, b.mu, b.mu_edges)
     entropy = log_z - dot(b.theta, b.mu, size) - dot(b.theta_pairs, b.mu_edges, square)
     along = dot(b.move, b.mu, size) + dot(b.move_pairs, b.mu_edges, square)
     slope = dot(b.move, b.nu, size) + dot(b.move_pairs, b.nu_edges, square) - along
@@ -117,7 +117,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
 
 
 @inner
-def _move(chains, i, scale, blocks, couplings, step, entropy, room, b):
+def _move(chains, i, scale, blocks, couplings, step, entropy, work, b):
     """Move block i by ``step`` times ``move``; returns the dual's gain and the features' change.
 
     The new log-potentials are read back as they are stored, so that w agrees with them.
@@ -129,13 +129,13 @@ def _move(chains, i, scale, blocks, couplings, step, entropy, room, b):
     factor = splat(step)
     for x in range(0, size, WIDTH):
         store(blocks.nodes, at + x, fma(factor, load(b.move, x), load(b.theta, x)))
-        store(room.nodes, x, load(blocks.nodes, at + x))
+        store(work.nodes, x, load(blocks.nodes, at + x))
     for x in range(0, square, WIDTH):
         moved = fma(factor, load(b.move_pairs, x), load(b.theta_pairs, x))
         store(blocks.pairs, pairs_at + x, moved)
-        store(room.pairs, x, load(blocks.pairs, pairs_at + x))
-    log_z = marginals(chains, room.nodes, room.pairs, T, room, b.nu, b.nu_edges)
-    expected = dot(room.nodes, b.nu, size) + dot(room.pairs, b.nu_edges, square)
+        store(work.pairs, x, load(blocks.pairs, pairs_at + x))
+    log_z = marginals(chains, work.nodes, work.pairs, T, work, b.nu, b.nu_edges)
+    expected = dot(work.nodes, b.nu, size) + dot(work.pairs, b.nu_edges, square)
     for x in range(0, size, WIDTH):
         store(b.nu, x, minus(load(b.nu, x), load(b.mu, x)))
     for x in range(0, square, WIDTH):

@@ -53,14 +53,14 @@ class Room(NamedTuple):
 
 
 @inner
-def new_room(T, S):
+def new_work(T, S):
     forward, weighted, nodes = np.empty(T * S), np.empty(T * S), np.empty(T * S)
     table, pairs = np.empty(2 * S * S), np.empty(S * S)
     return Room(forward, weighted, table, np.empty(S), np.empty(T), nodes, pairs)
 
 
 @inner
-def marginals(chains, scores, pairs, T, room, nodes, edges):
+def marginals(chains, scores, pairs, T, work, nodes, edges):
     """Log partition function; marginals of the positions, and sums of those of the pairs.
 
     Probabilities are scaled. Scores of size 150 or less need no shift: with a range of 300 each in
@@ -77,7 +77,7 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
         for k in range(S * S):
             edges[k] = 0.0
         return _softmax(scores, K, S, nodes)
-    weighted, table = room.weighted, room.table
+    weighted, table = work.weighted, work.table
     shift = carry = 0.0
     if _count_large(scores, T * S) == 0:
         for x in range(T * S):
@@ -88,14 +88,14 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
             for k in range(t * S, t * S + K):
                 highest, lowest = max(highest, scores[k]), min(lowest, scores[k])
             if not highest - lowest < _WIDEST:
-                return _logarithmic(scores, pairs, T, K, S, room, nodes, edges)
+                return _logarithmic(scores, pairs, T, K, S, work, nodes, edges)
             for k in range(K):
                 weighted[t * S + k] = scores[t * S + k] - highest
             for k in range(K, S):
                 weighted[t * S + k] = 0.0
             shift, carry = added(shift, carry, highest)
     if _count_large(pairs, S * S) > 0:
-        return _logarithmic(scores, pairs, T, K, S, room, nodes, edges)
+        return _logarithmic(scores, pairs, T, K, S, work, nodes, edges)
     for x in range(S * S):
         table[x] = exp(pairs[x])
     for j in range(K, S):
@@ -104,7 +104,7 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
     for j in range(0, S, WIDTH):
         for k in range(0, S, WIDTH):
             transpose(table, j * S + k, table, (S + k) * S + j, S)
-    return _scaled(K, S, T, shift, carry, room, nodes, edges)
+    return _scaled(K, S, T, shift, carry, work, nodes, edges)
 
 
 @inner
@@ -116,9 +116,9 @@ def _count_large(values, size):
 
 
 @inlined
-def _scaled(K, S, T, log_z, carry, room, nodes, edges):
-    forward, weighted, row, scales = room.forward, room.weighted, room.row, room.scales
-    table = room.table
+def _scaled(K, S, T, log_z, carry, work, nodes, edges):
+    forward, weighted, row, scales = work.forward, work.weighted, work.row, work.scales
+    table = work.table
     for x in range(T * S):
         weighted[x] = exp(weighted[x])
     for k in range(S):
@@ -178,23 +178,23 @@ def _scaled(K, S, T, log_z, carry, room, nodes, edges):
 
 
 @inner
-def pair_marginals(chains, scores, pairs, T, room, out):
+def pair_marginals(chains, scores, pairs, T, work, out):
     """After :func:`marginals`: the marginals of each pair of neighboring positions."""
     K, S = chains.n_labels, chains.width
-    forward, weighted = room.forward, room.weighted
-    if room.scales[0] > 0.0:
+    forward, weighted = work.forward, work.weighted
+    if work.scales[0] > 0.0:
         for t in range(1, T):
             before, here, at = (t - 1) * S, t * S, (t - 1) * S * S
             for j in range(S):
                 factor = splat(forward[before + j] * (j < K))
                 for c in range(0, S, WIDTH):
-                    joint = times(load(weighted, here + c), load(room.table, j * S + c))
+                    joint = times(load(weighted, here + c), load(work.table, j * S + c))
                     store(out, at + j * S + c, times(factor, joint))
         return
     for x in range((T - 1) * S * S):
         out[x] = 0.0
     for t in range(1, T):
-        _pairs_from_logarithms(scores, pairs, t, K, S, room, out, (t - 1) * S * S)
+        _pairs_from_logarithms(scores, pairs, t, K, S, work, out, (t - 1) * S * S)
 
 
 @inner
@@ -221,14 +221,14 @@ def _softmax(scores, K, S, out):
 
 
 @inner
-def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
+def _logarithmic(scores, pairs, T, K, S, work, nodes, edges):
     """The same from logarithms, for scores of any size.
 
     The largest number of each row is subtracted from it, so that the numbers and their rounding
     errors do not grow with T. ``scales[0] = 0`` marks this case.
     """
-    forward, backward, row = room.forward, room.weighted, room.row
-    log_z = carry = room.scales[0] = 0.0
+    forward, backward, row = work.forward, work.weighted, work.row
+    log_z = carry = work.scales[0] = 0.0
     for x in range(T * S):
         nodes[x] = forward[x] = backward[x] = 0.0
     for x in range(S * S):
@@ -252,7 +252,7 @@ def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
     log_z, carry = added(log_z, carry, _log_sum(row, K))
     part = S * S  # of the table: the pairs of a block of positions
     for x in range(2 * S * S):
-        room.table[x] = 0.0
+        work.table[x] = 0.0
     for t in range(T):
         here = t * S
         mass = 0.0
@@ -265,24 +265,24 @@ def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
         for k in range(K):
             nodes[here + k] /= mass
         if t > 0:
-            _pairs_from_logarithms(scores, pairs, t, K, S, room, room.table, 0)
+            _pairs_from_logarithms(scores, pairs, t, K, S, work, work.table, 0)
             for x in range(S * S):
-                room.table[part + x] += room.table[x]
+                work.table[part + x] += work.table[x]
         if t % BLOCK == 0 or t == T - 1:
             for x in range(S * S):
-                edges[x] += room.table[part + x]
-                room.table[part + x] = 0.0
+                edges[x] += work.table[part + x]
+                work.table[part + x] = 0.0
     return log_z + carry
 
 
 @inner
-def _pairs_from_logarithms(scores, pairs, t, K, S, room, out, at):
+def _pairs_from_logarithms(scores, pairs, t, K, S, work, out, at):
     """Marginals of the pairs at t - 1 and t into ``out[at:]``, which holds zeros; mass one."""
     here, highest = t * S, -np.inf
     for j in range(K):
         for k in range(K):
             x = here + k
-            edge = room.forward[here - S + j] + pairs[j * S + k] + scores[x] + room.weighted[x]
+            edge = work.forward[here - S + j] + pairs[j * S + k] + scores[x] + work.weighted[x]
             out[at + j * S + k] = edge
             highest = max(highest, edge)
     mass = 0.0

@@ -93,9 +93,9 @@ class L2Tube:
 
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
-        data, room = self.data, OF_CACHE * self.cache_bytes
+        data, work = self.data, OF_CACHE * self.cache_bytes
         cheap = data.given or data.kernel.name == "linear" or data.kept is not None
-        if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= room:
+        if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= work:
             data.keep_all()
 
     @property

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.kernel.solvers.kernel_asks import DivisibleProblem
+from sklearn_bundle.kernel.solvers.protocols import DivisibleProblem
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,

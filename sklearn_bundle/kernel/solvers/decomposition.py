@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import decomposition
-from sklearn_bundle.kernel.solvers.kernel_asks import BlockProblem
+from sklearn_bundle.kernel.solvers.protocols import BlockProblem
 from sklearn_bundle.kernel.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,

@@ -9,8 +9,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.kernel.solvers.kernel_asks import TubeProblem
 from sklearn_bundle.kernel.solvers.low_rank import LowRank, extended, nothing
+from sklearn_bundle.kernel.solvers.protocols import TubeProblem
 
 Array = NDArray[np.float64]
 
@@ -203,8 +203,8 @@ class KernelGradients:
     def _factorize(self, share: float, wanted: np.ndarray) -> None:
         """Factors of up to ``share sqrt(n)`` pivots, new ones among the points ``wanted``."""
         problem = self._problem
-        room = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
-        most = int(max(1, min(share * np.sqrt(problem.n), room, problem.n)))
+        work = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
+        most = int(max(1, min(share * np.sqrt(problem.n), work, problem.n)))
         known = self._low
         if known is None or known.L.dtype != problem.dtype:
             known = nothing(problem)

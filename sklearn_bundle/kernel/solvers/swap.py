@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import lazy, swap
-from sklearn_bundle.kernel.solvers.kernel_asks import SimplexProblem
+from sklearn_bundle.kernel.solvers.protocols import SimplexProblem
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import whole
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.kernel_asks import WholeProblem
+from sklearn_bundle.kernel.solvers.protocols import WholeProblem
 from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]

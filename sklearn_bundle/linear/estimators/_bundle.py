@@ -27,7 +27,6 @@ from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.rows.rows import RowOperator
-from sklearn_bundle.linear.solvers.asks import OnWorkers, offers
 from sklearn_bundle.linear.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.linear.solvers.linear_auto import (
     LinearAutoSolver,
@@ -38,6 +37,7 @@ from sklearn_bundle.linear.solvers.linear_auto import (
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
+from sklearn_bundle.linear.solvers.protocols import OnWorkers, offers
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
 
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few

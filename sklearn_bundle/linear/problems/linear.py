@@ -218,7 +218,7 @@ class LinearProblem:
         return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.asks.Points`: one product with X', the first time two for softmax."""
+        """See :class:`~.protocols.Points`: one product with X', the first time two for softmax."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         scores, g = point.scores + point.intercept, self._derivatives

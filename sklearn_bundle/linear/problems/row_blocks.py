@@ -71,8 +71,8 @@ class Workers(Protocol):
 class RowBlocks:
     """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
 
-    Offers :class:`~.asks.LineSearch` for every loss that is a sum over rows, and
-    :class:`~.asks.NewtonRounds` if the curvature of the loss is known. Nothing is kept between
+    Offers :class:`~.protocols.LineSearch` for every loss that is a sum over rows, and
+    :class:`~.protocols.NewtonRounds` if the curvature of the loss is known. Nothing is kept between
     rounds: scores are recomputed from w.
 
     Parameters
@@ -151,7 +151,7 @@ class RowBlocks:
     # ---- points, planes, lines -----------------------------------------------------------------
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """See :class:`~.asks.CuttingPlanes`; at an intercept of 0."""
+        """See :class:`~.protocols.CuttingPlanes`; at an intercept of 0."""
         plane = self.cut(self.point(w, None))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
@@ -188,7 +188,7 @@ class RowBlocks:
         return Plane(gradient, offset, risk, balance if self.n_free else None)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.asks.Points`: two rounds."""
+        """See :class:`~.protocols.Points`: two rounds."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         place = self._place(point)
@@ -206,14 +206,14 @@ class RowBlocks:
         return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
 
     def sizes(self, point: Point) -> Sizes:
-        """See :class:`~.asks.Points`: one round."""
+        """See :class:`~.protocols.Points`: one round."""
         n, squares, slopes, totals, *sums = self._total(
             2, row_block.rounding_sizes, *self._place(point)
         )
         return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """See :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
+        """See :class:`~.protocols.LineSearch`: each round shrinks the bracket 15-fold."""
         steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
         for _ in range(_SEARCH_ROUNDS):
             risks, slopes = self._along(start, end, steps).T
@@ -231,7 +231,7 @@ class RowBlocks:
         return bracket.zero()
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
-        """See :class:`~.asks.LineSearch`; one round per step."""
+        """See :class:`~.protocols.LineSearch`; one round per step."""
 
         def risk(step: float) -> tuple[float, float]:
             value, slope = self._along(start, end, np.array([step]))[0].tolist()

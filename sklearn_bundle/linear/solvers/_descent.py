@@ -64,14 +64,14 @@ class Descent(NewtonDescent):
         """Release what the next step makes again."""
         self._spare = None
 
-    def _room(self) -> Array:
+    def _work(self) -> Array:
         if self._spare is None:
             self._spare = np.empty_like(self.scores)
         return self._spare
 
     def differentiate(self) -> None:
         """Compute risk, plane and gradient at w and its best b, where the plane is balanced."""
-        model, spare = self.model, self._room()
+        model, spare = self.model, self._work()
         if model.free:
             args = self.scores, self.width, self.b, self._units.unit, self.precision
             self.b = model.intercept(*args, spare)
@@ -99,7 +99,7 @@ class Descent(NewtonDescent):
     def _hessian(self) -> Array:
         """The Hessian of all rows with curvature, or of enough of them."""
         model = self.model
-        rows = self._room().view(np.int64)
+        rows = self._work().view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:

@@ -12,9 +12,9 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
-from sklearn_bundle.linear.solvers.asks import require
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.linear.solvers.protocols import require
 
 Array = NDArray[np.float64]
 

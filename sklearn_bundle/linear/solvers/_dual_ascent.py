@@ -10,10 +10,10 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import L2
-from sklearn_bundle.linear.solvers.asks import ClassSteps, DualSteps
 from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.linear_start import Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
+from sklearn_bundle.linear.solvers.protocols import ClassSteps, DualSteps
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.asks import LineSearch
+from sklearn_bundle.linear.solvers.protocols import LineSearch
 
 # Relative error of a step along a curve other than a parabola; the objective has its square.
 _STEP_PRECISION = 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.linear.problems.linear import Plane, Point
-from sklearn_bundle.linear.solvers.asks import CuttingPlanes, Points, offers
+from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
 
 Array = NDArray[np.float64]
 

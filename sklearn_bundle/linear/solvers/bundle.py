@@ -14,11 +14,11 @@ from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, 
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._line_search import best_step
 from sklearn_bundle.linear.solvers._oracle import with_points
-from sklearn_bundle.linear.solvers.asks import CuttingPlanes, LineSearch, require
 from sklearn_bundle.linear.solvers.inner.master import Center, alone
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, require
 
 Array = NDArray[np.float64]
 
@@ -89,8 +89,8 @@ class BundleSolver(LinearSolver):
         proof: Proof | None = None,
     ):
         instead = "cutting-plane" if algorithm == "line-search" else None
-        asked = LineSearch if algorithm == "line-search" else CuttingPlanes
-        require(problem, asked, algorithm, instead)
+        protocol = LineSearch if algorithm == "line-search" else CuttingPlanes
+        require(problem, protocol, algorithm, instead)
         self._problem = problem = with_points(problem)
         self._lambda = reg_lambda
         self._algorithm = self.name = algorithm

@@ -16,10 +16,10 @@ from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, 
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
-from sklearn_bundle.linear.solvers.asks import ColumnSteps, require
 from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof, Seen
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
+from sklearn_bundle.linear.solvers.protocols import ColumnSteps, require
 
 Array = NDArray[np.float64]
 
@@ -359,10 +359,10 @@ class CoordinateDescentSolver(LinearSolver):
             self._precision *= _SHARPER
             return
         near = np.flatnonzero((reach > _NEAR) & ~violated)
-        room = size - len(needed)
-        if 0 < room < len(near):
-            near = near[np.argpartition(reach[near], -room)[-room:]]
-        which = np.union1d(needed, near) if room > 0 else needed
+        work = size - len(needed)
+        if 0 < work < len(near):
+            near = near[np.argpartition(reach[near], -work)[-work:]]
+        which = np.union1d(needed, near) if work > 0 else needed
         self._set = WorkingSet(which, model.columns(which) if len(which) < d else None)
 
     def _takes_all_at_once(self) -> bool:

@@ -14,11 +14,11 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
-from sklearn_bundle.linear.solvers.asks import DualSteps, require
 from sklearn_bundle.linear.solvers.inner.master import Center
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.protocols import DualSteps, require
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.asks import ExcessiveGap
+from sklearn_bundle.linear.solvers.protocols import ExcessiveGap
 
 Array = NDArray[np.float64]
 

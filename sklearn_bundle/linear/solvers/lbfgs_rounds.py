@@ -13,9 +13,9 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
-from sklearn_bundle.linear.solvers.asks import NewtonRounds
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
+from sklearn_bundle.linear.solvers.protocols import NewtonRounds
 
 Array = NDArray[np.float64]
 

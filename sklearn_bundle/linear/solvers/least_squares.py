@@ -15,9 +15,9 @@ from sklearn_bundle.linear.problems.linear import Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.asks import LeastSquares, require
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.linear.solvers.protocols import LeastSquares, require
 
 Array = NDArray[np.float64]
 

@@ -45,7 +45,7 @@ _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: f
 # a kinked loss needs only few epochs, while Newton's method spends steps on finding the kinks. But
 # with more rows per feature than the second number, Newton's method starts with a sixteenth of the
 # rows and needs little more.
-_GENTLE, _TALL = 0.5, 800
+_STRONG, _MANY_ROWS = 0.5, 800
 # Expected costs of the methods, in products with X or X': estimates that the user guide states.
 # They determine after how much work a method is judged by the rate at which its gap falls.
 # For Newton's method on a kinked loss: steps per power of ten of the gap, which were 16 with 80
@@ -362,7 +362,7 @@ class LinearAutoSolver:
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             problem = task.problem
             cheap = factorization(problem.n_features, problem.n_entries) <= affordable
-            if cheap and (smooth or not self._is_gentle()):
+            if cheap and (smooth or not self._is_strong()):
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
@@ -370,13 +370,13 @@ class LinearAutoSolver:
             return "dual-coordinate"
         return "lbfgs" if _can("lbfgs", task) else self._second()
 
-    def _is_gentle(self) -> bool:
+    def _is_strong(self) -> bool:
         """Whether regularization is strong enough to try epochs although steps are cheap."""
         problem, n = self._task.problem, self._task.problem.n_samples
-        if n >= _TALL * problem.n_features or not _can("dual-coordinate", self._task):
+        if n >= _MANY_ROWS * problem.n_features or not _can("dual-coordinate", self._task):
             return False
         square = problem.rows.mean_square(problem.weights)
-        return square <= _GENTLE * n * self._task.reg_lambda
+        return square <= _STRONG * n * self._task.reg_lambda
 
     def _second(self) -> str:
         task = self._task

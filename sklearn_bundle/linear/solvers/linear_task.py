@@ -9,8 +9,8 @@ from sklearn_bundle.core.contract import SolverResult, State
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.asks import offers
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
+from sklearn_bundle.linear.solvers.protocols import offers
 
 
 @dataclass

@@ -17,11 +17,11 @@ from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import Descent
 from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
-from sklearn_bundle.linear.solvers.asks import NewtonSteps, require
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.protocols import NewtonSteps, require
 
 Array = NDArray[np.float64]
 

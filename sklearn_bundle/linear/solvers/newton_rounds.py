@@ -13,10 +13,10 @@ from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
-from sklearn_bundle.linear.solvers.asks import NewtonRounds
 from sklearn_bundle.linear.solvers.linear_start import Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.linear.solvers.protocols import NewtonRounds
 
 Array = NDArray[np.float64]
 

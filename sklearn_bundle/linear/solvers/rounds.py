@@ -12,10 +12,10 @@ from sklearn_bundle.core.contract import OutOfTime, State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
-from sklearn_bundle.linear.solvers.asks import OnWorkers
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
+from sklearn_bundle.linear.solvers.protocols import OnWorkers
 
 Array = NDArray[np.float64]
 

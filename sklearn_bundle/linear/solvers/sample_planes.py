@@ -12,11 +12,11 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.linear.regularizers import L2, Regularizer
-from sklearn_bundle.linear.solvers.asks import OwnRows
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.protocols import OwnRows
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from sklearn_bundle.linear.solvers._class_curvature import (
 )
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
-from sklearn_bundle.linear.solvers.asks import SoftmaxSteps
 from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.protocols import SoftmaxSteps
 
 _FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
 _HESSIANS = 3.0  # or as many as take as long as so many Hessians

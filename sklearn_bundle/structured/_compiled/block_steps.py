@@ -20,7 +20,7 @@ from sklearn_bundle.structured._compiled.outputs import (
     insert,
     new_table,
 )
-from sklearn_bundle.structured._compiled.structures import new_room, worst
+from sklearn_bundle.structured._compiled.structures import new_work, worst
 
 _BLOCK_STEPS = 8  # limit of pairwise steps in a visit, times the number of the block's outputs
 _MISSED = 1e-8  # relative to the terms of a score: rounding moves it by less
@@ -80,7 +80,7 @@ def gap_of(q, scores, count, squared, highest):
 
 
 @inner
-def _improve_on_simplex(gram, room, q, scores, count, scale):
+def _improve_on_simplex(gram, work, q, scores, count, scale):
     """Nearly the best weights of a block, in place in q and the scores; returns the dual's gain.
 
     Each step moves weight from the lowest-scoring output that has any to the highest-scoring one.
@@ -103,7 +103,7 @@ def _improve_on_simplex(gram, room, q, scores, count, scale):
         slope = scores[best] - scores[low]
         if gap <= _BLOCK_SHARE * start or not slope > 0.0:
             break
-        bend = gram[best * room + best] + gram[low * room + low] - 2.0 * gram[best * room + low]
+        bend = gram[best * work + best] + gram[low * work + low] - 2.0 * gram[best * work + low]
         bend *= scale
         step = q[low]
         if slope < step * bend:
@@ -112,12 +112,12 @@ def _improve_on_simplex(gram, room, q, scores, count, scale):
         q[low] = q[low] - step if step < q[low] else 0.0
         q[best] += step
         for k in range(count):
-            scores[k] -= step * scale * (gram[best * room + k] - gram[low * room + k])
+            scores[k] -= step * scale * (gram[best * work + k] - gram[low * work + k])
     return gain
 
 
 @inner
-def _improve_in_cone(gram, room, q, scores, count, scale):
+def _improve_in_cone(gram, work, q, scores, count, scale):
     """The same for the squared hinge, whose weights have a free sum.
 
     Each step changes the output of the highest score, or of the lowest among those with weight.
@@ -142,13 +142,13 @@ def _improve_in_cone(gram, room, q, scores, count, scale):
             start = gap
         if gap <= _BLOCK_SHARE * start or gap == 0.0:
             break
-        bend = scale * gram[chosen * room + chosen] + 1.0
+        bend = scale * gram[chosen * work + chosen] + 1.0
         step = max(slope / bend, -q[chosen])
         gain += step * slope - 0.5 * step * step * bend
         q[chosen] = q[chosen] + step if step > -q[chosen] else 0.0
         total += step
         for k in range(count):
-            scores[k] -= step * scale * gram[chosen * room + k]
+            scores[k] -= step * scale * gram[chosen * work + k]
     return gain
 
 
@@ -170,9 +170,9 @@ def visit(outputs, i, dual, scores, before):
         gram = outputs.gram[outputs.gram_at[i] :]
         scale = dual.factor * dual.weights[i]
         if dual.squared:
-            gain = _improve_in_cone(gram, outputs.room[i], q, scores, count, scale)
+            gain = _improve_in_cone(gram, outputs.capacity[i], q, scores, count, scale)
         else:
-            gain = _improve_on_simplex(gram, outputs.room[i], q, scores, count, scale)
+            gain = _improve_on_simplex(gram, outputs.capacity[i], q, scores, count, scale)
         dual.counts[0] += dual.weights[i] * gain
     full = False
     for k in range(count):
@@ -191,7 +191,7 @@ def visit(outputs, i, dual, scores, before):
 @jit
 def epoch(structure, outputs, dual, sampling, longest, steps):
     """Visit ``steps`` blocks, each after an oracle call; returns how many there was room for."""
-    room = new_room(structure)
+    work = new_work(structure)
     most = 0
     for i in range(longest.shape[0]):
         most = max(most, longest[i])
@@ -202,7 +202,7 @@ def epoch(structure, outputs, dual, sampling, longest, steps):
         if not enough(outputs, most):
             return step
         i = pick(sampling)
-        length, loss, _ = worst(structure, i, dual.w, room, indices, values)
+        length, loss, _ = worst(structure, i, dual.w, work, indices, values)
         scores, before, table = _fitting(outputs, i, scores, before, table)
         take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
         put(sampling, i, dual.weights[i] * dual.gaps[i])
@@ -245,7 +245,7 @@ def take_in_one(outputs, dual, i, indices, values, loss):
 def take_in_all(outputs, dual, first, start, starts, indices, values, losses, found):
     """Keep an output for each of a range of blocks, all found at w, and note their gaps.
 
-    Begins with block number ``start`` of the range; returns how far the room lasted.
+    Begins with block number ``start`` of the range; returns how far there was room.
     """
     table = new_table(max(outputs.used[LONGEST], 1), dual.w.shape[0])
     for row in range(start, losses.shape[0]):
@@ -281,7 +281,7 @@ def missed(outputs, dual, first, found):
             score = _score(outputs, slot, dual.w)
             excess, terms = score - found[row], abs(score) + outputs.loss[slot]
             if excess > _MISSED * terms:
-                own = outputs.gram[outputs.gram_at[i] + k * (outputs.room[i] + 1)]
+                own = outputs.gram[outputs.gram_at[i] + k * (outputs.capacity[i] + 1)]
                 if excess > _MISSED * (terms + _length(dual.w) * np.sqrt(max(own, 0.0))):
                     return row
     return -1
@@ -379,7 +379,7 @@ def sums(outputs, weights, squared, w):
                     outputs.q[slot] /= total
                 loss += outputs.q[slot] * outputs.loss[slot]
                 amount = weights[i] * outputs.q[slot]
-                own = outputs.gram_at[i] + (slot - first) * (outputs.room[i] + 1)
+                own = outputs.gram_at[i] + (slot - first) * (outputs.capacity[i] + 1)
                 lengths += amount * np.sqrt(max(outputs.gram[own], 0.0))
                 for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
                     w[np.int64(outputs.indices[e])] += amount * outputs.values[e]

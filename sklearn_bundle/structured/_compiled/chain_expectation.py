@@ -14,7 +14,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
     share,
     sum_of_largest,
 )
-from sklearn_bundle.chain._compiled.forward_backward import Room, marginals, new_room
+from sklearn_bundle.chain._compiled.forward_backward import Room, marginals, new_work
 from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, registered
 from sklearn_bundle.structured._compiled import structures
@@ -45,8 +45,8 @@ class ExpectationRoom(NamedTuple):
     pair: float
 
 
-@registered(structures.new_expectation_room, ChainOutputs)
-def _new_room(outputs, w):
+@registered(structures.new_expectation_work, ChainOutputs)
+def _new_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
     T, d = largest(chains.tokens), chains.n_attributes
     envelope = np.empty(d)
@@ -58,20 +58,20 @@ def _new_room(outputs, w):
     pair = largest_of(transitions(chains, w), S * S)
     arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S)
     of_tokens = np.empty(T), np.empty(T), np.empty(T), np.empty(T, np.int64)
-    return ExpectationRoom(new_room(T, S), *arrays, *of_tokens, envelope, bias, pair)
+    return ExpectationRoom(new_work(T, S), *arrays, *of_tokens, envelope, bias, pair)
 
 
 @registered(structures.expect, ChainOutputs)
-def _expect(outputs, i, w, room, weight, gradient):
+def _expect(outputs, i, w, work, weight, gradient):
     chains, labels = outputs.chains, outputs.labels
     K, S, start = chains.n_labels, chains.width, chains.tokens[i]
     T = chains.tokens[i + 1] - start
-    unary, nodes, edges, pairs = room.unary, room.nodes, room.edges, transitions(chains, w)
+    unary, nodes, edges, pairs = work.unary, work.nodes, work.edges, transitions(chains, w)
     scores(chains, i, w, unary)
-    log_z = marginals(chains, unary, pairs, T, room.recursion, nodes, edges)
-    loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room.recursion, nodes)
-    in_all = sum_of_largest(unary, T, S, room.rows) + T * room.pair * (T > 1)
-    shift = path_error(T, K, in_all, room.recursion) + errors_of_scores(chains, i, T, room)
+    log_z = marginals(chains, unary, pairs, T, work.recursion, nodes, edges)
+    loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work.recursion, nodes)
+    in_all = sum_of_largest(unary, T, S, work.rows) + T * work.pair * (T > 1)
+    shift = path_error(T, K, in_all, work.recursion) + errors_of_scores(chains, i, T, work)
     size = float(T)  # of pairs, including the one subtracted for the true pair
     for t in range(T):
         # One minus the marginal of the true label is the sum of the others, without cancellation.
@@ -79,7 +79,7 @@ def _expect(outputs, i, w, room, weight, gradient):
         for x in range(t * S, t * S + K):
             wrong += nodes[x] * (x != own)
         nodes[own] = -wrong
-        size += 4.0 * wrong * room.norms[t]
+        size += 4.0 * wrong * work.norms[t]
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
     add_features(chains, i, weight, nodes, edges, gradient)
@@ -87,18 +87,18 @@ def _expect(outputs, i, w, room, weight, gradient):
 
 
 @inlined
-def errors_of_scores(chains, i, T, room):
+def errors_of_scores(chains, i, T, work):
     """Bounds of the errors of a sequence's scores, summed over its tokens; fills ``norms``.
 
     A sum of m products has an error of ``(m + 4) u`` times the sum of their absolute values.
     """
-    reach, norms, counts = room.reach, room.norms, room.counts
+    reach, norms, counts = work.reach, work.norms, work.counts
     for t in range(T):
-        reach[t], norms[t], counts[t] = room.bias, 0.0, _BIASES + 4
+        reach[t], norms[t], counts[t] = work.bias, 0.0, _BIASES + 4
     first = chains.blocks[i]
     for e in range(chains.entries[i], chains.entries[i + 1]):
         t, value = chains.positions[e], np.float64(chains.values[e])
-        reach[t] += abs(value) * room.envelope[chains.attributes[first + chains.slots[e]]]
+        reach[t] += abs(value) * work.envelope[chains.attributes[first + chains.slots[e]]]
         norms[t] += value * value
         counts[t] += 1
     errors = 0.0

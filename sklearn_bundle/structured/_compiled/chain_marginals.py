@@ -43,7 +43,7 @@ def project(tokens, places, center, unary, pairs, step, K, S, precision, first, 
     the largest defect before the repair.
     """
     n_edges = max(largest(tokens) - 1, 1)
-    room, scales = clique_projection.new_room(n_edges, K, S), np.ones(n_edges)
+    work, scales = clique_projection.new_work(n_edges, K, S), np.ones(n_edges)
     m = np.empty(n_edges * K * S)
     steps = passes = 0
     largest_defect = 0.0
@@ -55,14 +55,14 @@ def project(tokens, places, center, unary, pairs, step, K, S, precision, first, 
         at, height = (tokens[i] + i) * S, (n_edges + 1) * S
         if nu[at] == nu[at]:
             for x in range(height):
-                room.nu[x] = step * nu[at + x]
+                work.nu[x] = step * nu[at + x]
         else:
-            clique_projection.start(*arguments, room)
-        own_steps, own_passes, defect = clique_projection.solve(*arguments, precision, room)
-        clique_projection.repair(room.point, n_edges, rows, K, S)
-        out[places[i] : places[i] + size] = room.point[:size]
+            clique_projection.start(*arguments, work)
+        own_steps, own_passes, defect = clique_projection.solve(*arguments, precision, work)
+        clique_projection.repair(work.point, n_edges, rows, K, S)
+        out[places[i] : places[i] + size] = work.point[:size]
         for x in range(height):
-            nu[at + x] = room.nu[x] / step
+            nu[at + x] = work.nu[x] / step
         steps, passes = steps + own_steps, passes + own_passes
         largest_defect = max(largest_defect, defect)
     return steps, passes, largest_defect

@@ -60,18 +60,18 @@ class Room(NamedTuple):
     touched: NDArray[np.int64]
 
 
-@registered(structures.new_room, ChainOutputs)
-def _new_room(outputs):
-    return _room(outputs.chains, 1)
+@registered(structures.new_work, ChainOutputs)
+def _new_work(outputs):
+    return _work(outputs.chains, 1)
 
 
-@registered(structures.new_room, SlackChainOutputs)
-def _new_slack_room(outputs):
-    return _room(outputs.chains, outputs.levels)
+@registered(structures.new_work, SlackChainOutputs)
+def _new_slack_work(outputs):
+    return _work(outputs.chains, outputs.levels)
 
 
 @inner
-def _room(chains, levels):
+def _work(chains, levels):
     T, S = largest(chains.tokens), chains.width
     rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
@@ -88,37 +88,37 @@ def aligned(size):
 
 
 @registered(structures.worst, ChainOutputs)
-def _worst(outputs, i, w, room, indices, values):
+def _worst(outputs, i, w, work, indices, values):
     chains = outputs.chains
     start = chains.tokens[i]
     T = chains.tokens[i + 1] - start
     pairs = transitions(chains, w)
-    scores(chains, i, w, room.unary)
-    _forward(outputs, start, T, pairs, room)
-    _backward(chains.n_labels, chains.width, T, pairs, room)
-    loss, difference = _compared(outputs, start, T, pairs, room)
+    scores(chains, i, w, work.unary)
+    _forward(outputs, start, T, pairs, work)
+    _backward(chains.n_labels, chains.width, T, pairs, work)
+    loss, difference = _compared(outputs, start, T, pairs, work)
     score = loss + difference
     if score <= 0.0:
         return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, 1.0, room, indices, values), loss, score
+    return _features(chains, i, outputs.labels, 1.0, work, indices, values), loss, score
 
 
 @registered(structures.worst, SlackChainOutputs)
-def _worst_with_slack(outputs, i, w, room, indices, values):
+def _worst_with_slack(outputs, i, w, work, indices, values):
     chains = outputs.chains
     start = chains.tokens[i]
     T = chains.tokens[i + 1] - start
     pairs = transitions(chains, w)
-    scores(chains, i, w, room.unary)
-    level = _forward_by_levels(outputs, start, T, pairs, room)
+    scores(chains, i, w, work.unary)
+    level = _forward_by_levels(outputs, start, T, pairs, work)
     if level == 0:
         return 0, 0.0, 0.0
-    _backward_by_levels(outputs, start, T, level, pairs, room)
-    loss, difference = _compared(outputs, start, T, pairs, room)
+    _backward_by_levels(outputs, start, T, level, pairs, work)
+    loss, difference = _compared(outputs, start, T, pairs, work)
     score = loss * (1.0 + difference)
     if score <= 0.0:
         return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, loss, room, indices, values), loss, score
+    return _features(chains, i, outputs.labels, loss, work, indices, values), loss, score
 
 
 @inner
@@ -133,45 +133,45 @@ def _step(best, before, pairs, K, S, reached, here):
 
 
 @inner
-def _forward(outputs, start, T, pairs, room):
+def _forward(outputs, start, T, pairs, work):
     """Write to ``best`` the highest score of the labelings up to each position, per label there."""
     K, S = outputs.chains.n_labels, outputs.chains.width
     for t in range(T):
         here, costs = t * S, outputs.labels[start + t] * S
         if t > 0:
-            _step(room.best, here - S, pairs, K, S, room.reached, here)
+            _step(work.best, here - S, pairs, K, S, work.reached, here)
         for c in range(0, S, WIDTH):
-            own = plus(load(room.unary, here + c), load(outputs.costs, costs + c))
+            own = plus(load(work.unary, here + c), load(outputs.costs, costs + c))
             if t > 0:
-                own = plus(load(room.reached, here + c), own)
-            store(room.best, here + c, own)
+                own = plus(load(work.reached, here + c), own)
+            store(work.best, here + c, own)
 
 
 @inner
-def _backward(K, S, T, pairs, room):
+def _backward(K, S, T, pairs, work):
     """The best path: the best predecessor is looked up only for the labels on it."""
-    best, path = room.best, room.path
+    best, path = work.best, work.path
     label = 0
     for k in range(1, K):
         if best[(T - 1) * S + k] > best[(T - 1) * S + label]:
             label = k
     path[T - 1] = label
     for t in range(T - 1, 0, -1):
-        highest, origin = room.reached[t * S + label], 0
+        highest, origin = work.reached[t * S + label], 0
         while origin < K - 1 and best[(t - 1) * S + origin] + pairs[origin * S + label] != highest:
             origin += 1
         path[t - 1] = label = origin
 
 
 @inner
-def _forward_by_levels(outputs, start, T, pairs, room):
+def _forward_by_levels(outputs, start, T, pairs, work):
     """The same also per loss up to a position; returns the loss of the worst output.
 
     ``best`` has a row per position and loss from 0. No cost is added: what counts for each loss is
     the best difference of scores among all labelings with this loss.
     """
     K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
-    unary, best, levels = room.unary, room.best, outputs.levels
+    unary, best, levels = work.unary, work.best, outputs.levels
     truth = carry = 0.0
     most = 0
     for t in range(T):
@@ -185,9 +185,9 @@ def _forward_by_levels(outputs, start, T, pairs, room):
             best[x] = -np.inf
         for level in range(before + 1):
             if t > 0:
-                _step(best, row + (level - levels) * S, pairs, K, S, room.reached, 0)
+                _step(best, row + (level - levels) * S, pairs, K, S, work.reached, 0)
             for k in range(K):
-                reached = room.reached[k] if t > 0 else 0.0
+                reached = work.reached[k] if t > 0 else 0.0
                 at = row + (level + np.int64(outputs.costs[costs + k])) * S + k
                 best[at] = reached + unary[t * S + k]
         truth, carry = added(truth, carry, unary[t * S + true])
@@ -205,7 +205,7 @@ def _forward_by_levels(outputs, start, T, pairs, room):
 
 
 @inner
-def _backward_by_levels(outputs, start, T, level, pairs, room):
+def _backward_by_levels(outputs, start, T, level, pairs, work):
     """The best path among those with the loss ``level``."""
     K, S, labels, levels = (
         outputs.chains.n_labels,
@@ -213,7 +213,7 @@ def _backward_by_levels(outputs, start, T, level, pairs, room):
         outputs.labels,
         outputs.levels,
     )
-    best, path = room.best, room.path
+    best, path = work.best, work.path
     for t in range(T - 1, -1, -1):
         row, label, highest = (t * levels + level) * S, 0, -np.inf
         for k in range(K):
@@ -225,14 +225,14 @@ def _backward_by_levels(outputs, start, T, level, pairs, room):
 
 
 @inner
-def _compared(outputs, start, T, pairs, room):
+def _compared(outputs, start, T, pairs, work):
     """Loss of the path, and its score minus that of the true labels."""
     S, costs, labels = outputs.chains.width, outputs.costs, outputs.labels
-    unary, path = room.unary, room.path
+    unary, path = work.unary, work.path
     loss = score = carry = 0.0
     for t in range(T):
         true, label = labels[start + t], path[t]
-        room.wrong[t] = label != true
+        work.wrong[t] = label != true
         if label != true:
             loss += costs[true * S + label]
             score, carry = added(score, carry, unary[t * S + label])
@@ -247,15 +247,15 @@ def _compared(outputs, start, T, pairs, room):
 
 
 @inner
-def _features(chains, i, labels, factor, room, indices, values):
+def _features(chains, i, labels, factor, work, indices, values):
     """Factor times (features of the true labels minus those of the path); returns their number."""
     S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
     T = chains.tokens[i + 1] - start
-    path, sums, touched, entries = room.path, room.sums, room.touched, room.entries
+    path, sums, touched, entries = work.path, work.sums, work.touched, work.entries
     size = 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
         entries[size] = e  # no branch: it would be mispredicted too often
-        size += room.wrong[chains.positions[e]]
+        size += work.wrong[chains.positions[e]]
     out = indices, values, factor
     count = pending = at = 0
     slot = np.int64(-1)
@@ -270,7 +270,7 @@ def _features(chains, i, labels, factor, room, indices, values):
     count, pending = flush(sums, touched, pending, at, out, count), 0
     at = chains.n_attributes * S
     for t in range(1, T):
-        if room.wrong[t - 1] + room.wrong[t] > 0:
+        if work.wrong[t - 1] + work.wrong[t] > 0:
             true = labels[start + t - 1] * S + labels[start + t]
             label = path[t - 1] * S + path[t]
             pending = _exchange(sums, touched, pending, true, label, 1.0)
@@ -278,12 +278,12 @@ def _features(chains, i, labels, factor, room, indices, values):
     if chains.intercept:
         at += S * S
         for t in range(T):
-            if room.wrong[t] > 0:
+            if work.wrong[t] > 0:
                 pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
         count = flush(sums, touched, pending, at, out, count)
         for t in (0, T - 1):
             at += S
-            if room.wrong[t] > 0:
+            if work.wrong[t] > 0:
                 pending = _exchange(sums, touched, 0, labels[start + t], path[t], 1.0)
                 count = flush(sums, touched, pending, at, out, count)
     return count

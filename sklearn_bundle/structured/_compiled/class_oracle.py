@@ -91,14 +91,14 @@ def add_row(outputs, i, node, factor, count, indices, values):
     return count
 
 
-@registered(structures.new_room, ClassOutputs)
-def _new_room(outputs):
+@registered(structures.new_work, ClassOutputs)
+def _new_work(outputs):
     return np.empty((1, outputs.n_nodes)), np.empty((1, outputs.starts.shape[0] - 1))
 
 
 @registered(structures.worst, ClassOutputs)
-def _worst(outputs, i, w, room, indices, values):
-    scores, of_classes = room
+def _worst(outputs, i, w, work, indices, values):
+    scores, of_classes = work
     starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
     node_scores(outputs, i, w, scores[0])
     class_scores(scores, starts, nodes, of_classes)
@@ -121,8 +121,8 @@ def _worst(outputs, i, w, room, indices, values):
     return count, cost, score
 
 
-@registered(structures.new_expectation_room, ClassOutputs)
-def _new_expectation_room(outputs, w):
+@registered(structures.new_expectation_work, ClassOutputs)
+def _new_expectation_work(outputs, w):
     d, envelope, depth = outputs.n_features, np.zeros(outputs.n_features), 0
     for v in range(outputs.n_nodes):
         for j in range(d):
@@ -134,8 +134,8 @@ def _new_expectation_room(outputs, w):
 
 
 @registered(structures.expect, ClassOutputs)
-def _expect(outputs, i, w, room, weight, gradient):
-    scores, of_classes, shares, envelope, depth = room
+def _expect(outputs, i, w, work, weight, gradient):
+    scores, of_classes, shares, envelope, depth = work
     starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
     K = starts.shape[0] - 1
     node_scores(outputs, i, w, scores[0])

@@ -68,7 +68,7 @@ class Room(NamedTuple):
 
 
 @inner
-def new_room(n_edges, K, S):
+def new_work(n_edges, K, S):
     """Memory for :func:`project`."""
     rows, square = (n_edges + 1) * S, n_edges * S * S
     return Room(
@@ -94,26 +94,26 @@ def project(m, scales, n_edges, rows, K, S, precision, out):
     ``scales`` are ``d_t^-2``. Column sums of an edge and row sums of the next differ by at most
     ``precision``, if double precision allows it; :func:`repair` does the rest.
     """
-    room = new_room(n_edges, K, S)
-    start(m, scales, n_edges, rows, K, S, room)
-    found = solve(m, scales, n_edges, rows, K, S, precision, room)
+    work = new_work(n_edges, K, S)
+    start(m, scales, n_edges, rows, K, S, work)
+    found = solve(m, scales, n_edges, rows, K, S, precision, work)
     for x in range(n_edges * rows * S):
-        out[x] = room.point[x]
+        out[x] = work.point[x]
     return found
 
 
 @inner
-def solve(m, scales, n_edges, rows, K, S, precision, room):
-    """The same from ``room.nu``, into ``room.point``."""
-    value = _evaluate(m, scales, n_edges, rows, K, S, room.nu, room)
-    defect = _largest(room.gradient, n_edges, K, S)
+def solve(m, scales, n_edges, rows, K, S, precision, work):
+    """The same from ``work.nu``, into ``work.point``."""
+    value = _evaluate(m, scales, n_edges, rows, K, S, work.nu, work)
+    defect = _largest(work.gradient, n_edges, K, S)
     steps, passes = 0, 1
     while defect > precision and steps < _MOST_STEPS:
         steps += 1
-        _newton(scales, n_edges, rows, K, S, defect, room)
-        value, trials = _search(m, scales, n_edges, rows, K, S, value, room)
+        _newton(scales, n_edges, rows, K, S, defect, work)
+        value, trials = _search(m, scales, n_edges, rows, K, S, value, work)
         passes += trials
-        defect = _largest(room.gradient, n_edges, K, S)
+        defect = _largest(work.gradient, n_edges, K, S)
         if trials == _MOST_TRIALS or not defect < np.inf:
             break
     return steps, passes, defect
@@ -129,14 +129,14 @@ def _largest(gradient, n_edges, K, S):
 
 
 @inner
-def start(m, scales, n_edges, rows, K, S, room):
+def start(m, scales, n_edges, rows, K, S, work):
     """nu for which the best labeling has 1 along its edges, and other edges have less.
 
     Let a and b be the most that a labeling gains up to a position and from there on. nu is half the
     difference b - a: an edge then reaches its limit only if it is the best one to its column and
     the best one from its row.
     """
-    nu, a = room.nu, room.trial
+    nu, a = work.nu, work.trial
     for c in range(0, S, WIDTH):
         store(a, c, splat(0.0))
         store(nu, n_edges * S + c, splat(0.0))
@@ -173,9 +173,9 @@ def start(m, scales, n_edges, rows, K, S, room):
 
 
 @inner
-def _evaluate(m, scales, n_edges, rows, K, S, nu, room):
+def _evaluate(m, scales, n_edges, rows, K, S, nu, work):
     """The dual at ``nu``; ``point``, the sums of its rows, and ``gradient``."""
-    point, sums, gradient = room.point, room.sums, room.gradient
+    point, sums, gradient = work.point, work.sums, work.gradient
     value, mass = nu[0], 0.0
     for c in range(0, S, WIDTH):
         store(gradient, c, splat(0.0))
@@ -205,17 +205,17 @@ def _evaluate(m, scales, n_edges, rows, K, S, nu, room):
 
 
 @inner
-def _matrix(scales, n_edges, rows, K, S, room):
+def _matrix(scales, n_edges, rows, K, S, work):
     """Which labels are active, and the diagonal of Newton's matrix."""
-    diagonal, count, place, active = room.diagonal, room.count, room.place, room.active
+    diagonal, count, place, active = work.diagonal, work.count, work.place, work.active
     for x in range((n_edges + 1) * S):
         diagonal[x] = 0.0
     for t in range(n_edges):
         for i in range(rows):
-            if room.sums[t * S + i] > 0.0:
+            if work.sums[t * S + i] > 0.0:
                 at, here = (t * rows + i) * S, 0.0
                 for j in range(K):
-                    if room.point[at + j] > 0.0:
+                    if work.point[at + j] > 0.0:
                         diagonal[(t + 1) * S + j] += scales[t]
                         here += scales[t]
                 diagonal[t * S + (i if t > 0 else 0)] += here
@@ -229,11 +229,11 @@ def _matrix(scales, n_edges, rows, K, S, room):
 
 
 @inner
-def _newton(scales, n_edges, rows, K, S, defect, room):
+def _newton(scales, n_edges, rows, K, S, defect, work):
     """Newton's ``direction``: minus the inverse of the block tridiagonal matrix times gradient."""
-    _matrix(scales, n_edges, rows, K, S, room)
-    count, active, direction, square = room.count, room.active, room.direction, S * S
-    factors, coupling = room.factors, room.coupling
+    _matrix(scales, n_edges, rows, K, S, work)
+    count, active, direction, square = work.count, work.active, work.direction, S * S
+    factors, coupling = work.factors, work.coupling
     shift = max(_SHIFT * min(defect, 1.0), _LEAST_SHIFT)
     for x in range((n_edges + 1) * S):
         direction[x] = 0.0
@@ -243,14 +243,14 @@ def _newton(scales, n_edges, rows, K, S, defect, room):
             for q in range(p, n):
                 factors[block + p * S + q] = 0.0
             label = active[t * S + p]
-            factors[block + p * S + p] = room.diagonal[t * S + label] + shift * scales[t]
-            direction[t * S + p] = -room.gradient[t * S + label]
+            factors[block + p * S + p] = work.diagonal[t * S + label] + shift * scales[t]
+            direction[t * S + p] = -work.gradient[t * S + label]
         if t > 0:
-            _eliminate(count[t - 1], n, (t - 1) * S, S, room)
+            _eliminate(count[t - 1], n, (t - 1) * S, S, work)
         _factorize(factors, block, n, S)
         _forward(factors, block, n, S, direction, t * S)
         if t < n_edges - 1:
-            _couple(scales[t], t, rows, S, room)
+            _couple(scales[t], t, rows, S, work)
             _forward_rows(factors, block, n, S, coupling, count[t + 1])
     for t in range(n_edges - 1, -1, -1):
         n, block = count[t], t * square
@@ -275,25 +275,25 @@ def _newton(scales, n_edges, rows, K, S, defect, room):
 
 
 @inner
-def _couple(scale, t, rows, S, room):
+def _couple(scale, t, rows, S, work):
     """Entries of Newton's matrix for edge t: minus its scale where the point is not 0."""
-    coupling, block = room.coupling, t * S * S
-    for p in range(room.count[t]):
-        for q in range(room.count[t + 1]):
+    coupling, block = work.coupling, t * S * S
+    for p in range(work.count[t]):
+        for q in range(work.count[t + 1]):
             coupling[block + p * S + q] = 0.0
     for i in range(rows):
-        if room.sums[t * S + i] > 0.0:
-            row = block + (room.place[t * S + i] if t > 0 else 0) * S
-            for q in range(room.count[t + 1]):
-                j = room.active[(t + 1) * S + q]
-                if room.point[(t * rows + i) * S + j] > 0.0:
+        if work.sums[t * S + i] > 0.0:
+            row = block + (work.place[t * S + i] if t > 0 else 0) * S
+            for q in range(work.count[t + 1]):
+                j = work.active[(t + 1) * S + q]
+                if work.point[(t * rows + i) * S + j] > 0.0:
                     coupling[row + q] -= scale
 
 
 @inner
-def _eliminate(n_before, n, before, S, room):
+def _eliminate(n_before, n, before, S, work):
     """Subtract what the position before adds from this one's block and right-hand side."""
-    factors, coupling, direction = room.factors, room.coupling, room.direction
+    factors, coupling, direction = work.factors, work.coupling, work.direction
     block, here = before * S, before + S
     for k in range(n_before):
         row, solved = block + k * S, direction[before + k]
@@ -349,11 +349,11 @@ def _forward_rows(factors, block, n, S, matrix, n_columns):
 
 
 @inner
-def _search(m, scales, n_edges, rows, K, S, value, room):
+def _search(m, scales, n_edges, rows, K, S, value, work):
     """Search along ``direction`` for a small slope; returns the dual there and points tried."""
-    nu, trial, direction = room.nu, room.trial, room.direction
+    nu, trial, direction = work.nu, work.trial, work.direction
     size = (n_edges + 1) * S
-    start = _slope(n_edges, K, S, room)
+    start = _slope(n_edges, K, S, work)
     low, of_low, high, of_high, step = 0.0, start, np.inf, 0.0, 1.0
     reached = value
     trials = 0
@@ -361,8 +361,8 @@ def _search(m, scales, n_edges, rows, K, S, value, room):
         trials += 1
         for x in range(size):
             trial[x] = nu[x] + step * direction[x]
-        reached = _evaluate(m, scales, n_edges, rows, K, S, trial, room)
-        slope = _slope(n_edges, K, S, room)
+        reached = _evaluate(m, scales, n_edges, rows, K, S, trial, work)
+        slope = _slope(n_edges, K, S, work)
         lower = reached <= value + _NOISE * abs(value)
         if lower and abs(slope) <= -_SLOPE * start:
             break
@@ -381,11 +381,11 @@ def _search(m, scales, n_edges, rows, K, S, value, room):
 
 
 @inner
-def _slope(n_edges, K, S, room):
-    slope = room.gradient[0] * room.direction[0]
+def _slope(n_edges, K, S, work):
+    slope = work.gradient[0] * work.direction[0]
     for t in range(1, n_edges):
         for j in range(t * S, t * S + K):
-            slope += room.gradient[j] * room.direction[j]
+            slope += work.gradient[j] * work.direction[j]
     return slope
 
 

@@ -46,49 +46,49 @@ class Room(NamedTuple):
     cut: CutRoom
 
 
-@registered(structures.new_room, GraphOutputs)
-def _new_room(outputs):
-    return room_for(outputs)
+@registered(structures.new_work, GraphOutputs)
+def _new_work(outputs):
+    return work_for(outputs)
 
 
 @inner
-def room_for(outputs):
+def work_for(outputs):
     n = m = 0
     for i in range(outputs.nodes.shape[0] - 1):
         n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
         m = max(m, outputs.edges[i + 1] - outputs.edges[i])
-    return Room(np.empty(n), np.empty(m), min_cut.cut_room(n, 2 * m))
+    return Room(np.empty(n), np.empty(m), min_cut.cut_work(n, 2 * m))
 
 
 @inner
-def _cut(outputs, i, w, augmented, room):
+def _cut(outputs, i, w, augmented, work):
     """The labels of the lowest cost: 1 where the height is below the number of nodes.
 
     Up to a constant, the cost is minus the score and, with ``augmented``, minus the loss.
     """
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
     n, d, p = outputs.nodes[i + 1] - first, outputs.node_features.shape[1], w.shape[0]
-    left, balances = room.cut.left, room.cut.balances
+    left, balances = work.cut.left, work.cut.balances
     features = outputs.node_features[first : first + n]
-    design.dense_scores(features, w[:d], 0, n, room.ones)
+    design.dense_scores(features, w[:d], 0, n, work.ones)
     for a in range(n):
         loss = 0.0
         if augmented:
             loss = -outputs.false_zero if outputs.labels[first + a] else outputs.false_one
-        room.ones[a] = balances[a] = -room.ones[a] - loss
+        work.ones[a] = balances[a] = -work.ones[a] - loss
     mates = outputs.mates[2 * start : 2 * stop]
     for e in range(stop - start):
         total = 0.0
         for j in range(p - d):
             total += w[d + j] * outputs.edge_features[start + e, j]
         k = outputs.places[start + e]
-        room.capacities[e] = left[k] = left[mates[k]] = total
+        work.capacities[e] = left[k] = left[mates[k]] = total
     starts = outputs.starts[first + i : first + i + n + 1]
-    min_cut.cut(n, starts, outputs.heads[2 * start : 2 * stop], mates, room.cut)
+    min_cut.cut(n, starts, outputs.heads[2 * start : 2 * stop], mates, work.cut)
 
 
 @inner
-def excess(outputs, i, room):
+def excess(outputs, i, work):
     """Upper bound, from any flow, of how far labels exceed the score of the true ones.
 
     It is a sum of nonnegative terms, all zero if the true labels are the best and the flow is the
@@ -96,19 +96,19 @@ def excess(outputs, i, room):
     the last place. Call it once per cut, since it overwrites ``ones``.
     """
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
-    n, left = outputs.nodes[i + 1] - first, room.cut.left
+    n, left = outputs.nodes[i + 1] - first, work.cut.left
     heads, mates = outputs.heads[2 * start : 2 * stop], outputs.mates[2 * start : 2 * stop]
     total = 0.0
     for e in range(stop - start):
-        k, most = outputs.places[start + e], room.capacities[e]
+        k, most = outputs.places[start + e], work.capacities[e]
         a, b = heads[mates[k]], heads[k]
         flow = min(max(0.5 * (left[mates[k]] - left[k]), -most), most)
-        room.ones[a] -= flow
-        room.ones[b] += flow
+        work.ones[a] -= flow
+        work.ones[b] += flow
         step = outputs.labels[first + a] - outputs.labels[first + b]
         total += most * abs(step) + flow * step
     for a in range(n):
-        value = room.ones[a]
+        value = work.ones[a]
         total += max(value, 0.0) if outputs.labels[first + a] else max(-value, 0.0)
     return total
 
@@ -141,23 +141,23 @@ def _difference(outputs, i, heights, values):
 
 
 @registered(structures.worst, GraphOutputs)
-def _worst(outputs, i, w, room, indices, values):
+def _worst(outputs, i, w, work, indices, values):
     p = w.shape[0]
-    _cut(outputs, i, w, True, room)
-    loss = _difference(outputs, i, room.cut.heights, values[:p])
+    _cut(outputs, i, w, True, work)
+    loss = _difference(outputs, i, work.cut.heights, values[:p])
     score, count = loss, 0
     for j in range(p):
         value = values[j]
         score -= w[j] * value
         indices[count], values[count] = j, value
         count += value != 0.0
-    proved = excess(outputs, i, room)
+    proved = excess(outputs, i, work)
     return count, loss, (score if score > proved else proved)
 
 
 @jit
 def best_labels(outputs, i, w, augmented):
     """Labels of the nodes of graph i with the highest score, or highest score plus loss."""
-    n, room = outputs.nodes[i + 1] - outputs.nodes[i], room_for(outputs)
-    _cut(outputs, i, w, augmented, room)
-    return (room.cut.heights[:n] < n).astype(np.int64)
+    n, work = outputs.nodes[i + 1] - outputs.nodes[i], work_for(outputs)
+    _cut(outputs, i, w, augmented, work)
+    return (work.cut.heights[:n] < n).astype(np.int64)

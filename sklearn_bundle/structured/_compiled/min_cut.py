@@ -48,7 +48,7 @@ class CutRoom(NamedTuple):
 
 
 @inner
-def cut_room(n, n_arcs):
+def cut_work(n, n_arcs):
     """Room for graphs of at most this size."""
     return CutRoom(
         np.empty(n_arcs),
@@ -62,26 +62,26 @@ def cut_room(n, n_arcs):
 
 
 @inner
-def _distances(n, starts, heads, mates, room):
+def _distances(n, starts, heads, mates, work):
     """Set heights to the number of arcs to the next node that drains, n if there is no path.
 
     Returns the number of nodes with a path; ``queue`` begins with them, the farthest last.
     """
-    heights, queue = room.heights, room.queue
+    heights, queue = work.heights, work.queue
     first = last = 0
     for a in range(n):
-        drains = room.balances[a] < 0.0
+        drains = work.balances[a] < 0.0
         heights[a] = 0 if drains else n
         queue[last] = a
         last += drains
-        room.current[a] = starts[a]
+        work.current[a] = starts[a]
     while first < last:
         b = queue[first]
         first += 1
         height = heights[b] + 1
         for k in range(starts[b], starts[b + 1]):
             a = heads[k]
-            if heights[a] == n and room.left[mates[k]] > 0.0:
+            if heights[a] == n and work.left[mates[k]] > 0.0:
                 heights[a] = height
                 queue[last] = a
                 last += 1
@@ -89,21 +89,21 @@ def _distances(n, starts, heads, mates, room):
 
 
 @inner
-def cut(n, starts, heads, mates, room):
+def cut(n, starts, heads, mates, work):
     """Maximize the flow; then y_a is 1 where ``heights[a] < n``.
 
     Of several best labelings this has the fewest ones. Node a has the arcs from ``starts[a]`` to
     ``starts[a + 1]``, which lead to ``heads``; the reverse of arc k is ``mates[k]``. Set ``left``
-    and ``balances`` of the room to c and b before the call. Afterwards they are, up to rounding,
+    and ``balances`` of ``work`` to c and b before the call. Afterwards they are, up to rounding,
     c - f and the b that the flow leaves.
     """
-    left, balances, heights, current = room.left, room.balances, room.heights, room.current
-    queue, ring, waiting = room.queue, room.ring, room.waiting
+    left, balances, heights, current = work.left, work.balances, work.heights, work.current
+    queue, ring, waiting = work.queue, work.ring, work.waiting
     most = _PERIOD * n
     while True:
-        work = first = last = 0
+        effort = first = last = 0
         waiting[:n] = False
-        for i in range(_distances(n, starts, heads, mates, room) - 1, -1, -1):
+        for i in range(_distances(n, starts, heads, mates, work) - 1, -1, -1):
             a = queue[i]
             if balances[a] > 0.0:
                 waiting[a] = True
@@ -111,7 +111,7 @@ def cut(n, starts, heads, mates, room):
                 last += 1
         if last == 0:
             return
-        while first != last and work <= most:
+        while first != last and effort <= most:
             a = ring[first]
             first = 0 if first == n else first + 1
             waiting[a] = False
@@ -123,7 +123,7 @@ def cut(n, starts, heads, mates, room):
                     for j in range(k, end):
                         if left[j] > 0.0:
                             height = min(height, heights[heads[j]] + 1)
-                    work += end - k + _RELABELLING
+                    effort += end - k + _RELABELLING
                     if height == n:
                         break
                 b = heads[k]

@@ -66,8 +66,8 @@ class Room(NamedTuple):
 
 
 @inner
-def new_room(outputs):
-    """See :func:`~.structures.new_room`."""
+def new_work(outputs):
+    """See :func:`~.structures.new_work`."""
     L, E = outputs.n_nodes, outputs.tails.shape[0]
     size = 1 << L if outputs.listed else 1
     ones = np.zeros(size, np.int64)
@@ -91,39 +91,39 @@ def new_room(outputs):
 
 
 @inner
-def _set_scores(outputs, i, w, room):
+def _set_scores(outputs, i, w, work):
     L, d = outputs.n_nodes, outputs.n_features
-    node_scores(outputs, i, w[: L * d], room.rows)
+    node_scores(outputs, i, w[: L * d], work.rows)
     truth = outputs.truths[i]
     for v in range(L):
-        score = room.rows[v] + outputs.bias * w[L * d + v]
-        room.node[v, 0] = -score if truth[v] == 1 else 0.0
-        room.node[v, 1] = 0.0 if truth[v] == 1 else score
+        score = work.rows[v] + outputs.bias * w[L * d + v]
+        work.node[v, 0] = -score if truth[v] == 1 else 0.0
+        work.node[v, 1] = 0.0 if truth[v] == 1 else score
     for a in range(outputs.tails.shape[0]):
         at = L * d + L + 4 * a
         own = w[at + 2 * truth[outputs.tails[a]] + truth[outputs.heads[a]]]
         for s in range(2):
             for t in range(2):
-                room.pair[a, s, t] = w[at + 2 * s + t] - own
+                work.pair[a, s, t] = w[at + 2 * s + t] - own
 
 
 @inner
-def _fill_table(outputs, room):
+def _fill_table(outputs, work):
     """Fill in the scores of all sets; each label adds to every set of the labels before it."""
-    table, added, between = room.table, room.added, room.between
+    table, added, between = work.table, work.added, work.between
     between[:] = 0.0
     for a in range(outputs.tails.shape[0]):
         tail, head = outputs.tails[a], outputs.heads[a]
         for s in range(2):
             for t in range(2):
                 if tail > head:
-                    between[tail, head, s, t] += room.pair[a, s, t]
+                    between[tail, head, s, t] += work.pair[a, s, t]
                 else:
-                    between[head, tail, t, s] += room.pair[a, s, t]
+                    between[head, tail, t, s] += work.pair[a, s, t]
     table[0] = 0.0
     for v in range(outputs.n_nodes):
         for state in range(1, -1, -1):
-            added[0] = room.node[v, state]
+            added[0] = work.node[v, state]
             for u in range(v):
                 off, on = between[v, u, state, 0], between[v, u, state, 1]
                 for c in range(1 << u):
@@ -143,91 +143,91 @@ def _code(outputs, i):
 
 
 @inner
-def _best_of_all(outputs, i, room):
+def _best_of_all(outputs, i, work):
     """The number of the best set; among equals the true one, then the first."""
-    _fill_table(outputs, room)
+    _fill_table(outputs, work)
     code = _code(outputs, i)
     best, at = 0.0, code
-    for c in range(room.table.shape[0]):
-        loss = outputs.cost * room.ones[c ^ code]
-        value = loss * (1.0 + room.table[c]) if outputs.slack else loss + room.table[c]
+    for c in range(work.table.shape[0]):
+        loss = outputs.cost * work.ones[c ^ code]
+        value = loss * (1.0 + work.table[c]) if outputs.slack else loss + work.table[c]
         if value > best:
             best, at = value, c
     for v in range(outputs.n_nodes):
-        room.found[v] = (at >> v) & 1
+        work.found[v] = (at >> v) & 1
 
 
 @inner
-def _best_in_forest(outputs, i, room):
+def _best_in_forest(outputs, i, work):
     """Max-product, from the leaves to the roots and back."""
-    up, order, above = room.up, outputs.order, outputs.above
+    up, order, above = work.up, outputs.order, outputs.above
     for v in range(outputs.n_nodes):
         for state in range(2):
             wrong = outputs.truths[i, v] != state
-            up[v, state] = room.node[v, state] + outputs.cost * wrong
+            up[v, state] = work.node[v, state] + outputs.cost * wrong
     for r in range(outputs.n_nodes - 1, -1, -1):
         v, a = order[r], above[order[r]]
         if a >= 0:
             parent = outputs.tails[a] + outputs.heads[a] - v
             for state in range(2):
-                zero = up[v, 0] + _of_pair(outputs, room, a, parent, state, 0)
-                one = up[v, 1] + _of_pair(outputs, room, a, parent, state, 1)
+                zero = up[v, 0] + _of_pair(outputs, work, a, parent, state, 0)
+                one = up[v, 1] + _of_pair(outputs, work, a, parent, state, 1)
                 up[parent, state] += max(zero, one)
     for r in range(outputs.n_nodes):
         v, a = order[r], above[order[r]]
         zero, one = up[v, 0], up[v, 1]
         if a >= 0:
             parent = outputs.tails[a] + outputs.heads[a] - v
-            zero += _of_pair(outputs, room, a, parent, room.found[parent], 0)
-            one += _of_pair(outputs, room, a, parent, room.found[parent], 1)
-        room.found[v] = one > zero
+            zero += _of_pair(outputs, work, a, parent, work.found[parent], 0)
+            one += _of_pair(outputs, work, a, parent, work.found[parent], 1)
+        work.found[v] = one > zero
 
 
 @inner
-def _of_pair(outputs, room, a, parent, state, other):
+def _of_pair(outputs, work, a, parent, state, other):
     """The score of an edge, given the states of the label above and of the one below."""
     if outputs.tails[a] == parent:
-        return room.pair[a, state, other]
-    return room.pair[a, other, state]
+        return work.pair[a, state, other]
+    return work.pair[a, other, state]
 
 
 @inner
-def _find(outputs, i, w, room):
-    """Write the best set to ``room.found``; returns its loss and its score without the loss."""
-    _set_scores(outputs, i, w, room)
+def _find(outputs, i, w, work):
+    """Write the best set to ``work.found``; returns its loss and its score without the loss."""
+    _set_scores(outputs, i, w, work)
     if outputs.listed:
-        _best_of_all(outputs, i, room)
+        _best_of_all(outputs, i, work)
     else:
-        _best_in_forest(outputs, i, room)
-    found = room.found
+        _best_in_forest(outputs, i, work)
+    found = work.found
     loss = score = 0.0
     for v in range(outputs.n_nodes):
         loss += outputs.cost * (found[v] != outputs.truths[i, v])
-        score += room.node[v, found[v]]
+        score += work.node[v, found[v]]
     for a in range(outputs.tails.shape[0]):
-        score += room.pair[a, found[outputs.tails[a]], found[outputs.heads[a]]]
+        score += work.pair[a, found[outputs.tails[a]], found[outputs.heads[a]]]
     return loss, score
 
 
 @jit
 def best_sets(outputs, w, out):
     """Write the best sets of all rows to the rows of ``out``."""
-    room = new_room(outputs)
+    work = new_work(outputs)
     for i in range(outputs.truths.shape[0]):
-        _find(outputs, i, w, room)
-        out[i] = room.found
+        _find(outputs, i, w, work)
+        out[i] = work.found
 
 
-@registered(structures.new_room, MultilabelOutputs)
-def _new_room(outputs):
-    return new_room(outputs)
+@registered(structures.new_work, MultilabelOutputs)
+def _new_work(outputs):
+    return new_work(outputs)
 
 
 @registered(structures.worst, MultilabelOutputs)
-def _worst(outputs, i, w, room, indices, values):
+def _worst(outputs, i, w, work, indices, values):
     L, d = outputs.n_nodes, outputs.n_features
-    loss, score = _find(outputs, i, w, room)
-    found, truth = room.found, outputs.truths[i]
+    loss, score = _find(outputs, i, w, work)
+    found, truth = work.found, outputs.truths[i]
     factor = loss if outputs.slack else 1.0
     count = 0
     for v in range(L):
@@ -251,21 +251,21 @@ def _worst(outputs, i, w, room, indices, values):
 # ---- expectations -----------------------------------------------------------------------------
 
 
-@registered(structures.new_expectation_room, MultilabelOutputs)
-def _new_expectation_room(outputs, w):
-    room = new_room(outputs)
+@registered(structures.new_expectation_work, MultilabelOutputs)
+def _new_expectation_work(outputs, w):
+    work = new_work(outputs)
     d = outputs.n_features
     for v in range(outputs.n_nodes):
         for j in range(d):
-            room.envelope[j] = max(room.envelope[j], abs(w[v * d + j]))
-    return room
+            work.envelope[j] = max(work.envelope[j], abs(w[v * d + j]))
+    return work
 
 
 @inner
-def _sum_of_all(outputs, i, room):
+def _sum_of_all(outputs, i, work):
     """Log of the sum over all sets, and probabilities of wrong states and pairs of states."""
-    _fill_table(outputs, room)
-    table, code = room.table, _code(outputs, i)
+    _fill_table(outputs, work)
+    table, code = work.table, _code(outputs, i)
     top = others = 0.0
     for c in range(table.shape[0]):
         top = max(top, table[c])
@@ -277,10 +277,10 @@ def _sum_of_all(outputs, i, room):
     for c in range(table.shape[0]):
         share = table[c] / total
         for v in range(outputs.n_nodes):
-            room.shares[v, (c >> v) & 1] += share
+            work.shares[v, (c >> v) & 1] += share
         for a in range(outputs.tails.shape[0]):
             s, t = (c >> outputs.tails[a]) & 1, (c >> outputs.heads[a]) & 1
-            room.together[a, s, t] += share
+            work.together[a, s, t] += share
     return np.log1p(others) if top == 0.0 else top + np.log(total)
 
 
@@ -291,11 +291,11 @@ def _log_sum(a, b):
 
 
 @inner
-def _sum_in_forest(outputs, room):
+def _sum_in_forest(outputs, work):
     """The same by sum-product, and probabilities of the true states too."""
-    up, send, shares = room.up, room.send, room.shares
+    up, send, shares = work.up, work.send, work.shares
     order, above = outputs.order, outputs.above
-    up[:] = room.node
+    up[:] = work.node
     log_z = 0.0
     for r in range(outputs.n_nodes - 1, -1, -1):
         v, a = order[r], above[order[r]]
@@ -304,8 +304,8 @@ def _sum_in_forest(outputs, room):
             continue
         parent = outputs.tails[a] + outputs.heads[a] - v
         for state in range(2):
-            zero = up[v, 0] + _of_pair(outputs, room, a, parent, state, 0)
-            one = up[v, 1] + _of_pair(outputs, room, a, parent, state, 1)
+            zero = up[v, 0] + _of_pair(outputs, work, a, parent, state, 0)
+            one = up[v, 1] + _of_pair(outputs, work, a, parent, state, 1)
             send[v, state] = _log_sum(zero, one)
             up[parent, state] += send[v, state]
     for r in range(outputs.n_nodes):
@@ -318,35 +318,35 @@ def _sum_in_forest(outputs, room):
         parent = outputs.tails[a] + outputs.heads[a] - v
         for state in range(2):
             for other in range(2):
-                score = up[v, other] + _of_pair(outputs, room, a, parent, state, other)
+                score = up[v, other] + _of_pair(outputs, work, a, parent, state, other)
                 share = shares[parent, state] * np.exp(score - send[v, state])
                 shares[v, other] += share
                 if outputs.tails[a] == parent:
-                    room.together[a, state, other] = share
+                    work.together[a, state, other] = share
                 else:
-                    room.together[a, other, state] = share
+                    work.together[a, other, state] = share
     return log_z
 
 
 @registered(structures.expect, MultilabelOutputs)
-def _expect(outputs, i, w, room, weight, gradient):
+def _expect(outputs, i, w, work, weight, gradient):
     L, d, E = outputs.n_nodes, outputs.n_features, outputs.tails.shape[0]
     truth = outputs.truths[i]
-    _set_scores(outputs, i, w, room)
-    room.shares[:] = 0.0
-    room.together[:] = 0.0
-    log_z = _sum_of_all(outputs, i, room) if outputs.listed else _sum_in_forest(outputs, room)
+    _set_scores(outputs, i, w, work)
+    work.shares[:] = 0.0
+    work.together[:] = 0.0
+    log_z = _sum_of_all(outputs, i, work) if outputs.listed else _sum_in_forest(outputs, work)
     first, last = row_ends(outputs, i)
     reach, squares = 0.0, 1.0
     for e in range(first, last):
         x, j = np.float64(outputs.data[e]), column(outputs, i, e)
         squares += x * x
-        reach += abs(x) * room.envelope[j]
+        reach += abs(x) * work.envelope[j]
     largest, size = 0.0, 0.0
     for v in range(L):
         # One minus the probability of the true state is that of the other, without cancellation.
-        wrong = room.shares[v, 1 - truth[v]]
-        largest += max(abs(room.node[v, 0]), abs(room.node[v, 1])) + abs(w[L * d + v])
+        wrong = work.shares[v, 1 - truth[v]]
+        largest += max(abs(work.node[v, 0]), abs(work.node[v, 1])) + abs(w[L * d + v])
         size += wrong * np.sqrt(squares)
         change = weight * (wrong if truth[v] == 0 else -wrong)
         if change != 0.0:
@@ -357,13 +357,13 @@ def _expect(outputs, i, w, room, weight, gradient):
         own = 2 * truth[outputs.tails[a]] + truth[outputs.heads[a]]
         for s in range(2):
             for t in range(2):
-                highest = max(highest, abs(room.pair[a, s, t]), abs(w[at + 2 * s + t]))
+                highest = max(highest, abs(work.pair[a, s, t]), abs(w[at + 2 * s + t]))
                 if 2 * s + t != own:
-                    wrong += room.together[a, s, t]
-                    gradient[at + 2 * s + t] += weight * room.together[a, s, t]
+                    wrong += work.together[a, s, t]
+                    gradient[at + 2 * s + t] += weight * work.together[a, s, t]
         gradient[at + own] -= weight * wrong
         largest += 2.0 * highest
         size += 2.0 * wrong
     roundings = L * (last - first + 4.0) * reach + (L + E + 8.0) * (largest + L) + 16.0
-    roundings += room.table.shape[0]
+    roundings += work.table.shape[0]
     return max(log_z, 0.0), DOUBLE * roundings, 2.0 * size

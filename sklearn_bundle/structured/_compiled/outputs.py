@@ -25,19 +25,19 @@ _DENSE = 1 << 15  # entries of a vector that is kept dense: 256 KB stay in the c
 class Outputs(NamedTuple):
     """Blocks of outputs in pools.
 
-    Block i has ``count[i]`` outputs in the slots from ``at[i]``, room for ``room[i]``, and the
-    products of their psi from ``gram_at[i]``, ``room[i]`` to a row. ``limit[i]`` is the number it
-    may keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``, a
-    ``key`` that distinguishes it from most others, and ``idle``, the number of visits for which q
+    Block i has ``count[i]`` outputs in the slots from ``at[i]``, room for ``capacity[i]``, and the
+    products of their psi from ``gram_at[i]``, ``capacity[i]`` to a row. ``limit[i]`` is the number
+    it may keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``,
+    a ``key`` that distinguishes it from most others, and ``idle``, the number of visits for which q
     has been 0.
 
     ``used`` holds how much of the pools of slots, products and entries is in use, the length of the
-    longest psi, and the room of the largest block.
+    longest psi, and the capacity of the largest block.
     """
 
     at: NDArray[np.int64]
     gram_at: NDArray[np.int64]
-    room: NDArray[np.int64]
+    capacity: NDArray[np.int64]
     count: NDArray[np.int64]
     limit: NDArray[np.int64]
     q: NDArray[np.float64]
@@ -164,11 +164,11 @@ def enough(outputs, longest):
     """Whether the pools have room for another output, of up to ``longest`` entries."""
     used = outputs.used
     most = max(used[LONGEST], longest)
-    room = 2 * used[MOST]  # of the largest block, once it has moved
+    capacity = 2 * used[MOST]  # of the largest block, once it has moved
     return (
         used[ENTRIES] + 3 * most <= outputs.indices.shape[0]
-        and used[SLOTS] + room <= outputs.q.shape[0]
-        and used[PRODUCTS] + room * room <= outputs.gram.shape[0]
+        and used[SLOTS] + capacity <= outputs.q.shape[0]
+        and used[PRODUCTS] + capacity * capacity <= outputs.gram.shape[0]
     )
 
 
@@ -201,12 +201,12 @@ def insert(outputs, i, indices, values, length, loss, table):
     outputs.q[slot], outputs.loss[slot] = 0.0, loss
     outputs.begin[slot], outputs.length[slot] = begin, length
     outputs.key[slot], outputs.idle[slot] = key, 0
-    room, gram_at = outputs.room[i], outputs.gram_at[i]
+    capacity, gram_at = outputs.capacity[i], outputs.gram_at[i]
     _spread(table, indices, values, 0, length)
     for other in range(outputs.count[i]):
         value = squared if other == k else _product(table, outputs, outputs.at[i] + other)
-        outputs.gram[gram_at + k * room + other] = value
-        outputs.gram[gram_at + other * room + k] = value
+        outputs.gram[gram_at + k * capacity + other] = value
+        outputs.gram[gram_at + other * capacity + k] = value
     _clear(table, indices, 0, length)
     return slot
 
@@ -226,7 +226,7 @@ def _free_slot(outputs, i, table):
         if outputs.used[ENTRIES] > outputs.budget:
             return _merged(outputs, i, table)
         outputs.limit[i] = 2 * count
-    if count == outputs.room[i]:
+    if count == outputs.capacity[i]:
         _move(outputs, i)
     outputs.count[i] = count + 1
     return count
@@ -234,9 +234,9 @@ def _free_slot(outputs, i, table):
 
 @inner
 def _move(outputs, i):
-    """Move a block to the end of the pools, with twice the room."""
-    room, count = outputs.room[i], outputs.count[i]
-    wide = min(2 * room, outputs.limit[i])
+    """Move a block to the end of the pools, with twice the capacity."""
+    capacity, count = outputs.capacity[i], outputs.count[i]
+    wide = min(2 * capacity, outputs.limit[i])
     source, target = outputs.at[i], outputs.used[SLOTS]
     from_gram, to_gram = outputs.gram_at[i], outputs.used[PRODUCTS]
     for k in range(count):
@@ -247,9 +247,9 @@ def _move(outputs, i):
         outputs.key[target + k] = outputs.key[source + k]
         outputs.idle[target + k] = outputs.idle[source + k]
         for other in range(count):
-            value = outputs.gram[from_gram + k * room + other]
+            value = outputs.gram[from_gram + k * capacity + other]
             outputs.gram[to_gram + k * wide + other] = value
-    outputs.at[i], outputs.gram_at[i], outputs.room[i] = target, to_gram, wide
+    outputs.at[i], outputs.gram_at[i], outputs.capacity[i] = target, to_gram, wide
     outputs.used[SLOTS] += wide
     outputs.used[PRODUCTS] += wide * wide
     outputs.used[MOST] = max(outputs.used[MOST], wide)
@@ -272,14 +272,17 @@ def _merged(outputs, i, table):
     weight = outputs.q[first + a] + outputs.q[first + b]
     of_a, of_b = outputs.q[first + a] / weight, outputs.q[first + b] / weight
     _combine(outputs, first + a, first + b, of_a, of_b, table)
-    room, gram_at = outputs.room[i], outputs.gram_at[i]
+    capacity, gram_at = outputs.capacity[i], outputs.gram_at[i]
     gram = outputs.gram
-    own = of_a * of_a * gram[gram_at + a * room + a] + of_b * of_b * gram[gram_at + b * room + b]
-    own += 2.0 * of_a * of_b * gram[gram_at + a * room + b]
+    own = (
+        of_a * of_a * gram[gram_at + a * capacity + a]
+        + of_b * of_b * gram[gram_at + b * capacity + b]
+    )
+    own += 2.0 * of_a * of_b * gram[gram_at + a * capacity + b]
     for k in range(count):
-        value = of_a * gram[gram_at + a * room + k] + of_b * gram[gram_at + b * room + k]
-        gram[gram_at + a * room + k] = gram[gram_at + k * room + a] = value
-    gram[gram_at + a * room + a] = own
+        value = of_a * gram[gram_at + a * capacity + k] + of_b * gram[gram_at + b * capacity + k]
+        gram[gram_at + a * capacity + k] = gram[gram_at + k * capacity + a] = value
+    gram[gram_at + a * capacity + a] = own
     outputs.q[first + a] = weight
     return b
 
@@ -332,7 +335,7 @@ def tidy(outputs, fresh_begin, fresh_indices, fresh_values):
 @inner
 def forget(outputs, i, patience):
     """Drop the outputs of block i that have been idle for more visits than ``patience``."""
-    first, room, gram_at = outputs.at[i], outputs.room[i], outputs.gram_at[i]
+    first, capacity, gram_at = outputs.at[i], outputs.capacity[i], outputs.gram_at[i]
     k = 1
     while k < outputs.count[i]:
         if outputs.q[first + k] == 0.0 and outputs.idle[first + k] > patience:
@@ -346,11 +349,11 @@ def forget(outputs, i, patience):
                 outputs.key[target] = outputs.key[source]
                 outputs.idle[target] = outputs.idle[source]
                 for other in range(last):
-                    value = outputs.gram[gram_at + last * room + other]
+                    value = outputs.gram[gram_at + last * capacity + other]
                     if other == k:
-                        value = outputs.gram[gram_at + last * room + last]
-                    outputs.gram[gram_at + k * room + other] = value
-                    outputs.gram[gram_at + other * room + k] = value
+                        value = outputs.gram[gram_at + last * capacity + last]
+                    outputs.gram[gram_at + k * capacity + other] = value
+                    outputs.gram[gram_at + other * capacity + k] = value
             outputs.count[i] = last
         else:
             k += 1

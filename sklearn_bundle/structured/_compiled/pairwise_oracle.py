@@ -70,8 +70,8 @@ class Room(NamedTuple):
 
 
 @inner
-def new_room(outputs):
-    """See :func:`~.structures.new_room`."""
+def new_work(outputs):
+    """See :func:`~.structures.new_work`."""
     n = m = 1
     for i in range(outputs.nodes.shape[0] - 1):
         n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
@@ -93,7 +93,7 @@ def new_room(outputs):
 
 
 @inner
-def _set_scores(outputs, i, w, room):
+def _set_scores(outputs, i, w, work):
     """Scores of labels and pairs minus those of the true labels; returns the sum of their sizes."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, n = outputs.nodes[i], outputs.nodes[i + 1] - outputs.nodes[i]
@@ -105,17 +105,17 @@ def _set_scores(outputs, i, w, room):
             total = 0.0
             for j in range(d):
                 total += row[j] * w[k * d + j]
-            room.node[v, k] = total
-        own = room.node[v, labels[v]]
+            work.node[v, k] = total
+        own = work.node[v, labels[v]]
         largest = 0.0
         for k in range(K):
             # In this order: a loss added to a score of 1e16 would be rounded away.
-            room.node[v, k] = (room.node[v, k] - own) + outputs.cost * (k != labels[v])
-            largest = max(largest, abs(room.node[v, k]))
+            work.node[v, k] = (work.node[v, k] - own) + outputs.cost * (k != labels[v])
+            largest = max(largest, abs(work.node[v, k]))
         mass += largest
     start = outputs.edges[i]
     for a in range(outputs.edges[i + 1] - start):
-        pairs = room.edge[a].reshape(K * K)
+        pairs = work.edge[a].reshape(K * K)
         pairs[:] = 0.0
         for f in range(e):
             x = outputs.edge_features[(start + a) * e + f]
@@ -134,28 +134,28 @@ def _set_scores(outputs, i, w, room):
 
 
 @inner
-def _gather(outputs, i, v, room):
+def _gather(outputs, i, v, work):
     """The score of the labels of node v with all messages to it; -inf for those excluded."""
     K, start = outputs.n_labels, outputs.edges[i]
-    score = room.score[v]
+    score = work.score[v]
     for k in range(K):
-        score[k] = -np.inf if room.blocked[v, k] > 0 else room.node[v, k]
+        score[k] = -np.inf if work.blocked[v, k] > 0 else work.node[v, k]
     at = outputs.nodes[i] + v
     for r in range(outputs.around[at], outputs.around[at + 1]):
         a = outputs.incident[r]
-        message = room.messages[a, 0 if outputs.tails[start + a] == v else 1]
+        message = work.messages[a, 0 if outputs.tails[start + a] == v else 1]
         for k in range(K):
             score[k] += message[k]
 
 
 @inner
-def _send(outputs, i, v, a, room):
+def _send(outputs, i, v, a, work):
     """Set the message from node v along edge a, of largest entry 0; returns what is subtracted."""
     K = outputs.n_labels
     from_tail = outputs.tails[outputs.edges[i] + a] == v
-    share, score, pairs = outputs.shares[outputs.nodes[i] + v], room.score[v], room.edge[a]
-    back = room.messages[a, 0 if from_tail else 1]
-    out = room.messages[a, 1 if from_tail else 0]
+    share, score, pairs = outputs.shares[outputs.nodes[i] + v], work.score[v], work.edge[a]
+    back = work.messages[a, 0 if from_tail else 1]
+    out = work.messages[a, 1 if from_tail else 0]
     out[:] = -np.inf
     for k in range(K):
         own = share * score[k] - back[k]
@@ -173,71 +173,71 @@ def _send(outputs, i, v, a, room):
 
 
 @inner
-def _sweep_back(outputs, i, room):
+def _sweep_back(outputs, i, work):
     """Sweep against the order; returns the resulting bound."""
     first, start = outputs.nodes[i], outputs.edges[i]
     bound = 0.0
     for v in range(outputs.nodes[i + 1] - first - 1, -1, -1):
-        _gather(outputs, i, v, room)
+        _gather(outputs, i, v, work)
         earlier = 0
         for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
             a = outputs.incident[r]
             if outputs.tails[start + a] + outputs.heads[start + a] < 2 * v:
-                bound += _send(outputs, i, v, a, room)
+                bound += _send(outputs, i, v, a, work)
                 earlier += 1
         begins = 1.0 - earlier * outputs.shares[first + v]
         if begins > 1e-9:  # a share that is not an integer is rounded
             highest = -np.inf
             for k in range(outputs.n_labels):
-                highest = max(highest, room.score[v, k])
+                highest = max(highest, work.score[v, k])
             bound += begins * highest
     return bound
 
 
 @inner
-def _sweep_forward(outputs, i, room):
+def _sweep_forward(outputs, i, work):
     """Label node by node, given the labels before and the messages from the nodes after.
 
     Messages to later neighbors are replaced on the way. Returns the labeling's score.
     """
     K, first, start = outputs.n_labels, outputs.nodes[i], outputs.edges[i]
-    found = room.found
+    found = work.found
     total = 0.0
     for v in range(outputs.nodes[i + 1] - first):
         # What earlier neighbors have sent is not used: their labels are known.
-        score = room.score[v]
+        score = work.score[v]
         best, at = -np.inf, 0
         for k in range(K):
-            score[k] = -np.inf if room.blocked[v, k] > 0 else room.node[v, k]
+            score[k] = -np.inf if work.blocked[v, k] > 0 else work.node[v, k]
         for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
             a = outputs.incident[r]
             is_tail = outputs.tails[start + a] == v
             other = outputs.heads[start + a] if is_tail else outputs.tails[start + a]
             for k in range(K):
                 if other > v:
-                    score[k] += room.messages[a, 0 if is_tail else 1, k]
+                    score[k] += work.messages[a, 0 if is_tail else 1, k]
                 elif is_tail:
-                    score[k] += room.edge[a, k, found[other]]
+                    score[k] += work.edge[a, k, found[other]]
                 else:
-                    score[k] += room.edge[a, found[other], k]
+                    score[k] += work.edge[a, found[other], k]
         for k in range(K):
             if score[k] > best:
                 best, at = score[k], k
         found[v] = at
-        _gather(outputs, i, v, room)
+        _gather(outputs, i, v, work)
         for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
             a = outputs.incident[r]
             if outputs.tails[start + a] + outputs.heads[start + a] > 2 * v:
-                _send(outputs, i, v, a, room)
+                _send(outputs, i, v, a, work)
     for v in range(outputs.nodes[i + 1] - first):
-        total += room.node[v, found[v]]
+        total += work.node[v, found[v]]
     for a in range(outputs.edges[i + 1] - start):
-        total += room.edge[a, found[outputs.tails[start + a]], found[outputs.heads[start + a]]]
+        total += work.edge[a, found[outputs.tails[start + a]], found[outputs.heads[start + a]]]
     return total
 
 
 @inner
-def _relax(outputs, i, room, best, enough):
+def _relax(outputs, i, work, best, enough):
     """Sweep until the bound settles, or proves that no labeling is better than the best.
 
     Returns the best score and the bound; ``enough`` is how close they must be.
@@ -245,13 +245,13 @@ def _relax(outputs, i, room, best, enough):
     bound = last = np.inf
     n = outputs.nodes[i + 1] - outputs.nodes[i]
     for sweep in range(outputs.sweeps):
-        bound = min(bound, _sweep_back(outputs, i, room))
+        bound = min(bound, _sweep_back(outputs, i, work))
         if bound <= best + enough:
             break
-        score = _sweep_forward(outputs, i, room)
+        score = _sweep_forward(outputs, i, work)
         if score > best:
             best = score
-            room.best[:n] = room.found[:n]
+            work.best[:n] = work.found[:n]
             if bound <= best + enough:
                 break
         if sweep % _CHECK == _CHECK - 1:
@@ -262,7 +262,7 @@ def _relax(outputs, i, room, best, enough):
 
 
 @inner
-def _undecided(outputs, i, room):
+def _undecided(outputs, i, work):
     """The node whose two best labels have the closest scores, and the best; -1 if none has two.
 
     The scores include the messages of all neighbors.
@@ -270,11 +270,11 @@ def _undecided(outputs, i, room):
     K = outputs.n_labels
     node, label, least = -1, -1, np.inf
     for v in range(outputs.nodes[i + 1] - outputs.nodes[i]):
-        _gather(outputs, i, v, room)
+        _gather(outputs, i, v, work)
         best = second = -np.inf
         at = 0
         for k in range(K):
-            score = room.score[v, k]
+            score = work.score[v, k]
             if score > best:
                 second, best, at = best, score, k
             elif score > second:
@@ -285,70 +285,70 @@ def _undecided(outputs, i, room):
 
 
 @inner
-def _exclude(room, branch, by):
+def _exclude(work, branch, by):
     """Exclude all labels except the chosen one, or only that one; ``by`` = -1 undoes it."""
-    v, label, excluded = room.chosen[branch, 0], room.chosen[branch, 1], room.chosen[branch, 2]
-    for k in range(room.blocked.shape[1]):
+    v, label, excluded = work.chosen[branch, 0], work.chosen[branch, 1], work.chosen[branch, 2]
+    for k in range(work.blocked.shape[1]):
         if (k == label) == (excluded == 1):
-            room.blocked[v, k] += by
+            work.blocked[v, k] += by
 
 
 @inner
-def solve(outputs, i, w, room):
-    """Write the best labeling found to ``room.best``; returns its score and the upper bound.
+def solve(outputs, i, w, work):
+    """Write the best labeling found to ``work.best``; returns its score and the upper bound.
 
     Depth-first: an undecided node gets its best label, then all other labels.
     """
-    mass = _set_scores(outputs, i, w, room)
+    mass = _set_scores(outputs, i, w, work)
     n = outputs.nodes[i + 1] - outputs.nodes[i]
     m = outputs.edges[i + 1] - outputs.edges[i]
     if not mass < np.inf:  # the point is not finite
-        room.best[:n] = 0
+        work.best[:n] = 0
         return np.nan, np.nan
-    room.best[:n] = outputs.labels[outputs.nodes[i] : outputs.nodes[i] + n]
-    room.messages[:m] = 0.0
+    work.best[:n] = outputs.labels[outputs.nodes[i] : outputs.nodes[i] + n]
+    work.messages[:m] = 0.0
     enough = _CLOSED * mass
-    best, bound = _relax(outputs, i, room, 0.0, enough)
+    best, bound = _relax(outputs, i, work, 0.0, enough)
     proved = -np.inf  # what was left
     depth = branches = 0
     while True:
         node, label = -1, -1
         if bound > best + enough and branches + 2 <= outputs.branches:
-            node, label = _undecided(outputs, i, room)
+            node, label = _undecided(outputs, i, work)
         if node >= 0:
-            room.chosen[depth, 0], room.chosen[depth, 1], room.chosen[depth, 2] = node, label, 0
-            room.open[depth] = bound
-            _exclude(room, depth, 1)
+            work.chosen[depth, 0], work.chosen[depth, 1], work.chosen[depth, 2] = node, label, 0
+            work.open[depth] = bound
+            _exclude(work, depth, 1)
             depth += 1
         else:
             proved = max(proved, bound)
             while depth > 0:
-                _exclude(room, depth - 1, -1)
-                done = room.chosen[depth - 1, 2] == 1
-                if not done and room.open[depth - 1] > best + enough:
+                _exclude(work, depth - 1, -1)
+                done = work.chosen[depth - 1, 2] == 1
+                if not done and work.open[depth - 1] > best + enough:
                     if branches < outputs.branches:
                         break
-                    proved = max(proved, room.open[depth - 1])
+                    proved = max(proved, work.open[depth - 1])
                 elif not done:
-                    proved = max(proved, room.open[depth - 1])
+                    proved = max(proved, work.open[depth - 1])
                 depth -= 1
             if depth == 0:
                 break
-            room.chosen[depth - 1, 2] = 1
-            _exclude(room, depth - 1, 1)
+            work.chosen[depth - 1, 2] = 1
+            _exclude(work, depth - 1, 1)
         branches += 1
-        best, bound = _relax(outputs, i, room, best, enough)
-        bound = min(bound, room.open[depth - 1])
+        best, bound = _relax(outputs, i, work, best, enough)
+        bound = min(bound, work.open[depth - 1])
     return best, max(proved, best) + _ROUNDING * mass
 
 
 @inner
-def _write(outputs, i, room, indices, values):
+def _write(outputs, i, work, indices, values):
     """Write the entries of ``phi(x_i, y_i) - phi(x_i, y)`` of the best labeling: count and loss."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, start = outputs.nodes[i], outputs.edges[i]
     n, m = outputs.nodes[i + 1] - first, outputs.edges[i + 1] - start
-    labels, best = outputs.labels[first : first + n], room.best
+    labels, best = outputs.labels[first : first + n], work.best
     sums = np.zeros(max(d, e))
     count = wrong = 0
     for v in range(n):
@@ -394,42 +394,42 @@ def _write(outputs, i, room, indices, values):
 @jit
 def labeling(outputs, w, out):
     """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
-    room = new_room(outputs)
+    work = new_work(outputs)
     bounds = np.empty(outputs.nodes.shape[0] - 1)
     for i in range(bounds.shape[0]):
-        _, bounds[i] = solve(outputs, i, w, room)
+        _, bounds[i] = solve(outputs, i, w, work)
         n = outputs.nodes[i + 1] - outputs.nodes[i]
-        out[outputs.nodes[i] : outputs.nodes[i + 1]] = room.best[:n]
+        out[outputs.nodes[i] : outputs.nodes[i + 1]] = work.best[:n]
     return bounds
 
 
 @inner
-def _worst(outputs, i, w, room, indices, values):
-    score, bound = solve(outputs, i, w, room)
-    count, loss = _write(outputs, i, room, indices, values)
-    room.bound[0] = bound
+def _worst(outputs, i, w, work, indices, values):
+    score, bound = solve(outputs, i, w, work)
+    count, loss = _write(outputs, i, work, indices, values)
+    work.bound[0] = bound
     return count, loss, score
 
 
 @jit
 def bounded_sweep(outputs, w, first, last, starts, indices, values, losses, scores, bounds):
     """:func:`~.structures.sweep` with bounds."""
-    room = new_room(outputs)
+    work = new_work(outputs)
     starts[0] = at = 0
     for i in range(first, last):
         count, losses[i - first], scores[i - first] = _worst(
-            outputs, i, w, room, indices[at:], values[at:]
+            outputs, i, w, work, indices[at:], values[at:]
         )
-        bounds[i - first] = room.bound[0]
+        bounds[i - first] = work.bound[0]
         at += count
         starts[i - first + 1] = at
 
 
-@registered(structures.new_room, PairwiseOutputs)
-def _new_room(outputs):
-    return new_room(outputs)
+@registered(structures.new_work, PairwiseOutputs)
+def _new_work(outputs):
+    return new_work(outputs)
 
 
 @registered(structures.worst, PairwiseOutputs)
-def _registered_worst(outputs, i, w, room, indices, values):
-    return _worst(outputs, i, w, room, indices, values)
+def _registered_worst(outputs, i, w, work, indices, values):
+    return _worst(outputs, i, w, work, indices, values)

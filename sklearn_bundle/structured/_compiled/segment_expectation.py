@@ -69,8 +69,8 @@ class ExpectationRoom(NamedTuple):
     bias: float
 
 
-@registered(structures.new_expectation_room, SegmentOutputs)
-def _new_room(outputs, w):
+@registered(structures.new_expectation_work, SegmentOutputs)
+def _new_work(outputs, w):
     chains, S, K, L = outputs.chains, outputs.width, outputs.n_labels, longest(outputs.limits)
     T, W, d = largest(chains.tokens), chains.width, chains.n_attributes
     envelope = np.empty(d)
@@ -89,36 +89,36 @@ def _new_room(outputs, w):
 
 
 @registered(structures.expect, SegmentOutputs)
-def _expect(outputs, i, w, room, weight, gradient):
+def _expect(outputs, i, w, work, weight, gradient):
     chains, K, S = outputs.chains, outputs.n_labels, outputs.width
     L, start = longest(outputs.limits), chains.tokens[i]
     T = chains.tokens[i + 1] - start
     at = chains.n_attributes * chains.width
     tail, true = w[at:], (outputs.labels[start : start + T], outputs.sizes[start : start + T])
-    scores(chains, i, w, room.unary)
-    allowed_lengths(outputs, w, room.lengths)
+    scores(chains, i, w, work.unary)
+    allowed_lengths(outputs, w, work.lengths)
     for k in range(S):
-        room.peaks[k] = 0.0
-    size = _less_true(outputs, T, true, tail, room)
-    log_z = _forward(outputs, T, tail, room)
-    _backward(outputs, T, tail, room)
-    _marginals(outputs, T, log_z, tail, room)
-    peak = largest_of(room.peaks, K) + largest_of(tail, (K + L + 2) * S)
+        work.peaks[k] = 0.0
+    size = _less_true(outputs, T, true, tail, work)
+    log_z = _forward(outputs, T, tail, work)
+    _backward(outputs, T, tail, work)
+    _marginals(outputs, T, log_z, tail, work)
+    peak = largest_of(work.peaks, K) + largest_of(tail, (K + L + 2) * S)
     columns = 3.0 if outputs.boundaries else 1.0
-    shift = columns * errors_of_scores(chains, i, T, room)
+    shift = columns * errors_of_scores(chains, i, T, work)
     shift += DOUBLE * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)
-    moved = _wrong(outputs, T, true, room)
-    count, _ = count_structure(outputs, T, true, -1.0, 0, tail, (0.0, 0.0), room)
+    moved = _wrong(outputs, T, true, work)
+    count, _ = count_structure(outputs, T, true, -1.0, 0, tail, (0.0, 0.0), work)
     for x in range((K + L + 2) * S):
-        gradient[at + x] += weight * room.sums[x]
-        room.sums[x] = 0.0
-    _add_attributes(chains, i, weight, room.nodes, gradient)
+        gradient[at + x] += weight * work.sums[x]
+        work.sums[x] = 0.0
+    _add_attributes(chains, i, weight, work.nodes, gradient)
     # There are at most 2 T + 1 transitions, lengths and biases, both expected and true.
     return max(log_z, 0.0), shift, moved + 2.0 * count + 2.0 * T + 2.0
 
 
 @inner
-def _less_true(outputs, T, true, tail, room):
+def _less_true(outputs, T, true, tail, work):
     """Fill ``gains``: scores of tokens minus all that true segments get at their positions.
 
     Returns the sum of the sizes of what was subtracted.
@@ -127,7 +127,7 @@ def _less_true(outputs, T, true, tail, room):
     lengths, size = K * S, 0.0
     biases = lengths + longest(outputs.limits) * S
     for t in range(T):
-        label, own = labels[t], room.unary[t * W + labels[t]]
+        label, own = labels[t], work.unary[t * W + labels[t]]
         in_all = abs(own)
         last = t + 1 == T or sizes[t + 1] > 0
         if sizes[t] > 0:
@@ -136,27 +136,27 @@ def _less_true(outputs, T, true, tail, room):
             own += before + length
             in_all += abs(before) + abs(length)
             if outputs.boundaries:
-                own += room.unary[t * W + K + label]
-                in_all += abs(room.unary[t * W + K + label])
+                own += work.unary[t * W + K + label]
+                in_all += abs(work.unary[t * W + K + label])
         if last and outputs.boundaries:
-            own += room.unary[t * W + 2 * K + label]
-            in_all += abs(room.unary[t * W + 2 * K + label])
+            own += work.unary[t * W + 2 * K + label]
+            in_all += abs(work.unary[t * W + 2 * K + label])
         if t + 1 == T:
             own += tail[biases + S + label]
             in_all += abs(tail[biases + S + label])
         size += in_all
         for k in range(K):
-            room.gains[t * S + k] = room.unary[t * W + k] - own
+            work.gains[t * S + k] = work.unary[t * W + k] - own
     return size
 
 
 @inlined
-def _log_sums(room, n, K, S, out, at):
+def _log_sums(work, n, K, S, out, at):
     """Set ``out[at + k]`` to the logarithm of the sum of exponentials of column k of ``ways``.
 
     ``highest`` has the largest of each column.
     """
-    highest, mass, ways, peaks = room.highest, room.mass, room.ways, room.peaks
+    highest, mass, ways, peaks = work.highest, work.mass, work.ways, work.peaks
     for k in range(K):
         mass[k] = 0.0
     for x in range(0, n * S, S):
@@ -168,63 +168,63 @@ def _log_sums(room, n, K, S, out, at):
 
 
 @inner
-def _forward(outputs, T, tail, room):
+def _forward(outputs, T, tail, work):
     """Fill ``entered``: all ways to the first position of a segment, with the scores of a first.
 
     Fills ``reached`` with all ways up to the end of a segment. Returns log Z.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
-    L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
-    biases, peaks = (K + L) * S, room.peaks
+    L, highest, ways, inside = longest(outputs.limits), work.highest, work.ways, work.inside
+    biases, peaks = (K + L) * S, work.peaks
     for e in range(1, T + 1):
         s = (e - 1) * S
         if e == 1:
             for k in range(K):
-                room.entered[k] = tail[biases + k]
+                work.entered[k] = tail[biases + k]
         else:
             for k in range(K):
                 highest[k] = -np.inf
             for j in range(K):
                 for k in range(K):
-                    ways[j * S + k] = room.reached[s + j] + tail[j * S + k]
+                    ways[j * S + k] = work.reached[s + j] + tail[j * S + k]
                     highest[k] = max(highest[k], ways[j * S + k])
-            _log_sums(room, K, K, S, room.entered, s)
+            _log_sums(work, K, K, S, work.entered, s)
         if outputs.boundaries:
             for k in range(K):
-                room.entered[s + k] += room.unary[(e - 1) * W + K + k]
-                peaks[k] = max(peaks[k], abs(room.entered[s + k]))
+                work.entered[s + k] += work.unary[(e - 1) * W + K + k]
+                peaks[k] = max(peaks[k], abs(work.entered[s + k]))
         most = min(L, e)
         for k in range(K):
             inside[k], highest[k] = 0.0, -np.inf
         for n in range(1, most + 1):
             before, way = (e - n) * S, (n - 1) * S
             for k in range(K):
-                inside[k] += room.gains[before + k]
-                ways[way + k] = inside[k] + (room.entered[before + k] + room.lengths[way + k])
+                inside[k] += work.gains[before + k]
+                ways[way + k] = inside[k] + (work.entered[before + k] + work.lengths[way + k])
                 highest[k] = max(highest[k], ways[way + k])
                 peaks[k] = max(peaks[k], abs(inside[k]))
-        _log_sums(room, most, K, S, room.reached, e * S)
+        _log_sums(work, most, K, S, work.reached, e * S)
         if outputs.boundaries:
             for k in range(K):
-                room.reached[e * S + k] += room.unary[(e - 1) * W + 2 * K + k]
-                peaks[k] = max(peaks[k], abs(room.reached[e * S + k]))
+                work.reached[e * S + k] += work.unary[(e - 1) * W + 2 * K + k]
+                peaks[k] = max(peaks[k], abs(work.reached[e * S + k]))
     top, mass = -np.inf, 0.0
     for k in range(K):
-        top = max(top, room.reached[T * S + k] + tail[biases + S + k])
+        top = max(top, work.reached[T * S + k] + tail[biases + S + k])
     for k in range(K):
-        mass += np.exp(room.reached[T * S + k] + tail[biases + S + k] - top)
+        mass += np.exp(work.reached[T * S + k] + tail[biases + S + k] - top)
     return top + np.log(mass)
 
 
 @inner
-def _backward(outputs, T, tail, room):
+def _backward(outputs, T, tail, work):
     """Fill ``begun``: all ways on from the first position of a segment, with all its scores.
 
     Fills ``left`` with all ways on from the end of a segment, with the scores of a last position.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
-    L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
-    biases, peaks = (K + L + 1) * S, room.peaks
+    L, highest, ways, inside = longest(outputs.limits), work.highest, work.ways, work.inside
+    biases, peaks = (K + L + 1) * S, work.peaks
     for s in range(T, -1, -1):
         here = s * S
         if s < T:
@@ -234,95 +234,95 @@ def _backward(outputs, T, tail, room):
             for n in range(1, most + 1):
                 way = (n - 1) * S
                 for k in range(K):
-                    inside[k] += room.gains[here + way + k]
-                    on = room.left[here + n * S + k] + room.lengths[way + k]
+                    inside[k] += work.gains[here + way + k]
+                    on = work.left[here + n * S + k] + work.lengths[way + k]
                     ways[way + k] = inside[k] + on
                     highest[k] = max(highest[k], ways[way + k])
-            _log_sums(room, most, K, S, room.begun, here)
+            _log_sums(work, most, K, S, work.begun, here)
             if outputs.boundaries:
                 for k in range(K):
-                    room.begun[here + k] += room.unary[s * W + K + k]
-                    peaks[k] = max(peaks[k], abs(room.begun[here + k]))
+                    work.begun[here + k] += work.unary[s * W + K + k]
+                    peaks[k] = max(peaks[k], abs(work.begun[here + k]))
         if s == T:
             for k in range(K):
-                room.left[here + k] = tail[biases + k]
+                work.left[here + k] = tail[biases + k]
         elif s > 0:
             for j in range(K):
                 highest[j] = -np.inf
             for k in range(K):
                 for j in range(K):
-                    ways[k * S + j] = tail[j * S + k] + room.begun[here + k]
+                    ways[k * S + j] = tail[j * S + k] + work.begun[here + k]
                     highest[j] = max(highest[j], ways[k * S + j])
-            _log_sums(room, K, K, S, room.left, here)
+            _log_sums(work, K, K, S, work.left, here)
         if s > 0 and outputs.boundaries:
             for k in range(K):
-                room.left[here + k] += room.unary[(s - 1) * W + 2 * K + k]
-                peaks[k] = max(peaks[k], abs(room.left[here + k]))
+                work.left[here + k] += work.unary[(s - 1) * W + 2 * K + k]
+                peaks[k] = max(peaks[k], abs(work.left[here + k]))
 
 
 @inner
-def _marginals(outputs, T, log_z, tail, room):
+def _marginals(outputs, T, log_z, tail, work):
     """Add up probabilities of segments, in ``begins`` to ``stays`` and in ``sums``."""
     K, S, L = outputs.n_labels, outputs.width, longest(outputs.limits)
-    lengths, ways, inside, mass = K * S, room.ways, room.inside, room.mass
+    lengths, ways, inside, mass = K * S, work.ways, work.inside, work.mass
     biases = (K + L) * S
     for x in range(T * S):
-        room.begins[x] = room.goes_on[x] = room.ends[x] = room.stays[x] = 0.0
+        work.begins[x] = work.goes_on[x] = work.ends[x] = work.stays[x] = 0.0
     for s in range(T):
         here, most = s * S, min(L, T - s)
         for k in range(K):
-            inside[k], mass[k] = room.entered[here + k] - log_z, 0.0
+            inside[k], mass[k] = work.entered[here + k] - log_z, 0.0
         for x in range(0, most * S, S):
             for k in range(K):
-                inside[k] += room.gains[here + x + k]
-                on = room.left[here + x + S + k] + room.lengths[x + k]
+                inside[k] += work.gains[here + x + k]
+                on = work.left[here + x + S + k] + work.lengths[x + k]
                 ways[x + k] = exp(min(inside[k] + on, 0.0))
         for x in range((most - 1) * S, -1, -S):
             for k in range(K):
-                room.stays[here + x + k] += mass[k]
-                room.ends[here + x + k] += ways[x + k]
+                work.stays[here + x + k] += mass[k]
+                work.ends[here + x + k] += ways[x + k]
                 mass[k] += ways[x + k]
-                room.sums[lengths + x + k] += ways[x + k]
+                work.sums[lengths + x + k] += ways[x + k]
                 if x > 0:
-                    room.goes_on[here + x + k] += mass[k]
+                    work.goes_on[here + x + k] += mass[k]
         for k in range(K):
-            room.begins[here + k] = mass[k]
+            work.begins[here + k] = mass[k]
         if s > 0:
             # The last position of a segment counts in reached and, before s, in left.
             for j in range(K):
-                before = room.reached[here + j] - log_z
+                before = work.reached[here + j] - log_z
                 for k in range(K):
-                    pair = before + (tail[j * S + k] + room.begun[here + k])
-                    room.sums[j * S + k] += exp(min(pair, 0.0))
+                    pair = before + (tail[j * S + k] + work.begun[here + k])
+                    work.sums[j * S + k] += exp(min(pair, 0.0))
     for k in range(K):
-        room.sums[biases + k] = room.begins[k]
-        room.sums[biases + S + k] = room.ends[(T - 1) * S + k]
+        work.sums[biases + k] = work.begins[k]
+        work.sums[biases + S + k] = work.ends[(T - 1) * S + k]
 
 
 @inner
-def _wrong(outputs, T, true, room):
+def _wrong(outputs, T, true, work):
     """Fill ``nodes`` with expected minus true counts of the columns; returns their total size.
 
     One minus the probability of the truth is the sum of the others, without cancellation.
     """
     K, S, W, (labels, sizes) = outputs.n_labels, outputs.width, outputs.chains.width, true
-    nodes, in_all = room.nodes, 0.0
+    nodes, in_all = work.nodes, 0.0
     for t in range(T):
         label, row, at = labels[t], t * S, t * W
         for x in range(at, at + W):
             nodes[x] = 0.0
         wrong = 0.0
         for k in range(K):
-            nodes[at + k] = room.begins[row + k] + room.goes_on[row + k]
+            nodes[at + k] = work.begins[row + k] + work.goes_on[row + k]
             wrong += nodes[at + k] * (k != label)
         nodes[at + label] = -wrong
         if outputs.boundaries:
             last = t + 1 == T or sizes[t + 1] > 0
             column = at + K
-            wrong += _against(room.begins, room.goes_on, row, K, label, sizes[t] > 0, nodes, column)
+            wrong += _against(work.begins, work.goes_on, row, K, label, sizes[t] > 0, nodes, column)
             column += K
-            wrong += _against(room.ends, room.stays, row, K, label, last, nodes, column)
-        in_all += 2.0 * wrong * room.norms[t]
+            wrong += _against(work.ends, work.stays, row, K, label, last, nodes, column)
+        in_all += 2.0 * wrong * work.norms[t]
     return in_all
 
 

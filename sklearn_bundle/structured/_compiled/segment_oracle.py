@@ -77,8 +77,8 @@ def longest(limits):
     return most
 
 
-@registered(structures.new_room, SegmentOutputs)
-def _new_room(outputs):
+@registered(structures.new_work, SegmentOutputs)
+def _new_work(outputs):
     chains, S, L = outputs.chains, outputs.width, longest(outputs.limits)
     T = largest(chains.tokens)
     rows = aligned(T * chains.width), aligned(T * S), aligned(T * S), aligned((T + 1) * S)
@@ -91,20 +91,20 @@ def _new_room(outputs):
 
 
 @registered(structures.worst, SegmentOutputs)
-def _worst(outputs, i, w, room, indices, values):
+def _worst(outputs, i, w, work, indices, values):
     chains, start = outputs.chains, outputs.chains.tokens[i]
     T = chains.tokens[i + 1] - start
-    _best_path(outputs, i, w, room)
-    loss = _loss(outputs, start, T, room)
-    margin = _changes(outputs, start, T, room)
-    pending, margin = _structure(outputs, start, T, w, margin, room)
+    _best_path(outputs, i, w, work)
+    loss = _loss(outputs, start, T, work)
+    margin = _changes(outputs, start, T, work)
+    pending, margin = _structure(outputs, start, T, w, margin, work)
     if loss + margin <= 0.0:
         for p in range(pending):
-            room.sums[room.touched[p]] = 0.0
+            work.sums[work.touched[p]] = 0.0
         return 0, 0.0, 0.0
     out = indices, values, 1.0
-    count = flush(room.sums, room.touched, pending, chains.n_attributes * chains.width, out, 0)
-    return _attributes(outputs, i, room, out, count), loss, loss + margin
+    count = flush(work.sums, work.touched, pending, chains.n_attributes * chains.width, out, 0)
+    return _attributes(outputs, i, work, out, count), loss, loss + margin
 
 
 @jit
@@ -113,19 +113,19 @@ def best_segments(outputs, w, first, last, labels, sizes):
 
     ``outputs`` has no costs, and the two arrays have an entry for each of its tokens.
     """
-    room = structures.new_room(outputs)
+    work = structures.new_work(outputs)
     for i in range(first, last):
-        _best_path(outputs, i, w, room)
+        _best_path(outputs, i, w, work)
         start = outputs.chains.tokens[i]
         for t in range(outputs.chains.tokens[i + 1] - start):
-            labels[start + t], sizes[start + t] = room.path[t], room.pieces[t]
+            labels[start + t], sizes[start + t] = work.path[t], work.pieces[t]
 
 
 # ---- the best path ----------------------------------------------------------------------------
 
 
 @inner
-def _best_path(outputs, i, w, room):
+def _best_path(outputs, i, w, work):
     """Write the segmentation with the highest score plus loss to ``path`` and ``pieces``."""
     chains, S, K = outputs.chains, outputs.width, outputs.n_labels
     start = chains.tokens[i]
@@ -133,27 +133,27 @@ def _best_path(outputs, i, w, room):
     at = chains.n_attributes * chains.width
     pairs, L = w[at : at + K * S], longest(outputs.limits)
     biases = w[at + (K + L) * S : at + (K + L + 2) * S]
-    scores(chains, i, w, room.unary)
-    allowed_lengths(outputs, w, room.lengths)
-    _with_costs(outputs, start, T, room)
+    scores(chains, i, w, work.unary)
+    allowed_lengths(outputs, w, work.lengths)
+    _with_costs(outputs, start, T, work)
     for e in range(1, T + 1):
-        _enter(e - 1, K, S, pairs, biases, room)
-        saved, own = _without_the_true(outputs, start, e, room)
-        _extend(e, min(L, e), S, room)
+        _enter(e - 1, K, S, pairs, biases, work)
+        saved, own = _without_the_true(outputs, start, e, work)
+        _extend(e, min(L, e), S, work)
         if own >= 0:
-            room.entered[own] = saved
+            work.entered[own] = saved
         if outputs.boundaries:
             last = (e - 1) * chains.width + 2 * K
             for k in range(K):
-                room.reached[e * S + k] += room.unary[last + k]
+                work.reached[e * S + k] += work.unary[last + k]
     label = 0
     for k in range(1, K):
         if (
-            room.reached[T * S + k] + biases[S + k]
-            > room.reached[T * S + label] + biases[S + label]
+            work.reached[T * S + k] + biases[S + k]
+            > work.reached[T * S + label] + biases[S + label]
         ):
             label = k
-    _trace(outputs, start, T, label, pairs, room)
+    _trace(outputs, start, T, label, pairs, work)
 
 
 @inner
@@ -167,7 +167,7 @@ def allowed_lengths(outputs, w, out):
 
 
 @inner
-def _with_costs(outputs, start, T, room):
+def _with_costs(outputs, start, T, work):
     """Scores with costs: of a token in a segment, and what changes for its first token.
 
     ``gains`` has what each token of a segment counts for, ``entered`` what its first token adds.
@@ -183,28 +183,28 @@ def _with_costs(outputs, start, T, room):
                 inside = opening = 1.0 * (k != true)
             elif outputs.cost == SEGMENTS:
                 opening = 1.0
-            first = room.unary[t * W + K + k] if outputs.boundaries else 0.0
-            room.gains[t * S + k] = room.unary[t * W + k] + inside
-            room.entered[t * S + k] = first + (opening - inside)
+            first = work.unary[t * W + K + k] if outputs.boundaries else 0.0
+            work.gains[t * S + k] = work.unary[t * W + k] + inside
+            work.entered[t * S + k] = first + (opening - inside)
         for k in range(K, S):
-            room.gains[t * S + k] = room.entered[t * S + k] = 0.0
+            work.gains[t * S + k] = work.entered[t * S + k] = 0.0
 
 
 @inlined
-def _enter(s, K, S, pairs, biases, room):
+def _enter(s, K, S, pairs, biases, work):
     """Add to ``entered`` at s the best score of what may come before a segment there."""
     for c in range(0, S, WIDTH):
         highest = load(biases, c)
         if s > 0:
             highest = splat(-np.inf)
             for j in range(K):
-                value = plus(spread(room.reached, s * S + j), load(pairs, j * S + c))
+                value = plus(spread(work.reached, s * S + j), load(pairs, j * S + c))
                 highest = larger(value, highest)
-        store(room.entered, s * S + c, plus(highest, load(room.entered, s * S + c)))
+        store(work.entered, s * S + c, plus(highest, load(work.entered, s * S + c)))
 
 
 @inner
-def _without_the_true(outputs, start, e, room):
+def _without_the_true(outputs, start, e, work):
     """If the cost counts segments, a true one ending at e reduces it by 1 instead of adding 1.
 
     Returns the old value of the changed place of ``entered``, and the place or -1.
@@ -215,8 +215,8 @@ def _without_the_true(outputs, start, e, room):
     if length == 0:
         return 0.0, -1
     own = (e - length) * outputs.width + outputs.labels[start + e - 1]
-    saved = room.entered[own]
-    room.entered[own] -= 2.0
+    saved = work.entered[own]
+    work.entered[own] -= 2.0
     return saved, own
 
 
@@ -230,20 +230,20 @@ def _true_length(outputs, start, e):
 
 
 @inlined
-def _extend(e, most, S, room):
+def _extend(e, most, S, work):
     """Write to ``reached`` at e the best score of the segmentations up to e, per last label."""
     for c in range(0, S, WIDTH):
         inside, highest = splat(0.0), splat(-np.inf)
         for n in range(1, most + 1):
             at = (e - n) * S + c
-            inside = plus(load(room.gains, at), inside)
-            ends = plus(load(room.entered, at), load(room.lengths, (n - 1) * S + c))
+            inside = plus(load(work.gains, at), inside)
+            ends = plus(load(work.entered, at), load(work.lengths, (n - 1) * S + c))
             highest = larger(plus(inside, ends), highest)
-        store(room.reached, e * S + c, highest)
+        store(work.reached, e * S + c, highest)
 
 
 @inner
-def _trace(outputs, start, T, label, pairs, room):
+def _trace(outputs, start, T, label, pairs, work):
     """The best path, from the last segment to the first."""
     K, S = outputs.n_labels, outputs.width
     e = T
@@ -252,19 +252,19 @@ def _trace(outputs, start, T, label, pairs, room):
         length, highest, inside = 1, -np.inf, 0.0
         for n in range(1, min(outputs.limits[label], e) + 1):
             at = (e - n) * S + label
-            inside += room.gains[at]
-            value = inside + (room.entered[at] + room.lengths[(n - 1) * S + label])
+            inside += work.gains[at]
+            value = inside + (work.entered[at] + work.lengths[(n - 1) * S + label])
             if n == true and label == outputs.labels[start + e - 1]:
                 value -= 2.0
             if value > highest:
                 length, highest = n, value
         for t in range(e - length, e):
-            room.path[t], room.pieces[t] = label, 0
+            work.path[t], work.pieces[t] = label, 0
         e -= length
-        room.pieces[e] = length
+        work.pieces[e] = length
         before, highest = 0, -np.inf
         for j in range(K):
-            value = room.reached[e * S + j] + pairs[j * S + label] if e > 0 else 0.0
+            value = work.reached[e * S + j] + pairs[j * S + label] if e > 0 else 0.0
             if value > highest:
                 before, highest = j, value
         label = before
@@ -274,15 +274,15 @@ def _trace(outputs, start, T, label, pairs, room):
 
 
 @inner
-def _loss(outputs, start, T, room):
+def _loss(outputs, start, T, work):
     """The cost of the path."""
     loss = 0.0
     for t in range(T):
         true, size, label, piece = (
             outputs.labels[start + t],
             outputs.sizes[start + t],
-            room.path[t],
-            room.pieces[t],
+            work.path[t],
+            work.pieces[t],
         )
         if outputs.cost == SEGMENTS:
             found = label == true and piece == size
@@ -294,38 +294,38 @@ def _loss(outputs, start, T, room):
 
 
 @inner
-def _changes(outputs, start, T, room):
+def _changes(outputs, start, T, work):
     """List the columns in which tokens differ; returns the difference of the scores."""
     K, W = outputs.n_labels, outputs.chains.width
     score = carry = 0.0
     for t in range(T):
-        count, true, label = 0, outputs.labels[start + t], room.path[t]
+        count, true, label = 0, outputs.labels[start + t], work.path[t]
         if label != true:
-            count = _change(room, t, _change(room, t, 0, true, 1.0), label, -1.0)
+            count = _change(work, t, _change(work, t, 0, true, 1.0), label, -1.0)
         if outputs.boundaries:
-            first = outputs.sizes[start + t] > 0, room.pieces[t] > 0
+            first = outputs.sizes[start + t] > 0, work.pieces[t] > 0
             end = t + 1 == T
-            last = end or outputs.sizes[start + t + 1] > 0, end or room.pieces[t + 1] > 0
+            last = end or outputs.sizes[start + t + 1] > 0, end or work.pieces[t + 1] > 0
             for column, (truly, found) in ((K, first), (2 * K, last)):
                 if truly and not (found and label == true):
-                    count = _change(room, t, count, column + true, 1.0)
+                    count = _change(work, t, count, column + true, 1.0)
                 if found and not (truly and label == true):
-                    count = _change(room, t, count, column + label, -1.0)
-        room.counts[t] = count
+                    count = _change(work, t, count, column + label, -1.0)
+        work.counts[t] = count
         for x in range(t * _CHANGES, t * _CHANGES + count):
-            term = -room.signs[x] * room.unary[t * W + room.columns[x]]
+            term = -work.signs[x] * work.unary[t * W + work.columns[x]]
             score, carry = added(score, carry, term)
     return score + carry
 
 
 @inner
-def _change(room, t, count, column, sign):
-    room.columns[t * _CHANGES + count], room.signs[t * _CHANGES + count] = column, sign
+def _change(work, t, count, column, sign):
+    work.columns[t * _CHANGES + count], work.signs[t * _CHANGES + count] = column, sign
     return count + 1
 
 
 @inner
-def _structure(outputs, start, T, w, score, room):
+def _structure(outputs, start, T, w, score, work):
     """Add transitions, lengths and biases to ``sums``: the true ones minus those of the path.
 
     Returns the number of places touched, and the difference of all scores.
@@ -333,15 +333,15 @@ def _structure(outputs, start, T, w, score, room):
     chains = outputs.chains
     tail, sums = w[chains.n_attributes * chains.width :], (score, 0.0)
     true = outputs.labels[start : start + T], outputs.sizes[start : start + T]
-    count, sums = count_structure(outputs, T, true, 1.0, 0, tail, sums, room)
+    count, sums = count_structure(outputs, T, true, 1.0, 0, tail, sums, work)
     count, sums = count_structure(
-        outputs, T, (room.path, room.pieces), -1.0, count, tail, sums, room
+        outputs, T, (work.path, work.pieces), -1.0, count, tail, sums, work
     )
     return count, sums[0] + sums[1]
 
 
 @inner
-def count_structure(outputs, T, segments, sign, count, tail, sums, room):
+def count_structure(outputs, T, segments, sign, count, tail, sums, work):
     """Add a sign for each transition, length and bias of a segmentation."""
     labels, sizes = segments
     S, score, carry = outputs.width, *sums
@@ -355,8 +355,8 @@ def count_structure(outputs, T, segments, sign, count, tail, sums, room):
             places = before + labels[t], lengths + (sizes[t] - 1) * S + labels[t]
         for x in places:
             if x >= 0:
-                room.sums[x] += sign
-                room.touched[count] = x
+                work.sums[x] += sign
+                work.touched[count] = x
                 count += 1
                 score, carry = added(score, carry, -sign * tail[x])
         t += sizes[t] if t < T else 1
@@ -364,13 +364,13 @@ def count_structure(outputs, T, segments, sign, count, tail, sums, room):
 
 
 @inner
-def _attributes(outputs, i, room, out, count):
+def _attributes(outputs, i, work, out, count):
     """Append the attributes of the tokens that differ; returns the number of entries."""
-    chains, sums, touched, entries = outputs.chains, room.sums, room.touched, room.entries
+    chains, sums, touched, entries = outputs.chains, work.sums, work.touched, work.entries
     first, size = chains.blocks[i], 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
         entries[size] = e  # no branch: it would be mispredicted too often
-        size += room.counts[chains.positions[e]] > 0
+        size += work.counts[chains.positions[e]] > 0
     pending = at = 0
     slot = np.int64(-1)
     for x in range(size):
@@ -380,8 +380,8 @@ def _attributes(outputs, i, room, out, count):
             slot = np.int64(chains.slots[e])
             at = np.int64(chains.attributes[first + slot]) * chains.width
         changes = np.int64(chains.positions[e]) * _CHANGES
-        for c in range(changes, changes + room.counts[chains.positions[e]]):
-            sums[room.columns[c]] += room.signs[c] * chains.values[e]
-            touched[pending] = room.columns[c]
+        for c in range(changes, changes + work.counts[chains.positions[e]]):
+            sums[work.columns[c]] += work.signs[c] * chains.values[e]
+            touched[pending] = work.columns[c]
             pending += 1
     return flush(sums, touched, pending, at, out, count)

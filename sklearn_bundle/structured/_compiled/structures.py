@@ -1,21 +1,21 @@
 """What compiled steps need of an output structure: the worst output of an example, expectations.
 
 A structure with compiled inference is a named tuple, with the features and the true outputs of all
-examples. For its type it registers :func:`new_room` and :func:`worst`
+examples. For its type it registers :func:`new_work` and :func:`worst`
 (:func:`~.decorators.registered`). Every sweep and step of the solvers, compiled once per
 type, then works with it. A structure that can sum over all outputs also registers
-:func:`new_expectation_room` and :func:`expect`, for the logistic loss.
+:func:`new_expectation_work` and :func:`expect`, for the logistic loss.
 """
 
 from sklearn_bundle.jit.decorators import jit
 
 
-def new_room(structure):
+def new_work(structure):
     """Memory for :func:`worst`, large enough for any of the examples."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
-def worst(structure, i, w, room, indices, values):
+def worst(structure, i, w, work, indices, values):
     """The output y of example i with the largest loss-augmented score.
 
     With margin rescaling that is the largest ``l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``, with
@@ -36,22 +36,22 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores):
     ``starts``, ``losses`` and ``scores`` begin with the example ``first``; ``indices`` and
     ``values`` must have room for all entries.
     """
-    room = new_room(structure)
+    work = new_work(structure)
     starts[0] = at = 0
     for i in range(first, last):
         count, losses[i - first], scores[i - first] = worst(
-            structure, i, w, room, indices[at:], values[at:]
+            structure, i, w, work, indices[at:], values[at:]
         )
         at += count
         starts[i - first + 1] = at
 
 
-def new_expectation_room(structure, w):
+def new_expectation_work(structure, w):
     """Memory for :func:`expect` at w, with what it may need from w as a whole."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
-def expect(structure, i, w, room, weight, gradient):
+def expect(structure, i, w, work, weight, gradient):
     """Add ``weight (E phi(x_i, y) - phi(x_i, y_i))`` to ``gradient``, with y drawn at w.
 
     An output y has probability in proportion to ``exp <w, phi(x_i, y)>``.
@@ -70,7 +70,7 @@ def expect_sweep(structure, w, first, last, weights, losses, shifts, sizes, grad
 
     ``weights``, ``losses``, ``shifts`` and ``sizes`` begin with the example ``first``.
     """
-    room = new_expectation_room(structure, w)
+    work = new_expectation_work(structure, w)
     for i in range(first, last):
         k = i - first
-        losses[k], shifts[k], sizes[k] = expect(structure, i, w, room, weights[k], gradient)
+        losses[k], shifts[k], sizes[k] = expect(structure, i, w, work, weights[k], gradient)

@@ -135,9 +135,9 @@ class CompiledExamples(Examples):
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """See :class:`Examples`."""
-        n, room = last - first, int(self.longest[first:last].sum())
+        n, work = last - first, int(self.longest[first:last].sum())
         starts = np.empty(n + 1, np.int64)
-        indices, values = np.empty(room, np.uint32), np.empty(room)
+        indices, values = np.empty(work, np.uint32), np.empty(work)
         losses, scores = np.empty(n), np.empty(n)
         structures.sweep(self.structure, w, first, last, starts, indices, values, losses, scores)
         used = starts[-1]

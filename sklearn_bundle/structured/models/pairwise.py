@@ -53,9 +53,9 @@ class PairwiseExamples(CompiledExamples):
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """See :class:`Examples`."""
-        n, room = last - first, int(self.longest[first:last].sum())
+        n, work = last - first, int(self.longest[first:last].sum())
         starts = np.empty(n + 1, np.int64)
-        indices, values = np.empty(room, np.uint32), np.empty(room)
+        indices, values = np.empty(work, np.uint32), np.empty(work)
         losses, scores, bounds = np.empty(n), np.empty(n), np.empty(n)
         of_examples = starts, indices, values, losses, scores, bounds
         pairwise_oracle.bounded_sweep(self.structure, w, first, last, *of_examples)

@@ -119,20 +119,20 @@ class LikelihoodProblem(StructuredRisk):
         """
         bounds, count = self._bounds, len(self._bounds) - 1
         at_a_time = min(count, self.runner.n_threads)
-        rooms = [np.zeros(self.dimension) for _ in range(at_a_time)]
+        works = [np.zeros(self.dimension) for _ in range(at_a_time)]
         parts: list = [None] * count
 
         def task(k: int) -> None:
             first, last = int(bounds[k]), int(bounds[k + 1])
-            room, weights = rooms[k % at_a_time], self.weights[first:last]
-            parts[k] = self.examples.expect(w, first, last, weights, room)
+            work, weights = works[k % at_a_time], self.weights[first:last]
+            parts[k] = self.examples.expect(w, first, last, weights, work)
 
         gradient = np.zeros(self.dimension)
         for first in range(0, count, at_a_time):
             used = min(at_a_time, count - first)
             self.runner.run(lambda k, first=first: task(first + k), used)
-            for room in rooms[:used]:
-                gradient += room
-                room[:] = 0.0
+            for work in works[:used]:
+                gradient += work
+                work[:] = 0.0
         self.oracle_calls += self.n_examples
         return Expected(*(np.concatenate(part) for part in zip(*parts, strict=True))), gradient

@@ -165,7 +165,7 @@ class BlockCoordinateSolver(BlockSolver):
         """A share of the curvature of a block, from its outputs: the scale of kappa."""
         outputs, weights = self._dual.cache.outputs, self.problem.weights
         last = outputs.count - 1
-        squares = outputs.gram[outputs.gram_at + last * (outputs.room + 1)]
+        squares = outputs.gram[outputs.gram_at + last * (outputs.capacity + 1)]
         return max(_FIRST_STRENGTH * float(weights @ (weights * squares)), 0.0)
 
     def _look(self) -> None:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn_bundle.chain._compiled.forward_backward import (
     _logarithmic,
     marginals,
-    new_room,
+    new_work,
     pair_marginals,
 )
 from sklearn_bundle.chain.model import pack
@@ -19,13 +19,13 @@ from tests import reference_chain as reference
 @numba.njit
 def _call(logarithmic, chains, scores, transitions, T, nodes, edges, pairs):
     """Any T and K; inner functions have no wrapper that Python could call."""
-    room = new_room(T, chains.width)
+    work = new_work(T, chains.width)
     if logarithmic:
         K, S = chains.n_labels, chains.width
-        log_z = _logarithmic(scores, transitions, T, K, S, room, nodes, edges)
+        log_z = _logarithmic(scores, transitions, T, K, S, work, nodes, edges)
     else:
-        log_z = marginals(chains, scores, transitions, T, room, nodes, edges)
-    pair_marginals(chains, scores, transitions, T, room, pairs)
+        log_z = marginals(chains, scores, transitions, T, work, nodes, edges)
+    pair_marginals(chains, scores, transitions, T, work, pairs)
     return log_z
 
 

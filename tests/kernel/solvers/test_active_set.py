@@ -13,11 +13,11 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.kernel.solvers.kernel_asks import DivisibleProblem
+from sklearn_bundle.kernel.solvers.protocols import DivisibleProblem
 from sklearn_bundle.kernel.solvers.swap import SwapSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from sklearn_bundle.linear.solvers.asks import missing
+from sklearn_bundle.linear.solvers.protocols import missing
 
 KERNELS = {
     "rbf": (Kernel("rbf", gamma=0.05), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),

@@ -14,10 +14,10 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import decomposition as compiled
 from sklearn_bundle.kernel.solvers import decomposition
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.kernel_asks import BlockProblem
+from sklearn_bundle.kernel.solvers.protocols import BlockProblem
 from sklearn_bundle.kernel.values._distances import rbf_sums
 from sklearn_bundle.kernel.values.kernel import KernelRows
-from sklearn_bundle.linear.solvers.asks import missing
+from sklearn_bundle.linear.solvers.protocols import missing
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}

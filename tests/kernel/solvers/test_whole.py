@@ -5,9 +5,9 @@ import pytest
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
-from sklearn_bundle.kernel.solvers.kernel_asks import WholeProblem
+from sklearn_bundle.kernel.solvers.protocols import WholeProblem
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
-from sklearn_bundle.linear.solvers.asks import missing
+from sklearn_bundle.linear.solvers.protocols import missing
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}

@@ -11,7 +11,13 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.asks import DualSteps, NewtonSteps, OnWorkers, OwnRows, offers
+from sklearn_bundle.linear.solvers.protocols import (
+    DualSteps,
+    NewtonSteps,
+    OnWorkers,
+    OwnRows,
+    offers,
+)
 from sklearn_bundle.losses import AbsoluteError, Hinge
 
 N, D = 30, 50

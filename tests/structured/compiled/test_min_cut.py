@@ -14,10 +14,10 @@ from sklearn_bundle.structured._compiled import min_cut
 
 @jit
 def _cut(n, starts, heads, mates, left, balances):
-    room = min_cut.cut_room(n, len(heads))
-    room.left[:], room.balances[:] = left, balances
-    min_cut.cut(n, starts, heads, mates, room)
-    return room
+    work = min_cut.cut_work(n, len(heads))
+    work.left[:], work.balances[:] = left, balances
+    min_cut.cut(n, starts, heads, mates, work)
+    return work
 
 
 def cut(edges, capacities, balances):
@@ -30,9 +30,9 @@ def cut(edges, capacities, balances):
     mates[arcs[:m]], mates[arcs[m:]] = arcs[m:], arcs[:m]
     starts = np.searchsorted(tails[order], np.arange(n + 1)).astype(np.int32)
     left = np.repeat(capacities[None], 2, axis=0).ravel()[order]
-    room = _cut(n, starts, heads[order].astype(np.int32), mates, left, balances)
-    flows = (room.left[arcs[m:]] - room.left[arcs[:m]]) / 2
-    return (room.heights < n).astype(int), flows, room.balances
+    work = _cut(n, starts, heads[order].astype(np.int32), mates, left, balances)
+    flows = (work.left[arcs[m:]] - work.left[arcs[:m]]) / 2
+    return (work.heights < n).astype(int), flows, work.balances
 
 
 def energy(labels, edges, capacities, balances):

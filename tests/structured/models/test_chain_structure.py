@@ -193,10 +193,10 @@ def test_nothing_is_written_beyond_the_room_that_is_told():
     examples = bound(model, [np.zeros((12, 1))] * 100, y, 2)
     for i in range(100):
         w = flat(drawn(2, np.random.default_rng(i))._replace(coef=np.zeros((2, 1))))
-        room = examples.longest[i]
+        work = examples.longest[i]
         starts, indices, values = np.zeros(2, np.int64), np.zeros(99, np.uint32), np.zeros(99)
         sweep(examples.structure, w, i, i + 1, starts, indices, values, np.zeros(1), np.zeros(1))
-        assert not indices[room:].any()
+        assert not indices[work:].any()
 
 
 # ---- methods in numpy ------------------------------------------------------------------------

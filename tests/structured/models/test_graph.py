@@ -129,10 +129,10 @@ def test_no_labels_exceed_what_a_flow_proves(seed):
 
 @jit
 def _proved(all_graphs, i, ones, capacities, left):
-    room = graph_oracle.room_for(all_graphs)
-    room.ones[: len(ones)], room.capacities[: len(capacities)] = ones, capacities
-    room.cut.left[: len(left)] = left
-    return graph_oracle.excess(all_graphs, i, room)
+    work = graph_oracle.work_for(all_graphs)
+    work.ones[: len(ones)], work.capacities[: len(capacities)] = ones, capacities
+    work.cut.left[: len(left)] = left
+    return graph_oracle.excess(all_graphs, i, work)
 
 
 @pytest.mark.parametrize("seed", range(3))

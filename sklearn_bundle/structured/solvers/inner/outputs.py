@@ -15,7 +15,7 @@ from sklearn_bundle.structured._compiled.outputs import (
 
 _FIRST_ROOM = 4  # slots: most blocks need two or three outputs
 _LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
-_MEMORY = 1 << 30  # bytes of entries up to which full blocks get twice the room
+_MEMORY = 1 << 30  # bytes of entries up to which full blocks get twice the capacity
 _OF_SLOTS = "q", "loss", "length", "key", "idle"  # in addition to where the entries begin
 _GROWTH = 1.5  # of a pool that is full
 
@@ -35,12 +35,12 @@ class OutputCache:
 
     def __init__(self, n_blocks: int, n_cached_outputs: int | None, squared: bool = False):
         limit = 1 + (_LIMIT if n_cached_outputs is None else n_cached_outputs)
-        room = min(_FIRST_ROOM, limit)
-        n, blocks = n_blocks * room, np.arange(n_blocks, dtype=np.int64)
+        capacity = min(_FIRST_ROOM, limit)
+        n, blocks = n_blocks * capacity, np.arange(n_blocks, dtype=np.int64)
         self.outputs = Outputs(
-            at=blocks * room,
-            gram_at=blocks * room * room,
-            room=np.full(n_blocks, room, np.int64),
+            at=blocks * capacity,
+            gram_at=blocks * capacity * capacity,
+            capacity=np.full(n_blocks, capacity, np.int64),
             count=np.ones(n_blocks, np.int64),
             limit=np.full(n_blocks, limit, np.int64),
             q=np.zeros(n),  # except the true outputs, below
@@ -49,10 +49,10 @@ class OutputCache:
             length=np.zeros(n, np.int64),
             key=np.zeros(n, np.uint64),
             idle=np.zeros(n, np.int64),
-            gram=np.zeros(n * room),
+            gram=np.zeros(n * capacity),
             indices=np.empty(0, np.uint32),
             values=np.empty(0),
-            used=np.array([n, n * room, 0, 0, room], np.int64),
+            used=np.array([n, n * capacity, 0, 0, capacity], np.int64),
             budget=0 if n_cached_outputs is not None else _MEMORY // BYTES_PER_ENTRY,
         )
         if not squared:
@@ -61,12 +61,12 @@ class OutputCache:
     def make_room(self, longest: int) -> None:
         """Make room for more outputs of up to ``longest`` entries: tidy or enlarge the pools."""
         o = self.outputs
-        most, room = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
+        most, capacity = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
         live = _live(o)
         wanted = max(int(_GROWTH * live), live + 4 * most + 1024)
         indices, values = np.empty(wanted, np.uint32), np.empty(wanted)
-        slots = _grown(len(o.q), int(o.used[SLOTS]) + room)
-        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + room * room)
+        slots = _grown(len(o.q), int(o.used[SLOTS]) + capacity)
+        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + capacity * capacity)
         fresh = {name: _resized(getattr(o, name), slots) for name in _OF_SLOTS}
         fresh["begin"] = np.zeros(slots, np.int64)
         fresh["gram"] = _resized(o.gram, products)

@@ -12,7 +12,11 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.asks import (
+from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.linear.solvers.protocols import (
     CuttingPlanes,
     DualSteps,
     LineSearch,
@@ -21,10 +25,6 @@ from sklearn_bundle.linear.solvers.asks import (
     missing,
     offers,
 )
-from sklearn_bundle.linear.solvers.bundle import BundleSolver
-from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.losses import Exponential, Hinge
 from sklearn_bundle.regularizers import L1, L2, Entropy
 

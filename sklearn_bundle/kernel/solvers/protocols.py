@@ -1,4 +1,4 @@
-"""What each solver of kernel machines needs of a problem: Protocols, as in :mod:`.asks`."""
+"""What each solver of kernel machines needs of a problem: Protocols, as for linear models."""
 
 from typing import Protocol
 

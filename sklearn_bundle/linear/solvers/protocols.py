@@ -2,7 +2,7 @@
 
 A problem need not name them: it offers a Protocol if it has all of its members. A member that a
 problem cannot have for its data or its loss is None. A solver names those that it ``needs``.
-:mod:`~.kernel_asks` has those of kernel machines.
+``kernel/solvers/protocols.py`` has those of kernel machines.
 """
 
 from collections.abc import Callable
@@ -357,17 +357,17 @@ class ExcessiveGap(Protocol):
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
 
 
-def missing(problem: Any, asked: type) -> list[str]:
+def missing(problem: Any, protocol: type) -> list[str]:
     """Members of a Protocol that the problem lacks."""
-    return [name for name in _members(asked) if getattr(problem, name, None) is None]
+    return [name for name in _members(protocol) if getattr(problem, name, None) is None]
 
 
-def offers(problem: Any, asked: type) -> bool:
+def offers(problem: Any, protocol: type) -> bool:
     """Whether the problem has all members of a Protocol."""
-    return not missing(problem, asked)
+    return not missing(problem, protocol)
 
 
-def require(problem: Any, asked: type, who: str, instead: str | None = None) -> None:
+def require(problem: Any, protocol: type, who: str, instead: str | None = None) -> None:
     """Refuse a problem that does not offer what the solver ``who`` needs.
 
     Raises
@@ -375,20 +375,20 @@ def require(problem: Any, asked: type, who: str, instead: str | None = None) -> 
     ValueError
         With the names of what is missing, and of the solver that may do ``instead``.
     """
-    names = missing(problem, asked)
+    names = missing(problem, protocol)
     if names:
         advice = f"; use {instead!r}" if instead else ""
         raise ValueError(
-            f"{who!r} needs a problem with {', '.join(names)} ({asked.__name__} in "
-            f"{asked.__module__}), which {type(problem).__name__} lacks{advice}."
+            f"{who!r} needs a problem with {', '.join(names)} ({protocol.__name__} in "
+            f"{protocol.__module__}), which {type(problem).__name__} lacks{advice}."
         )
 
 
-@cache  # a path asks this for each value and for several solvers
-def _members(asked: type) -> list[str]:
+@cache  # a path needs this for each value and for several solvers
+def _members(protocol: type) -> list[str]:
     """Methods and attributes that a Protocol and its base Protocols declare."""
     names: dict[str, None] = {}
-    for kind in reversed(asked.__mro__):
+    for kind in reversed(protocol.__mro__):
         if kind not in (object, Protocol, Generic):
             members = [*kind.__annotations__, *vars(kind)]
             names |= dict.fromkeys(name for name in members if not name.startswith("_"))
