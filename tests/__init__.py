@@ -144,9 +144,10 @@ linear/estimators
     test_bmrm_path.py           _path.py /core/path.py _grid.py
     test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /linear/problems/largest.py
-    test_blocks.py              _blocks.py _lazily.py _bundle.py /linear/rows/_dask.py
-                                /linear/problems/row_block.py /linear/problems/row_blocks.py
-                                /linear/solvers/newton_rounds.py /linear/solvers/rounds.py
+    test_blocks.py              _blocks.py _block_reading.py _lazily.py _bundle.py
+                                /linear/rows/_dask.py /linear/problems/row_block.py
+                                /linear/problems/row_blocks.py /linear/solvers/newton_rounds.py
+                                /linear/solvers/rounds.py
     test_pragam.py              pragam.py
 
 linear/_compiled

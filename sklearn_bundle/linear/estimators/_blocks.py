@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 
-from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.sparse import well_formed
-from sklearn_bundle.core.validation import X_CHECKS, check_discrete, class_factors
+from sklearn_bundle.core.validation import check_discrete, class_factors
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.announce import seconds_compiled
+from sklearn_bundle.linear.estimators._block_reading import (
+    Moments,
+    ReadBlock,
+    Summary,
+    prepared_block,
+    summary_of,
+)
 from sklearn_bundle.linear.losses import Loss, Target
 from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.gathered_rows import GatheredProblem
-from sklearn_bundle.linear.problems.row_block import Formulation, RowBlock, size_of
+from sklearn_bundle.linear.problems.row_block import Formulation
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows._dask import (
     DaskWorkers,
@@ -30,50 +33,13 @@ from sklearn_bundle.linear.rows._dask import (
     current_client,
     in_pairs,
     persisted_rows,
-    release_memory,
     workers_of,
 )
 from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of
 from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 
-__all__ = [
-    "BlockedData",
-    "BlockedTarget",
-    "blocks_beside",
-    "check_blocks",
-]
-
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.
 _MOST_SAMPLES = 4
-
-
-class Moments(NamedTuple):
-    """The weight of targets, and of each column the mean and the weighted sum of squares about it.
-
-    These are finite, or not a number.
-    """
-
-    weight: float
-    mean: NDArray[np.float64]
-    squares: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, y: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        columns, weight = y.reshape(len(y), -1), float(weights.sum())
-        mean = weights / weight @ columns
-        with np.errstate(over="ignore"):
-            return cls(weight, mean, weights @ (columns - mean) ** 2)
-
-    def and_those(self, other: Moments) -> Moments:
-        """Of both parts together."""
-        weight, apart = self.weight + other.weight, other.mean - self.mean
-        share = other.weight / weight
-        squares = self.squares + other.squares + self.weight * share * apart**2
-        return Moments(weight, self.mean + share * apart, squares)
-
-    def spreads(self, centered: bool) -> list[float]:
-        squares = self.squares / self.weight + (0.0 if centered else self.mean**2)
-        return [spread if 0.0 < spread < np.inf else 1.0 for spread in np.sqrt(squares).tolist()]
 
 
 class BlockedTarget(NamedTuple):
@@ -240,7 +206,7 @@ def check_blocks(
         raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
     given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
     read, names = _reading(kind, given, limit)
-    summaries = read.ask(_summary)
+    summaries = read.ask(summary_of)
     first = _refuse_faults(summaries)
     classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
     _refuse_total(total)
@@ -252,7 +218,7 @@ def check_blocks(
         _refuse_one(estimator, classes)
         total = float(sums @ factors)
         _refuse_total(total)
-    workers = read.kept(_prepared, classes, factors, total)
+    workers = read.kept(prepared_block, classes, factors, total)
     del read  # so that each of its blocks is released as soon as it is prepared
     sizes = workers.ask(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]
@@ -286,7 +252,7 @@ def _reading(
     columns = {name: values for name, values in given.items() if values is not None}
     client = current_client()
     rows = None if client is None else persisted_rows(client, columns["X"])
-    calls, names = calls_of(_Read(kind, rows is not None), columns, limit)
+    calls, names = calls_of(ReadBlock(kind, rows is not None), columns, limit)
     what = "reading and checking the blocks of rows"
     return workers_of(calls, what=what, limit=limit, persisted=rows), names
 
@@ -296,220 +262,12 @@ def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
     return list(aligned(columns).blocks.values())
 
 
-# ---- tasks -----------------------------------------------------------------------------------
-
-
-@dataclass
-class _Raw:
-    """A block that passed its own checks, or what is wrong with it.
-
-    X is ``borrowed`` if it is what the caller has persisted: then it is not stored here again.
-    """
-
-    kind: str = "nothing"
-    X: Any = None
-    y: Any = None
-    weights: Any = None
-    classes: Any = None
-    names: Any = None
-    dtypes: Any = None
-    fault: str | None = None
-    borrowed: bool = False
-
-    def with_rows(self, X: Any) -> _Raw:
-        """As of :class:`~.row_block.RowBlock`."""
-        return replace(self, X=X) if self.borrowed else self
-
-    def __sizeof__(self) -> int:
-        """As in :class:`~.row_block.RowBlock`."""
-        return sum(map(size_of, (self.X, self.y, self.weights)))
-
-
-class _Summary(NamedTuple):
-    """What the client needs to know about a block.
-
-    ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
-    there is one sum. ``names`` and ``dtypes`` are those of the columns of a frame.
-    """
-
-    fault: str | None
-    n_rows: int = 0
-    n_features: int = 0
-    dtype: Any = None
-    classes: Any = None
-    weights: Any = None
-    n_targets: int | None = None
-    extremes: Any = None
-    moments: Moments | None = None
-    names: Any = None
-    dtypes: Any = None
-
-
-@dataclass(frozen=True)
-class _Read:
-    """The task that checks a block; it returns a fault, so that the first one is reported.
-
-    ``persisted`` says that the client holds X as it is given.
-    """
-
-    kind: str
-    persisted: bool
-
-    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> _Raw:
-        try:
-            raw = self._checked(X, y, sample_weight)
-            if self.persisted and _is_same(raw.X, X):
-                return replace(raw, X=None, borrowed=True)
-            return raw
-        except (ValueError, TypeError) as error:
-            return _Raw(fault=str(error))
-        finally:
-            release_memory()
-
-    def _checked(self, X: Any, y: Any, weights: Any) -> _Raw:
-        names, dtypes = _columns_of(X)
-        refuse_misread("X", X)
-        X = _checked_rows(X)
-        n = X.shape[0]
-        if self.kind == "nothing":
-            y = None
-        else:
-            refuse_misread("y", y, dates=self.kind == "labels")
-            y = _refuse_missing(np.asarray(y))
-            if y.ndim == 2 and y.shape[1] == 1:
-                y = y.ravel()
-            if y.ndim != 1 and not (self.kind == "numbers" and y.ndim == 2):
-                raise ValueError(f"y must be of shape (n_samples,), got {y.shape}.")
-            if len(y) != n:
-                raise ValueError(f"X has {n} rows, y has {len(y)}.")
-            if self.kind == "numbers":
-                y = check_array(
-                    y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
-                )
-        weights = self._checked_weights(weights, n)
-        classes = None
-        if self.kind == "labels":
-            classes = np.unique(y[weights > 0.0])
-        return _Raw(self.kind, X, y, weights, classes, names, dtypes)
-
-    @staticmethod
-    def _checked_weights(weights: Any, n: int) -> NDArray[np.float64]:
-        if weights is None:
-            return np.ones(n)
-        refuse_misread("sample_weight", weights)
-        weights = check_array(
-            np.asarray(weights),
-            **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
-            input_name="sample_weight",
-        )
-        if weights.shape != (n,):
-            raise ValueError(f"X has {n} rows, sample_weight has shape {weights.shape}.")
-        if (weights < 0.0).any():
-            raise ValueError(f"sample_weight must not be negative, but has {weights.min():g}.")
-        return weights
-
-
-def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:
-    """Names and dtypes of the columns of a frame."""
-    columns = getattr(X, "columns", None)
-    return (None, None) if columns is None else (list(columns), [str(kind) for kind in X.dtypes])
-
-
-def _checked_rows(X: Any) -> Any:
-    """X as an array or in CSR; of a frame the faulty column is named."""
-    checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
-    try:
-        rows = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
-        return check_array(rows, **checks)
-    except (ValueError, TypeError):
-        for k, name in enumerate(getattr(X, "columns", ())):
-            try:
-                check_array(np.asarray(X.iloc[:, k])[:, None], **checks)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"column {name!r} of X: {error}") from None
-        raise
-
-
-def _refuse_missing(y: NDArray) -> NDArray:
-    """Raise ValueError for a target that is NaN, None, NaT or NA."""
-    missing = np.zeros(len(y), dtype=bool)
-    if y.dtype.kind in "fmM":
-        missing = np.isnan(y)
-    elif y.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in y.ravel()])
-    if missing.any():
-        row = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
-        raise ValueError(
-            f"Input y contains NaN or other missing values, first in row {row} of the block."
-        )
-    return y
-
-
-def _is_missing(value: Any) -> bool:
-    """NaN and NaT are not equal to themselves; for NA that is not known."""
-    if value is None:
-        return True
-    equal = value == value
-    return not isinstance(equal, bool | np.bool_) or not equal
-
-
-def _is_same(checked: Any, given: Any) -> bool:
-    """Whether the check left X as it was."""
-    if not isinstance(given, np.ndarray):
-        return checked is given
-    same = (checked.shape, checked.strides, checked.dtype) == (
-        *(given.shape, given.strides, given.dtype),
-    )
-    return same and np.may_share_memory(checked, given)
-
-
-def _summary(raw: _Raw) -> _Summary:
-    release_memory()  # of the block as it was read
-    if raw.fault is not None:
-        return _Summary(raw.fault)
-    n, d = raw.X.shape
-    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype}
-    common |= {"names": raw.names, "dtypes": raw.dtypes}
-    kept = raw.weights > 0.0
-    total = np.array([raw.weights.sum()])
-    if raw.y is None:
-        return _Summary(None, **common, weights=total)
-    y = raw.y[kept]
-    if raw.kind == "labels":
-        numbers = np.searchsorted(raw.classes, y)
-        sums = np.bincount(numbers, raw.weights[kept], minlength=len(raw.classes))
-        return _Summary(None, **common, classes=raw.classes, weights=sums)
-    width = y.shape[1] if y.ndim == 2 else None
-    if len(y):
-        common["extremes"] = np.array([y.min(axis=0), y.max(axis=0)])
-        common["moments"] = Moments.of(y, raw.weights[kept])
-    return _Summary(None, **common, weights=total, n_targets=width)
-
-
-def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
-    """A block with numbers for labels, normalized weights, and no rows of weight zero."""
-    y, weights = raw.y, raw.weights
-    if classes is not None:
-        numbers = np.searchsorted(classes, y)
-        known = numbers < len(classes)  # labels whose rows have no weight do not count
-        known[known] = classes[numbers[known]] == y[known]
-        weights = np.where(known, weights * factors[np.where(known, numbers, 0)], 0.0)
-        y = numbers.astype(np.int64)
-    kept = np.flatnonzero(weights)
-    if len(kept) == len(weights):
-        return RowBlock(None if raw.borrowed else raw.X, y, weights / total)
-    return RowBlock(raw.X[kept], None if y is None else y[kept], weights[kept] / total)
-
-
-# ---- on the client ---------------------------------------------------------------------------
-
-
 def _refuse_total(total: float) -> None:
     if not 0.0 < total < np.inf:
         raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
 
 
-def _refuse_faults(summaries: list[_Summary]) -> _Summary:
+def _refuse_faults(summaries: list[Summary]) -> Summary:
     """Raise ValueError for the first faulty block; return the first one that has rows."""
     faults = [f"Block {k}: {s.fault}" for k, s in enumerate(summaries) if s.fault is not None]
     if faults:
@@ -536,7 +294,7 @@ def _refuse_faults(summaries: list[_Summary]) -> _Summary:
     return first
 
 
-def _which_columns(here: _Summary, there: _Summary) -> str:
+def _which_columns(here: Summary, there: Summary) -> str:
     """The columns by which two frames differ, for a message."""
     if here.names is None or there.names is None:
         return ""
@@ -558,7 +316,7 @@ def _kind(classes: Any) -> str:
 
 
 def _classes_of(
-    estimator: BaseEstimator, summaries: list[_Summary]
+    estimator: BaseEstimator, summaries: list[Summary]
 ) -> tuple[NDArray, NDArray[np.float64]]:
     """All classes, and the sample weights of each."""
     try:
