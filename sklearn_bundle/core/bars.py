@@ -143,9 +143,11 @@ class Display(Protocol):
 
     def show(self, lines: list[str]) -> None:
         """In place of the last ones, while the fit goes on."""
+        ...
 
     def end(self, lines: list[str]) -> None:
         """For good."""
+        ...
 
 
 class Printed:

@@ -120,6 +120,9 @@ class Best:
         What proves the bound: a dual point or an aggregate plane; None if there is no proof.
     """
 
+    point: Any
+    proof: Any
+
     def __init__(
         self,
         *,

@@ -26,6 +26,11 @@ HISTORY_DTYPE = np.dtype(
 )
 
 
+# In place of what an object has only at times, such as the problem of a solver between two fits.
+# Its type is Any, so that a type checker takes the object to have it.
+ABSENT: Any = None
+
+
 class Status(StrEnum):
     """Why a solver ended."""
 
@@ -94,6 +99,7 @@ class Solver(Protocol):
 
         It may raise :class:`OutOfTime` after the first state, and so may :meth:`confirm`.
         """
+        ...
 
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both recomputed from the data and the kept dual point.
@@ -101,6 +107,7 @@ class Solver(Protocol):
         The point may become a better one, unless ``moving`` is false: then it is that of the last
         state. The solver continues from the new values. Raises if there is no point yet.
         """
+        ...
 
 
 class OutOfTime(Exception):
@@ -120,9 +127,11 @@ class Resumable(Solver, Protocol):
 
     def attach(self, problem: Any) -> None:
         """Continue with ``problem``, which has the same data, loss and intercept as the last."""
+        ...
 
     def detach(self) -> None:
         """Release the problem and its data."""
+        ...
 
 
 @dataclass

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 
 Array = NDArray[np.float64]
 
@@ -85,6 +85,7 @@ class SmoothObjective(Protocol):
 
     def evaluate(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and a lower bound of P."""
+        ...
 
 
 class LBFGSSolver:
@@ -139,7 +140,7 @@ class LBFGSSolver:
 
     def detach(self) -> None:
         """Release the problem."""
-        self._problem = None
+        self._problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per ``iterations``; ends when rounding leaves nothing to gain."""

@@ -84,7 +84,7 @@ def folds_among(
     place[kept] = np.arange(len(kept))
     folds = splits(cv, X, y, classifier, **metadata)
     places = [[place[np.arange(n)[part]] for part in fold] for fold in folds]
-    return [tuple(part[part >= 0] for part in fold) for fold in places]
+    return [(train[train >= 0], test[test >= 0]) for train, test in places]
 
 
 class Search(CertifiedEstimator):

@@ -49,6 +49,7 @@ class Reporter(Protocol):
 
     def report(self, message: str) -> None:
         """Print a line; must not compile anything."""
+        ...
 
 
 class _Announcer(event.Listener):

@@ -10,7 +10,7 @@ from sklearn_bundle.chain._compiled.chain_dual import Blocks, Potentials
 from sklearn_bundle.chain.penalty import shrunk
 from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import Certificate, State
+from sklearn_bundle.core.contract import ABSENT, Certificate, State
 from sklearn_bundle.jit.sampling import Sampling, grow
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
@@ -133,7 +133,7 @@ class DualSolver:
 
     def detach(self) -> None:
         """Release the problem."""
-        self.problem = None
+        self.problem = ABSENT
 
     @property
     def accelerated(self) -> bool:

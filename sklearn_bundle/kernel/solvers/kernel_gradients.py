@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.core.certificate import Best, attained
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.kernel.solvers.low_rank import LowRank, extended, nothing
 from sklearn_bundle.kernel.solvers.protocols import TubeProblem
 
@@ -160,7 +160,7 @@ class KernelGradients:
 
     def detach(self) -> None:
         """Let go of the problem."""
-        self._dtype, self._problem = self._problem.dtype, None
+        self._dtype, self._problem = self._problem.dtype, ABSENT
 
     def _open(self) -> None:
         """A first function and dual point."""

@@ -22,9 +22,11 @@ class KernelBlocks(Protocol):
     @property
     def diagonal(self) -> Array:
         """Its diagonal."""
+        ...
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         """Some of its rows."""
+        ...
 
 
 class LowRank(NamedTuple):

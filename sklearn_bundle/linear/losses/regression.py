@@ -250,7 +250,7 @@ class Huber(_Clipped):
             resolved = abs(first) <= _ROUNDING * limit + second * np.spacing(abs(b))
             if resolved or second == 0.0:
                 break
-        return b if resolved else super().intercept(scores, y, weights, scratch)
+        return b if resolved else float(super().intercept(scores, y, weights, scratch))
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         low, kinks = -self._limit(), self._kinks()

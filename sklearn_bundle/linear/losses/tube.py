@@ -85,7 +85,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
             if resolved or second == 0.0:
                 break
             b -= first / second
-        return b if resolved else super().intercept(scores, y, weights, scratch)
+        return b if resolved else float(super().intercept(scores, y, weights, scratch))
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         half = self._half()

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual
@@ -165,7 +166,7 @@ class ClassAscent:
 
     def detach(self) -> None:
         """Release the rows."""
-        self._rows = self._stored = None
+        self._rows = self._stored = ABSENT
 
     @property
     def alpha(self) -> Array:

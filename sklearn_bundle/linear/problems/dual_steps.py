@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear.losses._dual_loss import DualLoss
 from sklearn_bundle.linear.rows.rows import RowOperator, StoredRows
@@ -108,7 +109,7 @@ class DualAscent:
 
     def detach(self) -> None:
         """Release the rows."""
-        self._rows = self._stored = None
+        self._rows = self._stored = ABSENT
 
     @property
     def alpha(self) -> Array:

@@ -127,7 +127,7 @@ def constant_risk(problem: LinearProblem, b: Intercept) -> tuple[float, Intercep
     return min(risks, key=lambda pair: pair[0])
 
 
-def _constant_risk_of_two(problem: LinearProblem) -> tuple[float, float]:
+def _constant_risk_of_two(problem: LinearProblem) -> tuple[float, Intercept]:
     """The same for two classes: equal scores make it a risk of one row per class."""
     y, s, loss = problem.target, problem.weights, problem.loss
 

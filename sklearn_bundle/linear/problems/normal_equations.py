@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear.problems._costs import factorization
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator
@@ -61,7 +62,7 @@ class NormalEquations:
 
     def detach(self) -> None:
         """Release the data."""
-        self._rows = self._target = self._weights = None
+        self._rows = self._target = self._weights = ABSENT
 
     @property
     def by_samples(self) -> bool:

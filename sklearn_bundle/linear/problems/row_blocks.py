@@ -57,15 +57,19 @@ class Workers(Protocol):
         Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
         workers. ``each`` has one further, first argument for each block.
         """
+        ...
 
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         """``task(block, *args)`` for each block, in their order."""
+        ...
 
     def within(self, seconds: float | None) -> "Workers":
         """The same with a time limit for all rounds, which starts now."""
+        ...
 
     def confirming(self) -> "Workers":
         """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+        ...
 
 
 class RowBlocks:

@@ -11,6 +11,7 @@ plane, and inner products need nothing of length d::
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import (
     LARGEST_DRIFT,
@@ -107,7 +108,7 @@ class SampleSpace:
 
     def detach(self) -> None:
         """Release the problem."""
-        self._linear = self._rows = None
+        self._linear = self._rows = ABSENT
         self.set_intercept = self.risk = self.line_search = self.risk_along = None
 
     @property

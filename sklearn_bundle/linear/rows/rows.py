@@ -53,62 +53,82 @@ class RowOperator(Protocol):
 
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``, or with k outputs ``X W'`` of shape (n, k), where w is W row after row."""
+        ...
 
     def gradient(self, g: Array) -> Array:
         """``X'g``; with g of shape (n, k) ``G'X``, row after row."""
+        ...
 
     def class_scores(self, W: Array) -> Array:
         """``W X'`` of shape (k, n), W of shape (k, d)."""
+        ...
 
     def class_gradient(self, g: Array) -> Array:
         """``g X`` of shape (k, d), g of shape (k, n)."""
+        ...
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
         """These rows as a dense array of float64."""
+        ...
 
     def mean_square(self, weights: Array) -> float:
         """Weighted mean of the rows' squared lengths."""
+        ...
 
     def squared_norms(self) -> Array:
         """``||x_i||^2`` of every row; entries that are stored in parts count as their sums."""
+        ...
 
     def squared_columns(self) -> Array:
         """``sum_i x_ij^2`` of every column, computed once."""
+        ...
 
     def column_scale(self) -> Array:
         """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores it affects."""
+        ...
 
     def sample(self, rows: NDArray[np.intp]) -> "RowOperator":
         """A copy of these rows, which counts its own passes."""
+        ...
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
+        ...
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
         """Sums over all rows of what ``part`` sums up of blocks of them, maybe in threads."""
+        ...
 
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
+        ...
 
     def gram(self, weights: Array, centered: bool) -> Array:
         """``X'SX``, both triangles, shape (d, d); ``centered`` subtracts the mean of the rows."""
+        ...
 
     def outer(self, weights: Array, centered: bool) -> Array:
         """``S^1/2 X X' S^1/2`` of shape (n, n), otherwise like :meth:`gram`."""
+        ...
 
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2`` of every column."""
+        ...
 
     def columns(self, which: NDArray[np.intp]) -> "RowOperator":
         """The operator of a copy of some columns."""
+        ...
 
     def transposed(self, which: NDArray[np.intp] | None = None) -> Array | sp.csr_array:
         """A copy in float64 with one column of X, or of these columns, per row."""
+        ...
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that visit one after the other."""
+        ...
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exception: object) -> None:
         """End the threads, if there are any."""
+        ...

@@ -25,9 +25,11 @@ class ClassCurvature(Protocol):
 
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
         """Recompute the matrix from these derivatives."""
+        ...
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         """The matrix's inverse times (W, b); b sums to zero, or is zero without intercepts."""
+        ...
 
 
 class FullCurvature:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
@@ -101,7 +102,7 @@ class ClassDescent:
 
     def detach(self) -> None:
         """See :class:`~._descent_solver.SmoothDescent`."""
-        self.model = None
+        self.model = ABSENT
 
     def renew(self, curvature: ClassCurvature) -> None:
         """Continue with the curvature at this point, and forget the corrections of the last one."""

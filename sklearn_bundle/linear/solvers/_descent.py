@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
@@ -58,7 +59,7 @@ class Descent(NewtonDescent):
 
     def detach(self) -> None:
         """See :class:`NewtonDescent`."""
-        self.model = None
+        self.model = ABSENT
 
     def rest(self) -> None:
         """Release what the next step makes again."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
@@ -43,15 +43,19 @@ class SmoothDescent(Protocol):
 
     def step(self) -> bool:
         """Take a step; False if no descent direction is left, up to rounding."""
+        ...
 
     def plane(self) -> tuple[Array, float]:
         """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
+        ...
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
+        ...
 
     def detach(self) -> None:
         """Release the data."""
+        ...
 
 
 class DescentSolver(LinearSolver):
@@ -130,7 +134,7 @@ class DescentSolver(LinearSolver):
     def detach(self) -> None:
         """Release the problem and its data."""
         self._spent = self._problem.passes - self._passes_before
-        self._problem = None
+        self._problem = ABSENT
         if self._descent is not None:
             self._descent.detach()
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import L2
@@ -55,7 +55,7 @@ class DualAscentSolver(LinearSolver):
     def detach(self) -> None:
         """Release the problem and its data."""
         self._spent = self.n_passes
-        self._problem = None
+        self._problem = ABSENT
         self._steps.detach()
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import CROSSED, Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -163,7 +163,7 @@ class BundleSolver(LinearSolver):
 
     def detach(self) -> None:
         """Release the problem."""
-        self._problem = None
+        self._problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends when rounding leaves nothing to gain."""

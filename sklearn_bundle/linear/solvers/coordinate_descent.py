@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import violation
@@ -184,7 +184,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     def detach(self) -> None:
         """Release the problem and its data."""
-        self._problem = self._model = None
+        self._problem = self._model = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per working set; ends when rounding leaves nothing to gain."""

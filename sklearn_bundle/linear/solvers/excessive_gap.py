@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.solvers.protocols import ExcessiveGap
@@ -87,7 +87,7 @@ class ExcessiveGapSolver:
 
     def detach(self) -> None:
         """Release the problem."""
-        self._problem = None
+        self._problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per step; ends when nothing has changed for long."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
@@ -103,7 +104,7 @@ class RoundsGradientDescent:
 
     def detach(self) -> None:
         """As of :class:`~._descent_solver.SmoothDescent`."""
-        self._problem = None
+        self._problem = ABSENT
 
     def plane(self) -> tuple[Array, float]:
         """As of :class:`~._descent_solver.SmoothDescent`."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import Plane, Point
@@ -138,7 +138,7 @@ class LeastSquaresSolver(LinearSolver):
 
     def detach(self) -> None:
         """Release the problem and its data."""
-        self._problem = None
+        self._problem = ABSENT
         self._equations.detach()
 
     @property

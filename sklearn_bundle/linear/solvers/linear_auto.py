@@ -69,7 +69,7 @@ _FEW_ENTRIES = 1 << 14
 _FEWEST_ROWS = 1 << 14  # in an iteration of epochs, 1 or 2 ms: fewer are visited many times
 # Epochs that you ask for by name get so many passes before they are judged. Then they may have up
 # to so many times the expected work of another method left to do.
-_INDULGED_PASSES, _PATIENCE = 500.0, 2.5
+_PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
@@ -186,7 +186,7 @@ class LinearAutoSolver:
 
     def __init__(self, task: Task, start: LinearStart, asked: str | None = None):
         self._task, self._start = task, start
-        self._patience = 1.0 if asked is None else _PATIENCE
+        self._margin = 1.0 if asked is None else _MARGIN_OF_CHOSEN
         first = self._first() if asked is None else asked
         self._running = self._contestant(first)
         self._running.solver = linear_solver(first, task, start, to_the_end=True)
@@ -195,7 +195,7 @@ class LinearAutoSolver:
             self._waiting = self._contestant(self._second())
             # Whatever the verdict after half of it, little is lost.
             early = _JUDGED * self._waiting.prior
-            self._running.allowed = early if asked is None else _INDULGED_PASSES
+            self._running.allowed = early if asked is None else _PASSES_OF_CHOSEN
         self._left: State | None = None  # the confirmed state of the solver before
         self._patience = _SURE
         self._looking = 0  # passes of confirmations, which are no solver's work
@@ -266,7 +266,7 @@ class LinearAutoSolver:
 
     def _at_a_time(self, name: str) -> float:
         """Passes per iteration: epochs over few rows cost less than checking them."""
-        if name != "dual-coordinate" or self._patience != 1.0:
+        if name != "dual-coordinate" or self._margin != 1.0:
             return 0.0
         return _FEWEST_ROWS / self._task.problem.n_samples
 
@@ -390,5 +390,5 @@ class LinearAutoSolver:
         if other is None or other.ended or at_work.work < at_work.allowed:
             return False
         cost = other.likely(self._task.tol, at_work.gap)
-        cost *= self._patience if other.solver is None else _AGAIN
+        cost *= self._margin if other.solver is None else _AGAIN
         return at_work.remaining(self._task.tol) > cost

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
@@ -92,7 +93,7 @@ class ScoreDescent:
 
     def detach(self) -> None:
         """See :class:`~._descent_solver.SmoothDescent`."""
-        self._model = None
+        self._model = ABSENT
 
     def step(self) -> bool:
         """See :class:`~._descent_solver.SmoothDescent`."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
@@ -63,7 +64,7 @@ class RoundsDescent(NewtonDescent):
 
     def detach(self) -> None:
         """As of :class:`NewtonDescent`."""
-        self._problem = None
+        self._problem = ABSENT
 
     def differentiate(self) -> None:
         """From the round that led here, if it looked at this width."""

@@ -44,6 +44,7 @@ class CuttingPlanes(Protocol):
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """R(w), infinity if numbers overflow, and a subgradient of R at w."""
+        ...
 
 
 class Points(Protocol):
@@ -71,27 +72,34 @@ class Points(Protocol):
 
     def point(self, w: Array, intercept: float | Array | None) -> Point:
         """The point w; None is an intercept of 0, or no intercept."""
+        ...
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point ``start + step (end - start)``."""
+        ...
 
     def set_intercept(self, point: Point) -> None:
         """Set the point's intercept to the best one, if it can be minimized out."""
+        ...
 
     def risk(self, point: Point) -> float:
         """R at the point with its own intercept."""
+        ...
 
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
         """The cutting plane at the point and its best intercept; None if R is above the limit."""
+        ...
 
     def cut_balanced(self, point: Point) -> Plane | None:
         """A plane near the one at the point that no intercept changes; its risk is not set.
 
         None if there is none, or if no intercept is a coordinate.
         """
+        ...
 
     def sizes(self, point: Point) -> Sizes | None:
         """Sizes of the terms of sums at the point, which bound their rounding; None if unknown."""
+        ...
 
 
 class LineSearch(Points, Protocol):
@@ -99,9 +107,11 @@ class LineSearch(Points, Protocol):
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
+        ...
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """R and its derivative at a step from start towards end."""
+        ...
 
 
 class OnWorkers(LineSearch, Protocol):
@@ -152,9 +162,11 @@ class NewtonSteps(LineSearch, Protocol):
 
     def newton_model(self) -> NewtonModel:
         """Rows, targets and weights."""
+        ...
 
     def rest(self) -> None:
         """Let go of arrays that are made again where they are needed."""
+        ...
 
 
 class NewtonRounds(LineSearch, Protocol):
@@ -179,23 +191,29 @@ class NewtonRounds(LineSearch, Protocol):
         self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
     ) -> list[Array]:
         """Slopes along a line and, for each width, what a step from its end needs."""
+        ...
 
     def descent_look(
         self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
     ) -> list[Array]:
         """Slopes along a line, derivatives in b after moves from its end, and a plane there."""
+        ...
 
     def column_moments(self) -> tuple[Array, Array]:
         """Weighted means of the columns and of their squares."""
+        ...
 
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
         """Only slopes along a line."""
+        ...
 
     def rest(self) -> None:
         """As of :class:`NewtonSteps`."""
+        ...
 
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of some of the rows, or None, and a starting point from their targets."""
+        ...
 
 
 class ColumnSteps(Points, Protocol):
@@ -215,6 +233,7 @@ class ColumnSteps(Points, Protocol):
 
     def column_model(self) -> ColumnModel:
         """Rows, targets and weights."""
+        ...
 
 
 class SoftmaxSteps(Points, Protocol):
@@ -236,6 +255,7 @@ class SoftmaxSteps(Points, Protocol):
 
     def softmax_model(self) -> SoftmaxModel:
         """Rows, targets and weights."""
+        ...
 
 
 class LeastSquares(Points, Protocol):
@@ -256,6 +276,7 @@ class LeastSquares(Points, Protocol):
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
         """The normal equations with a regularizer ``w'Bw / 2``, where B is its ``form``."""
+        ...
 
 
 class DualSteps(LineSearch, Protocol):
@@ -274,12 +295,15 @@ class DualSteps(LineSearch, Protocol):
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+        ...
 
     def ray_search(self, end: Point, curvature: float) -> float:
         """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+        ...
 
     def rest(self) -> None:
         """As of :class:`NewtonSteps`."""
+        ...
 
 
 class ClassSteps(LineSearch, Protocol):
@@ -298,6 +322,7 @@ class ClassSteps(LineSearch, Protocol):
 
     def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
         """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
+        ...
 
 
 class ExcessiveGap(Protocol):
@@ -315,30 +340,39 @@ class ExcessiveGap(Protocol):
 
     def origin(self) -> tuple[Array, Array]:
         """A feasible u with D(u) = 0, and its ``combined``."""
+        ...
 
     def point(self, w: Array, intercept: float | None) -> Point:
         """The point w."""
+        ...
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point ``start + step (end - start)``."""
+        ...
 
     def combine(self, u: Array) -> Array:
         """The linear functions of u on which w and D depend."""
+        ...
 
     def primal_point(self, combined: Array) -> Point:
         """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
+        ...
 
     def primal_value(self, point: Point) -> float:
         """P at the point, whose intercept may become the best one."""
+        ...
 
     def objective(self, point: Point) -> float:
         """P at the point, with its own intercept."""
+        ...
 
     def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
         """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
+        ...
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
+        ...
 
     def project(self, center: Array, point: Point, step: float, series: int) -> Array:
         """Project the end of a step from ``center`` along the gradient of D at w.
@@ -346,15 +380,19 @@ class ExcessiveGap(Protocol):
         Distances are those of the prox-function. Projections of a series, 0 or 1, change little
         from one to the next, so that one may start where the last one ended.
         """
+        ...
 
     def feasible(self, u: Array) -> Array:
         """u, made feasible again despite rounding."""
+        ...
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
+        ...
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+        ...
 
 
 def missing(problem: Any, protocol: type) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import OutOfTime, State
+from sklearn_bundle.core.contract import ABSENT, OutOfTime, State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
@@ -129,7 +129,7 @@ class CountedRounds:
     def detach(self) -> None:
         """Detach the solver."""
         self._solver.detach()
-        self._problem = None
+        self._problem = ABSENT
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """What the solver keeps."""

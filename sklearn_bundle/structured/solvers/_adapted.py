@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 
 
@@ -39,7 +39,7 @@ class AdaptedSolver(ABC):
 
     def detach(self) -> None:
         """Release the problem."""
-        self._problem = None
+        self._problem = ABSENT
         self._solver.detach()
 
     def states(self) -> Iterator[State]:

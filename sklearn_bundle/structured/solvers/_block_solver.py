@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.inner.blocks import BlockDual
 from sklearn_bundle.structured.solvers.inner.idling import Idling
@@ -72,7 +72,7 @@ class BlockSolver(ABC):
 
     def detach(self) -> None:
         """Release the problem."""
-        self._dual.problem = None
+        self._dual.problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per iteration, or one without an iteration if the start is within ``tol``."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
@@ -107,7 +107,7 @@ class OneSimplexSolver:
 
     def detach(self) -> None:
         """Release the problem."""
-        self.problem = None
+        self.problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per pass of the oracle."""

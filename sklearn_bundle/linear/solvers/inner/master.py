@@ -71,9 +71,11 @@ class Planes(Protocol):
 
     def point(self, alpha: Array, reg_lambda: float) -> tuple[Array, float, tuple[Array, float]]:
         """w, the value of the dual, and the aggregate plane."""
+        ...
 
     def aggregate(self, alpha: Array) -> tuple[Array, float]:
         """The aggregate plane (A alpha, c' alpha)."""
+        ...
 
     def maximize(
         self,
@@ -85,6 +87,7 @@ class Planes(Protocol):
         pull: float = 1.0,
     ) -> Array:
         """The dual over the simplex, from alpha; with a term of ``center`` if there is one."""
+        ...
 
 
 class Master:
