@@ -231,46 +231,19 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     with F the features and H the entropy: (3) and (16) of [1]_. D at any mu is a lower bound of P,
     and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A step changes
-    one block, and w with it.
+    one block, and w with it: "sdca" is Algorithm 2 of [1]_, "exponentiated" is exponentiated
+    gradient [2]_ with gap sampling, a combination that section 7 of [1]_ leaves open, and with L1
+    both are proximal SDCA [3]_. "lbfgs" is L-BFGS on P, with the dual at the marginals of the model
+    and the gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_: proving an optimum takes more
+    iterations than reaching it. The page of the user guide on the theory has the steps, their
+    memory, and where they depart from [1]_.
 
-    "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each pair of successive tokens, (T - 1)
-    K^2 numbers for K labels, in double precision. It moves them toward those of the model, with an
-    exact line search that computes no more marginals.
-
-    "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, a
-    combination that section 7 of [1]_ leaves open. It keeps each block as log-potentials theta_i: T
-    K numbers and, as transitions do not depend on the position, K^2 more. For a `tol` of 1e-8 and
-    above they are in single precision; w and the bound are those of the stored numbers. A step
-    mixes them with the scores of the model at w, ``theta_i <- (1 - g) theta_i + g scores_i(w)``,
-    with ``g = min(1, 1.5 J / (J + s_i u / reg_lambda))``: J is ``KL(mu||nu) + KL(nu||mu)`` of the
-    block and the model, and u is an estimate of ``||E_nu F - E_mu F||^2``: its ratio to the square
-    of the change of the tokens' marginals is that of the block's last step. g is halved while the
-    dual would fall. A step calls the oracle at least three times, a step of "sdca" once.
-
-    With L1, w is the raw sum of features v, with each entry moved by ``reg_lambda l1_ratio``
-    toward 0, divided by ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound
-    is the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s
-    in [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s
-    makes it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is
-    above 1. L1 alone has no strong convexity, and takes two to five times the epochs.
-
-    "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
-    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is usually far
-    from tight: proving an optimum takes more iterations than reaching it.
-
-    Labels are padded to a multiple of 8, also in memory. With the dual solvers P is known only
-    after a full pass. A full pass is made when the sum of the last known gaps is within `tol`, and
-    at exit: it recomputes w, D, P and all gaps in double precision from the stored blocks. If the
-    gap is then above `tol`, the fit continues from these. Between such passes w is in single
-    precision for a `tol` of 1e-6 and above. The fit returns, and callbacks get, the best point that
-    a full pass has evaluated; w = 0 is one of them, so a fit that ends early may return w = 0. The
-    possible effect of rounding is subtracted from the bound: usually 1e-11 of the objective or
-    less, more if a sequence is long and its scores are large or `reg_lambda` is small.
-
-    Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
-    point (21) is one over the number of tokens, and "exponentiated" mixes it in at each token; if a
-    feature is negative, R_i is a bound from norms instead of that of appendix C; "sdca" keeps
-    marginals, not their logarithms. Algorithm 2 of [1]_ divides by lambda n twice.
+    With the dual solvers P is known only after a full pass, which recomputes w, D, P and all gaps
+    in double precision. One is made when the sum of the last known gaps is within `tol`, and at
+    exit. The fit returns, and callbacks get, the best point that a full pass has evaluated; w = 0
+    is one of them, so a fit that ends early may return w = 0. The possible effect of rounding is
+    subtracted from the bound: usually 1e-11 of the objective or less, more if a sequence is long
+    and its scores are large or `reg_lambda` is small.
 
     Its scikit-learn tags do not say that it is a classifier, since y may be a list of lists. An
     integer `cv` therefore means folds in the order of the data, for a 2-D X too; if the rows are

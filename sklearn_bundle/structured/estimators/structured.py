@@ -107,9 +107,13 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         scale with n. None means one over the sum of the sample weights: 1/n without weights.
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
             "excessive-gap", "lbfgs"}, default="auto"
-        See the table in the notes. ``loss="log"`` supports "auto", "lbfgs" and "bundle"; the hinges
-        support all solvers except "lbfgs". "excessive-gap" is only for chains with the hinge and
-        margin rescaling.
+        "bcfw" takes steps on one example at a time [2]_, over all of its outputs that are kept
+        [3]_; "auto" is the same with an accelerated outer loop [6]_. "rsd" is restricted simplicial
+        decomposition [1]_ with a product of simplexes, "rsd-one-simplex" and "rsd-working-sets" are
+        its other forms. "bundle" takes cutting planes of the sum of the losses [7]_; not for models
+        with nonnegative parameters. "excessive-gap" moves marginals [9]_, for chains with the hinge
+        and margin rescaling; much slower. ``loss="log"`` supports "lbfgs", which is its "auto", and
+        "bundle"; the hinges support all solvers except "lbfgs".
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
         H_i, half its square, or the negative log-likelihood (a conditional random field). The last
         needs a model that can sum over all its outputs: chains, segments, classes, "multilabel", or
@@ -252,36 +256,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     With slack rescaling the bracket is multiplied by l_i(y). Nonnegative parameters are set to 0 in
     w if they would be negative. With the squared hinge the sums are free, and ``sum_i s_i (sum_y
     q_i(y))^2 / 2`` is subtracted from D. D at any q is a lower bound of P, and w is a point to
-    return. Solvers differ in which q they change at a time. All ask the model for the worst output
-    of an example (the oracle):
-
-    .. list-table::
-       :header-rows: 1
-       :widths: 24 76
-
-       * - solver
-         - what it does
-       * - "bcfw"
-         - one block at a time [2]_: the worst output is added to those kept, and the dual
-           is maximized over all weights of the block. Blocks are sampled by gaps. Passes over kept
-           outputs [3]_ and steps on all blocks together follow as long as they save time.
-       * - "auto"
-         - the same, accelerated: inner problems have a stronger regularization around a moving
-           center [6]_. Its strength follows from how the gap falls. The bound is that of P itself.
-       * - "rsd"
-         - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
-           oracle adds an output to every block, then the dual is maximized over all of them.
-       * - "rsd-one-simplex"
-         - the same with one simplex: a pass adds one point, the sum over all worst outputs.
-       * - "rsd-working-sets"
-         - the same with a product of simplexes for some of the blocks at a time, then steps on
-           all of them over the outputs that are kept.
-       * - "bundle"
-         - cutting planes of the sum of the losses, as in `BMRMClassifier`'s "cutting-plane" and the
-           one-slack form of [7]_. Not for models with nonnegative parameters.
-       * - "excessive-gap"
-         - primal and dual points over marginals of neighboring labels [9]_. For chains with the
-           hinge loss and margin rescaling; much slower.
+    return. Solvers differ in which q they change at a time.
 
     With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
     its gradient, ``E phi(x_i, y) - phi(x_i, y_i)`` for y drawn from p(. | x_i; w). In the dual the
@@ -289,8 +264,8 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
         D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i entropy(q_i)
 
-    "auto" is then "lbfgs". Its bound is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad
-    P(w)||^2 / (2 reg_lambda)``. "bundle" uses tangent planes of the risk, Algorithm 2 of [8]_, and
+    The bound of "lbfgs" is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad P(w)||^2 /
+    (2 reg_lambda)``. "bundle" uses tangent planes of the risk, Algorithm 2 of [8]_, and
     takes far more time if reg_lambda is small.
 
     The objective comes from a pass of the oracle at the returned point, and the bound is the dual
