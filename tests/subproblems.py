@@ -117,8 +117,8 @@ class Chains(reference_chain.Model):
         parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_
         assert self.intercept or not any(part.any() for part in parts[2:])
         self.point = self.joined(*(np.asarray(part, LONG) for part in parts))
-        self.rounding = self._rounding(self.point)
-        self.slack = 4 * EPS * float(self.objective(self.point))  # what rounding adds is taken off
+        # What rounding adds to bounds is taken off them: they are held to the rounding here alone.
+        self.rounding = self.slack = self._rounding(self.point)
 
     def objective(self, w):
         w, value = np.asarray(w, LONG), LONG(0)
