@@ -10,28 +10,31 @@ records the calls of a fit; ``fits``, ``callbacks``, ``user_losses``, ``user_mod
 The map has a file of tests on the left, and on the right the modules whose faults it has to find.
 Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
 root. A folder stands for everything in it. A file without modules tests the package as a whole, or
-the references. ``test_map.py`` compares the map with the folders.
+the references. ``project/test_map.py`` compares the map with the folders. The README's command runs
+the tests of what users call: the files at the root, in ``core`` and in ``estimators``.
 
 .
     test_smoke.py
-    test_map.py
-    test_tree.py
-    test_walks.py
     test_common.py
     test_certificates.py
     test_plain_shapes.py
     test_best_kept.py
-    test_stress.py
     test_realdata.py
     test_compile.py             compile.py jit/announce.py
     test_imports.py             __init__.py losses.py regularizers.py models.py
-    test_pages.py               core/pages.py
     test_onnx.py                onnx.py
     test_saving.py
-    test_paper_peers.py
-    test_cells.py
     test_projection.py          projection.py core/numeric/multiplier.py
                                 core/_compiled/projection.py
+
+project
+    test_map.py
+    test_tree.py
+    test_walks.py
+    test_stress.py
+    test_pages.py               /core/pages.py
+    test_paper_peers.py
+    test_cells.py
     test_references.py
     test_references_structured.py
 

@@ -2,16 +2,53 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
 
+HERE = Path(__file__).parent
+# What the README's command runs of the folders: what users call. Tests of the modules behind it are
+# ``wide`` unless a path names them.
+COMMON = {"core", "estimators"}
+
+
+def is_inside(path):
+    """Whether a path is a folder of tests of modules that users do not call, or in one."""
+    folders = path.relative_to(HERE).parts
+    return len(folders) > 1 and not COMMON.intersection(folders[:2])
+
+
+def no_path_is_given(config):
+    return config.args_source is not config.ArgsSource.ARGS
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Collecting thousands of tests only to leave them out would take 8 s and 200 MB."""
+    if config.option.markexpr == "not wide" and no_path_is_given(config):
+        return is_inside(collection_path) or None
+    return None
+
+
+def pytest_report_header(config):
+    """How long it will take, in CPU time of a core of about 3 GHz."""
+    if config.option.markexpr == "not wide" and no_path_is_given(config):
+        return "about two minutes, and two more where nothing is compiled yet; -m wide: the rest"
+    return None
+
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Of tests that are marked ``matrix`` all are ``wide`` but a few that show every value once."""
+def pytest_collection_modifyitems(config, items):
+    """Mark what is ``wide``.
+
+    Of tests that are marked ``matrix`` all but a few that show every value once are; and those of
+    the modules inside, see ``COMMON``.
+    """
+    for item in items:
+        if no_path_is_given(config) and is_inside(item.path):
+            item.add_marker("wide")
     matrices = defaultdict(list)
     for item in items:
         if item.get_closest_marker("matrix"):

@@ -43,6 +43,7 @@ from tests.reference_chain import made
 from tests.user_models import Grid
 
 EARLY = 1, 2, 3, 5, 8, 13, 21, 34  # iterations
+FIRST = 1, 8, 13  # those of the common tests, in three layouts
 ALGORITHM = {  # parameters that do not change the problem
     *("solver", "tol", "max_iter", "max_time", "verbose", "bundle_size", "theta", "n_jobs"),
     *("active_set", "n_candidates", "n_initial", "random_state", "lipschitz", "sampling"),
@@ -226,12 +227,11 @@ def tight(case):
 
 
 @cache
-def early(index):
+def early(index, iterations=FIRST):
     """Fits that max_iter ended, the layouts in turn."""
     kinds = ["dense", "float32", "csr"]
     return [
-        fitted(CASES[index], kinds[k % 3], tol=1e-12, max_iter=max_iter)
-        for k, max_iter in enumerate(EARLY)
+        fitted(CASES[index], kinds[EARLY.index(n) % 3], tol=1e-12, max_iter=n) for n in iterations
     ]
 
 
@@ -246,9 +246,12 @@ def test_converged(case):
         judged(model, case)
 
 
+@pytest.mark.parametrize(
+    "iterations", [FIRST, pytest.param(EARLY, marks=pytest.mark.wide)], ids=["few", "all"]
+)
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[name_of(case) for case in CASES])
-def test_ended_by_max_iter(index):
-    for model in early(index):
+def test_ended_by_max_iter(index, iterations):
+    for model in early(index, iterations):
         assert set(np.atleast_1d(model.status_)) <= {"max_iter", "converged", "stalled"}
         judged(model, CASES[index])
 
@@ -351,11 +354,12 @@ def test_a_lie_of_a_converged_fit_is_seen(case):
     assert [name for name, lie in lies.items() if not seen(lie, case)] == []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[name_of(case) for case in CASES])
 def test_a_lie_of_a_fit_that_ended_early_is_seen(index):
     """A bound 90 % of the way to the objective is above the optimum in one of the fits at least."""
     case = CASES[index]
-    models = [model for model in early(index) if "converged" not in np.atleast_1d(model.status_)]
+    models = [m for m in early(index, EARLY) if "converged" not in np.atleast_1d(m.status_)]
     # A gap of rounding, which Newton's method leaves after few steps, is no room for a lie.
     models = [m for m in models if np.any(m.dual_gap_ > 1e-10 * np.abs(m.objective_))]
     bounds = [told(m, bound=m.lower_bound_ + 0.9 * m.dual_gap_) for m in models]

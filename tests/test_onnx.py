@@ -74,6 +74,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("model, y", CLASSIFIERS, ids=lambda v: getattr(v, "loss", ""))
 def test_classifiers(model, y, dtype):

@@ -148,6 +148,7 @@ def test_z_at_the_end_of_what_is_attainable(end):
     np.testing.assert_allclose(project(m, **items), at_end, atol=1e-12)
 
 
+@pytest.mark.wide
 def test_many_periodic_ties_take_no_quadratic_time():
     m = np.tile([0.0, 1.0, 2.0, 3.0], 250_000)
     np.testing.assert_allclose(project(m), np.where(m == 3.0, 1.0 / 250_000, 0.0), atol=1e-15)

@@ -158,6 +158,7 @@ def test_error_leaves_a_fitted_model_as_it_was(data, fail):
     assert model.objective_ == before[1]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("fail", ["data", "kernel", "warning"])
 def test_error_leaves_a_fitted_kernel_machine_as_it_was(data, fail):
     X, y = data

@@ -65,6 +65,7 @@ def test_a_limit_from_a_thread_while_another_one_controls_them():
         assert set(pool.submit(limited).result()) == {1}
 
 
+@pytest.mark.wide
 def test_fits_in_threads_leave_nothing_behind():
     before = numbers()
     X = np.random.default_rng(0).normal(size=(200, 3))

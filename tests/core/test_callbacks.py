@@ -182,6 +182,7 @@ FAMILY = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("model, unit", FAMILY, ids=[type(model).__name__ for model, _ in FAMILY])
 def test_levels_of_tasks(model, unit):
     X, y = load_iris(return_X_y=True)
@@ -199,6 +200,7 @@ def test_levels_of_tasks(model, unit):
         assert tasks.paths == {*search, fit, f"{fit}/iteration"}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("model", [model for model, _ in FAMILY], ids=lambda m: type(m).__name__)
 def test_bars_of_every_estimator(model, capsys):
     pytest.importorskip("rich")
@@ -207,6 +209,7 @@ def test_bars_of_every_estimator(model, capsys):
     assert " - fit " in capsys.readouterr().out
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model, parameter, message", OTHERS, ids=lambda x: str(x) if isinstance(x, dict) else None
@@ -98,6 +99,7 @@ def test_an_instance_has_its_own_parameters():
     assert "set it there, Quantile(quantile=0.1)" in warning
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore:.* ignores ")
 @pytest.mark.parametrize(
     "model, grid",

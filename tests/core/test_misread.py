@@ -90,6 +90,7 @@ def fitted():
     return [kind(tol=0.5).fit(X + 5.0, Y) for kind in kinds]
 
 
+@pytest.mark.wide
 def test_predictions_and_scores_refuse_by_name(fitted):
     methods = "predict", "decision_function", "score_samples"
     for model in fitted:

@@ -147,6 +147,7 @@ def results(model):
     return {k: (type(v), np.asarray(v).dtype, np.asarray(v).tobytes()) for k, v in fitted.items()}
 
 
+@pytest.mark.wide
 @parameters_of(ESTIMATORS, {*REALS, *INTEGERS}, few=True)
 def test_numbers_of_any_kind_are_taken_for_their_values(kind, name):
     real = name in REALS
@@ -248,6 +249,7 @@ def use(kind, name, estimator, value):
     return fit(estimator(**{role: made}, max_iter=5), case)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "kind, name, estimator", [row[:3] for row in OF_MODELS], ids=lambda x: getattr(x, "__name__", x)
 )
@@ -259,6 +261,7 @@ def test_wrong_value_of_a_loss_or_regularizer_is_named(kind, name, estimator):
         assert_named(name, key, lambda key=key: use(kind, name, estimator, WRONG[key]))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "kind, name, estimator, value",
     [row for row in OF_MODELS if row[3] is not None],

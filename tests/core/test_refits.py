@@ -78,6 +78,7 @@ def refit(model, X, y, metadata, max_iter):
     return model, np.array(objectives), np.array(bounds), spent
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("row", list(table()), ids=name_of)
@@ -99,6 +100,7 @@ def test_refits_go_on(row):
         assert (np.asarray(once.lower_bound_) <= np.asarray(again.objective_) * (1.0 + 1e-12)).all()
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["newton", "line-search"])
 def test_refits_of_what_has_stalled(solver):

@@ -63,6 +63,7 @@ def matching(rng):
     return Matching(), (X, y), X, y, [np.array(p) for p in permutations(range(4), 3)], None
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scaling", ["margin", "slack"])
 @pytest.mark.parametrize("make", [chain, classes, sets, graph, cut, matching])
 def test_no_output_scores_higher_than_the_bound_says(make, scaling):

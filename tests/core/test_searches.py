@@ -64,6 +64,7 @@ def search(kind, **parameters):
     return kind(**{f"{name}s": VALUES} | TIGHT | parameters), name
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind, data, single, scorer", SEARCHES.values(), ids=SEARCHES)
 def test_groups_and_results_are_those_of_grid_search(kind, data, single, scorer):
     cv = GroupKFold(3)

@@ -133,6 +133,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array])
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_estimator_looks_before_it_works(estimator, kind):

@@ -49,6 +49,7 @@ class Scaled(BinaryLoss):
         return np.where(y * scores < 1.0, -self.factor * y, 0.0)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "change",
     [
@@ -152,6 +153,7 @@ WARM = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("model", WARM, ids=lambda model: str(model)[:50])
 @pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_a_refit_of_what_has_reached_tol_changes_nothing(model):

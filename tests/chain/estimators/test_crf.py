@@ -39,6 +39,7 @@ def best(chains, fit_intercept, weighted):
     return model, model.optimum()
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
@@ -58,6 +59,7 @@ def test_optimum(chains, fit_intercept, weighted, best, solver, tol):
         assert not np.any([ours.intercept_, ours.start_, ours.end_])
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("nonuniformity", [0.0, 0.8, 1.0])
 @pytest.mark.parametrize("solver", DUAL)
@@ -108,6 +110,7 @@ def crfsuite(chains, tmp_path_factory):
     return X, y, trainer.logparser.last_iteration["loss"] / len(X), tagger
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_crfsuite(crfsuite, solver):
     """Objective to the six digits that it prints, and weights."""
@@ -136,6 +139,7 @@ def test_predictions_of_crfsuite(crfsuite):
             assert_allclose(marginals[i][t], expected, atol=1e-4)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -173,6 +177,7 @@ KINDS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -52,6 +52,7 @@ class Doubled(TransformerMixin, BaseEstimator):
 # ---- searches ---------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("scoring", [None, metrics.span_f1_scorer])

@@ -84,6 +84,7 @@ def by_hand(X, y, folds, score, weights=None, **settings):
     return np.array(scores)
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [True, False])

@@ -33,6 +33,7 @@ def best(chains, request):
     return request.param, model, model.optimum()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("tol", [1e-2, 1e-6])
 def test_optimum_and_zeros(chains, best, solver, tol):

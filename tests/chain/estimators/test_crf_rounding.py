@@ -51,6 +51,7 @@ def sequences(lengths, scale, seed=0, K=3, d=3):
 # ---- the values of the problem ----------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("size", [0.3, 30.0, 3000.0])
 @pytest.mark.parametrize("lengths, scale", [([1, 2, 5, 9] * 5, 1.0), ([700, 800], 1e3)])
 def test_the_bound_of_a_gradient_is_below_the_exact_one(lengths, scale, size):
@@ -164,6 +165,7 @@ def half_spaces(n, scale):
     return [scale * X], [(X[:, 0] > 0.0).astype(int)]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scale, reg_lambda", [(10.0, 1e-2), (100.0, 1.0)])
 def test_a_long_sequence_has_a_true_and_tight_certificate(scale, reg_lambda):
     X, y = half_spaces(10_000, scale)
@@ -177,6 +179,7 @@ def test_a_long_sequence_has_a_true_and_tight_certificate(scale, reg_lambda):
     assert model.objective_ >= value - gradient @ gradient / (2 * np.longdouble(reg_lambda))
 
 
+@pytest.mark.wide
 def test_a_sequence_of_a_hundred_thousand_converges():
     model = SDCACRF(solver="lbfgs", tol=1e-3).fit(*half_spaces(100_000, 1.0))
     assert model.status_ == "converged" and model.dual_gap_ <= 1e-3 * model.objective_

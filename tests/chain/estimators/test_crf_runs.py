@@ -286,6 +286,7 @@ def test_warm_start_to_a_smaller_tol(chains, solver):
     assert_true_certificate(warm, *chains)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_warm_start_at_the_optimum(chains, solver):
     warm = SDCACRF(solver=solver, warm_start=True, max_iter=1000, tol=1e-13, random_state=0)

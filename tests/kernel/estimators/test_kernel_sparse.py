@@ -20,6 +20,7 @@ def sparse_points(n_classes=2):
     return X, np.arange(40) % n_classes
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
 @pytest.mark.parametrize("model", MACHINES, ids=lambda model: type(model).__name__)

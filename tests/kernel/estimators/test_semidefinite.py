@@ -50,6 +50,7 @@ def refused(model, X, y, match, sample_weight=None):
     return str(error.value)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["sigmoid", "shifted", "opposite", "a little"])
 @pytest.mark.parametrize("model", MACHINES, ids=NAMES)
 def test_a_negative_eigenvalue_is_named(model, name):
@@ -143,6 +144,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", [SwapSVC, SwapNoveltyDetector])
 @pytest.mark.parametrize("name", MATRICES)
 def test_rounding_is_allowed(kind, name):
@@ -181,6 +183,7 @@ def test_a_callable_whose_rounding_is_larger_than_1_over_C(kind):
     refused(kind(1e8, kernel=kernel), samples, y, "100 of the 150 samples .* 1/C of 1e-08")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", [SwapSVC, SwapSVR, SwapNoveltyDetector])
 def test_rounding_that_is_larger_than_1_over_C(kind):
     """In single precision K has an eigenvalue of -1e-6; K + I/C has to have none."""

@@ -25,6 +25,7 @@ def scores_of(grid):
     return np.array([grid.cv_results_[f"split{k}_test_score"] for k in range(3)])
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("cache_size", [1000, 1e-3], ids=["one matrix", "no space for it"])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])

@@ -19,6 +19,7 @@ def with_a_column_of(size):
     return X, np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e6, 1e8, 1e12])
@@ -68,6 +69,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("C", [1.0, 1e5])
 @pytest.mark.parametrize("center, width", [(0.0, 3e3), (3620.0, 3.5), (1e5, 1e2)])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -101,6 +103,7 @@ def test_a_bound_from_before_the_promotion_is_forgotten():
     assert model.status_ == "max_iter" and bounds[-1] > bounds[-20] > 0.0
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("max_iter", [1, 10])
 @pytest.mark.parametrize(

@@ -172,6 +172,7 @@ def test_bad_data(data, change, message):
         SwapSVC().fit(**({"X": X, "y": y} | change(X, y)))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("n_initial", [2, 5])
 def test_a_start_on_a_few_points_leaves_shared_values_alone(n_initial):
     """Rows of a part of a pair are shorter than those that the pairs share."""

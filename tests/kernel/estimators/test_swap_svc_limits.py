@@ -67,6 +67,7 @@ def test_shifted_features_are_no_indefinite_kernel(data):
     judge(model, data[0] + 1e4, data[1])
 
 
+@pytest.mark.wide
 def test_a_smaller_tol_gives_no_worse_model():
     """SWAP steps alone ended at a gap of 6 %: the kernel's values span eight decades."""
     X, y = load_iris(return_X_y=True)

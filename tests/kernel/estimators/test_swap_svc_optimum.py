@@ -97,6 +97,7 @@ def test_two_points_in_closed_form():
 # ---- the certificate --------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -202,6 +203,7 @@ def test_other_ways_to_the_same_optimum(data, parameters):
     assert_array_equal(model.dual_coef_, again.dual_coef_)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @pytest.mark.parametrize("active_set", [None, 20])
 def test_n_jobs_agrees(kernel, active_set):
@@ -216,6 +218,7 @@ def test_n_jobs_agrees(kernel, active_set):
     assert_array_equal(two.predict(A), clone(two).set_params(n_jobs=1).fit(A, y).predict(A))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("solver", ["decomposition", "swap-2o", "swap", "mfw"])
 def test_refits_of_one_step_go_on(data, solver, kernel):

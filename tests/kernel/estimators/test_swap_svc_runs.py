@@ -39,6 +39,7 @@ def without_active_set(many):
     return model.objective_
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("size, cache_size", [(2, 1000), (40, 1000), (400, 1000), (400, 0.5)])
 @pytest.mark.parametrize("kernel", ["rbf", "csr", "precomputed", "callable"])
@@ -59,6 +60,7 @@ def test_active_set_reaches_the_same_objective(many, without_active_set, kernel,
     assert (np.diff(active) >= 0).all() and len(model.support_) <= active[-1]
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("size", [20, 50, 200])
 @pytest.mark.parametrize("max_iter", [1, 50, 100, 300, 700])
@@ -102,6 +104,7 @@ def test_a_miss_warns_once_and_says_what_to_change(classes):
     assert record[0].filename == __file__
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("max_iter", [1, 31, 127, 128, 129, 300])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_max_iter_leaves_a_true_certificate(data, solver, max_iter):
@@ -134,6 +137,7 @@ def test_a_tol_below_rounding_ends_at_the_optimum(data):
 STEPS = (lazy, "run"), (swap, "run")  # compiled: Ctrl-C while they run is seen after them
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("kernel", ["rbf", "csr"])
 @pytest.mark.parametrize("call", [1, 2, 5])
@@ -162,6 +166,7 @@ def test_ctrl_c_with_an_active_set(many, method, call, monkeypatch):
     assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.full(600, 10.0))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_with_several_pairs(n_jobs, monkeypatch):
     X, y = load_digits(return_X_y=True)

@@ -40,6 +40,7 @@ def waves(n=1000):
     return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "kernel",
     ["rbf", "linear", lambda X, Z: rbf_kernel(X, Z, gamma=GAMMA)],
@@ -61,6 +62,7 @@ def test_scores_and_model_of_a_search(kernel, convert):
     assert model.converged_ and model.dual_gap_ <= 1e-9 * model.objective_
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("cache_size", [1000, 1], ids=["kept values", "no space for them"])
 def test_low_rank_gradients_have_the_scores_of_a_search(cache_size):
     """Each C takes the factors of the last one over, whose pivots are not its own."""
@@ -72,6 +74,7 @@ def test_low_rank_gradients_have_the_scores_of_a_search(cache_size):
     assert_allclose(model.scores_, scores, atol=1e-3)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])
 def test_precomputed_and_callable_kernels_are_the_same_search(tol):
     X, y = diabetes()

@@ -57,6 +57,7 @@ REGRESSORS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("layout", [DENSE, FLOAT32, CSR])
 @pytest.mark.parametrize("loss", CLASSIFIERS)
@@ -69,6 +70,7 @@ def test_a_classifier_is_that_of_one_machine(rows, loss, layout):
     judge(model, X, labels, weights)
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("layout", [DENSE, CSR])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -153,6 +155,7 @@ def test_a_loss_of_one_s_own(rows):
     assert theirs.lower_bound_ <= ours.objective_
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 def test_bounds_of_the_first_steps_are_true(rows, max_iter):
     X, y = 0.1 * rows[0], rows[1] > 0  # what the intercept gains is nearly all
@@ -206,6 +209,7 @@ def test_rounds_are_few_and_counted(rows):
     assert (history["passes"] > history["rounds"]).all()
 
 
+@pytest.mark.wide
 def test_predictions_stay_lazy(rows):
     X, labels = rows
     dX, dy = collected(X, labels)
@@ -240,6 +244,7 @@ def test_frames_with_unknown_lengths(rows):
     )
 
 
+@pytest.mark.wide
 def test_empty_blocks_weightless_rows_and_missing_labels(rows):
     order = np.argsort(rows[1], kind="stable")  # each block has some of the labels
     X, labels = rows[0][order], rows[1][order]
@@ -261,6 +266,7 @@ def test_empty_blocks_weightless_rows_and_missing_labels(rows):
         BMRMClassifier().predict(blocks_of(X, cuts))
 
 
+@pytest.mark.wide
 def test_line_search_proves_a_bound_where_one_class_is_rare(rows):
     X, y = rows[0], np.arange(300) == 7
     model = BMRMClassifier("log_loss", reg_lambda=1.0, solver="line-search", tol=1e-3)
@@ -277,6 +283,7 @@ def test_planes_of_other_rows_behind_the_same_names_are_not_taken_up(rows):
     judge(model.fit(*data), X, y)
 
 
+@pytest.mark.wide
 def test_many_small_blocks_and_one_alone(rows):
     X, y = np.tile(rows[0], (5, 1)), np.tile(rows[1] > 0, 5)
     small = BMRMClassifier(reg_lambda=1e-2).fit(da.from_array(X, 8), da.from_array(y, 8))

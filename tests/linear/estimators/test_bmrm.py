@@ -73,6 +73,7 @@ def test_ctrl_c_keeps_the_best_point(n_jobs):
 # ---- equivalences -----------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
 @given(shift=st.sampled_from([1.0, 20.0, -100.0]), seed=st.integers(0, 1000))
 @settings(deadline=None, max_examples=8)
@@ -83,6 +84,7 @@ def test_shift_of_the_features_changes_nothing(loss, shift, seed):
     assert b.objective_ == pytest.approx(a.objective_, rel=2e-9)
 
 
+@pytest.mark.wide
 @given(seed=st.integers(0, 1000))
 @settings(deadline=None, max_examples=8)
 def test_row_order_and_repeated_rows(seed):

@@ -44,6 +44,7 @@ def scores_of(search, n_folds):
     return np.array([search.cv_results_[f"split{k}_test_score"] for k in range(n_folds)])
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "softmax"])
@@ -60,6 +61,7 @@ def test_scores_and_model_of_a_search(iris, loss, convert):
     assert np.array_equal(best.coef_, ours.coef_) and np.array_equal(best.n_iter_, ours.n_iter_)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "max"])
 @pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_regression_scores_of_a_search(regression, scoring):
@@ -110,6 +112,7 @@ def test_default_scores_are_those_of_score(data, regression, loss, convert):
             assert score == pytest.approx(one.score(X[test], y[test], weights[test]), abs=1e-4)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("parameters", "scoring"),
     [
@@ -179,6 +182,7 @@ def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(data):
     assert ours.objective_ == pytest.approx(other.objective_, rel=2e-9)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_weights_count_in_the_scores(data, scoring):
     X, y = data

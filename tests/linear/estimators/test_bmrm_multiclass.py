@@ -78,6 +78,7 @@ def test_joint_optimum_against_clarabel(iris, name, fit_intercept, weighted):
         assert value == pytest.approx(ours.objective_, rel=1e-11)
 
 
+@pytest.mark.wide
 def test_many_classes_take_many_planes_to_cancel():
     X, y = make_classification(
         200, 6, n_informative=6, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
@@ -192,6 +193,7 @@ def test_measures_are_one_versus_rest(iris, loss):
 # ---- weights -----------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", [*JOINT, "roc_auc"])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -275,6 +277,7 @@ def test_names_of_classes(iris):
     assert isinstance(ours.objective_, float) and ours.status_ == "converged"
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", [*JOINT, "roc_auc", "fbeta"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -293,6 +296,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(iris, name, dtype, monke
         assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("regularizer", ["l2", "l1", "lp"])
 @pytest.mark.parametrize("name", JOINT)
@@ -308,6 +312,7 @@ def test_planes_serve_another_reg_lambda(iris, name, regularizer):
     assert warm.lower_bound_ <= cold.objective_ * (1 + 1e-12)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "first, second",
     [
@@ -336,6 +341,7 @@ def test_few_planes(iris, name):
     assert few.objective_ == pytest.approx(joint(name).fit(*iris).objective_, rel=2e-3)
 
 
+@pytest.mark.wide
 def test_pickle_and_search(iris):
     grid = {
         "loss": ["softmax", MulticlassHinge(COST), "roc_auc", "fbeta"],

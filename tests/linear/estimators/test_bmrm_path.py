@@ -28,6 +28,7 @@ def iris():
     return load_iris(return_X_y=True)
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     "loss", ["hinge", "log_loss", "softmax", "roc_auc", "squared_error", "quantile", "poisson"]
@@ -119,6 +120,7 @@ def test_lasso_path(regression):
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "log_loss", "squared_hinge"])
 @pytest.mark.parametrize("regularizer", ["l1", "elasticnet"])
 @pytest.mark.filterwarnings("ignore:w is nearly 0")

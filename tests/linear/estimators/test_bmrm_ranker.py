@@ -267,6 +267,7 @@ def targets(loss, grades, pairs):
     return pairs if loss == "preference" else grades
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("loss", ["ordinal", "preference", "ndcg"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_equals_dense_and_threads_change_nothing(
@@ -285,6 +286,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(
         assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("regularizer", ["l2", "l1", "lp"])
 @pytest.mark.parametrize("loss", ["ordinal", "preference", "ndcg"])
 def test_warm_start(X, grades, pairs, group, loss, regularizer):
@@ -353,6 +355,7 @@ def test_a_missing_group_is_met_with_lines_that_work(X, grades, group):
     assert 0.0 < names["search"].best_score_ <= 1.0
 
 
+@pytest.mark.wide
 def test_search_over_loss_cost_and_regularizer(X, grades):
     regularizers = {"regularizer": ["l2", "l1", "lp"]}
     grid = [

@@ -123,6 +123,7 @@ def test_quantile_regressor(X, targets, quantile):
     assert ours.objective_ == pytest.approx(best, rel=1e-8)
 
 
+@pytest.mark.wide
 def test_poisson_regressor(X, targets):
     y = targets["poisson"]
     ours = model("poisson", tol=1e-12).fit(X, y)
@@ -144,6 +145,7 @@ def exact_ridge(X, y, reg_lambda):
     return float(rows[d][d] / 2)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("large", [1e6, 1e8])
 @pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
 def test_raw_columns(solver, large):
@@ -208,6 +210,7 @@ def test_linear_svr(X, targets, loss, factor, epsilon):
 # ---- weights -----------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("loss", [*REGRESSION_LOSSES, "two"])
 def test_weights_are_repeated_and_missing_rows(X, targets, loss):
     y = targets["two"] if loss == "two" else target(targets, loss)
@@ -278,6 +281,7 @@ def test_an_error_leaves_the_last_model(X, targets):
 # ---- living with scikit-learn ------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("loss", [*REGRESSION_LOSSES, "two"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

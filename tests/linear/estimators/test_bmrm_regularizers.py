@@ -113,6 +113,7 @@ def test_l1_is_sparse(problems):
     assert not heavy.coef_.any() and heavy.objective_ == pytest.approx(heavy.lower_bound_)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("form", ["dense", "diagonal", "sparse"])
 @pytest.mark.parametrize("loss", ESTIMATORS)
 def test_forms_of_a_quadratic(problems, loss, form):
@@ -188,6 +189,7 @@ def test_exponentials_overflow_quietly(problems, name, size):
         assert np.isfinite(model.objective_) and np.isfinite(model.coef_).all()
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", REGULARIZERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_error", "softmax"])
@@ -270,6 +272,7 @@ def test_l1_has_the_nonzeros_of_the_optimum(reg_lambda):
     np.testing.assert_array_equal(ours.coef_ != 0.0, lasso.coef_ != 0.0)
 
 
+@pytest.mark.wide
 def test_entropy_starts_where_the_loss_is_finite():
     """Features are up to 1,680: at the least entropy, w = 1/e, the loss overflows."""
     X, y = load_wine(return_X_y=True)
@@ -286,6 +289,7 @@ def test_a_linear_programme_that_fails_ends_no_fit():
     assert 0.0 <= model.lower_bound_ <= model.objective_ <= 1.0
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(10))
 def test_rounding_in_the_regularizer_is_no_broken_loss(seed):

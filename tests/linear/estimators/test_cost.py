@@ -81,6 +81,7 @@ def test_a_path_takes_none(data):
         bmrm_path(*data, C=1.0)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "single, search",
     [(BMRMClassifier(), BMRMClassifierCV), (BMRMRegressor("huber"), BMRMRegressorCV)],

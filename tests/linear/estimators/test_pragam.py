@@ -29,6 +29,7 @@ def weights_of(n, weighted):
 # ---- the optimum ------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("reg_lambda", [1e-3, 1e-1])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -43,6 +44,7 @@ def test_optimum_of_a_cone_solver(data, fit_intercept, weighted, reg_lambda):
     assert model.objective_ == pytest.approx(best, rel=2e-8)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 5.0}])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_optimum_and_intercept_of_svc(data, weighted, class_weight):
@@ -65,6 +67,7 @@ def test_optimum_and_intercept_of_svc(data, weighted, class_weight):
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=2e-3)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("lipschitz", ["adaptive", "power", 1e5])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_certificate_in_plain_numpy(lipschitz, classes):
@@ -97,6 +100,7 @@ def test_dual_point_gives_the_weights(data):
     np.testing.assert_allclose(w, model.coef_, atol=2e-3)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("shift", [5.0, 20.0, 100.0])
 def test_shift_of_the_features_changes_nothing(cancer, shift):
     X, y = cancer
@@ -105,6 +109,7 @@ def test_shift_of_the_features_changes_nothing(cancer, shift):
     assert clone(model).fit(X + shift, y).objective_ == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.wide
 @given(seed=st.integers(0, 1000), weighted=st.booleans())
 @settings(deadline=None, max_examples=15)
 def test_objective_of_bmrm(seed, weighted):
@@ -157,6 +162,7 @@ def test_history_counts_products(data):
     assert (np.diff(fixed["passes"])[:-1] == 3).all()
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("lipschitz", ["adaptive", "power"])
 @pytest.mark.parametrize("sparse", [False, True])

@@ -35,6 +35,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("model, y", MODELS, ids=lambda x: str(x)[:40])
 def test_coefficients_are_of_the_type_of_X(model, y, layout):

@@ -90,6 +90,7 @@ MODELS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_sparse_coefficients_predict_alike(name, convert):
@@ -137,6 +138,7 @@ def test_elastic_net_against_theirs(diabetes, l1_ratio):
     assert np.array_equal(instance.fit(X, y).coef_, ours.coef_)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "kind", [BMRMClassifier, BMRMClassifierCV, BMRMRegressor, BMRMRanker, BMRMNoveltyDetector]
 )

@@ -188,6 +188,7 @@ def test_warm_start(case, solver):
     assert model.dual_gap_ <= 1e-6 * model.objective_
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "change",
     [{"loss": "squared_hinge"}, {"scaling": "slack"}, {"model__decay": 0.4}, "X", "y", "weights"],

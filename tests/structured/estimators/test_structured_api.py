@@ -151,6 +151,7 @@ def test_decision_values_of_classes(rows, model):
     assert_array_equal(two.predict(X), two.classes_[(scores > 0.0).astype(int)])
 
 
+@pytest.mark.wide
 def test_a_classifier_among_scikit_learn_s(rows):
     X, y = rows
     y = np.array(["a", "b", "c"])[y]

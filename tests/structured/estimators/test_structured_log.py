@@ -59,6 +59,7 @@ def test_the_optimum_of_the_crf(solver, tol, fit_intercept):
         assert np.linalg.norm(getattr(model, name) - getattr(crf, name)) <= reach
 
 
+@pytest.mark.wide
 @every_solver
 def test_the_optimum_of_logistic_regression(solver):
     X, y = IRIS
@@ -78,6 +79,7 @@ def test_the_optimum_of_softmax(stored):
     agree(model.fit(stored(X), y, weights), peer.fit(X, y, weights))
 
 
+@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("of", ["chain", "ontology", "orders"])
 @every_solver
@@ -123,6 +125,7 @@ def test_history_counts_passes(solver):
     assert (12 * h["passes"] == h["oracle_calls"]).all() and (np.diff(h["passes"]) >= 1).all()
 
 
+@pytest.mark.wide
 @every_solver
 def test_a_warm_start_goes_on(solver):
     X, y = CHAINS
@@ -150,6 +153,7 @@ def test_a_fit_that_ends_early_goes_on(solver):
     assert_allclose(single.w_, at_once.w_, atol=1e-6)
 
 
+@pytest.mark.wide
 def test_planes_where_rounding_leaves_nothing_of_marginals_prove_nothing():
     """The first planes of such features are asked for at scores of 1e15."""
     rows = [9994003.21, 1001.47796], [9993119.66, 1001.05832], [9999785.19, 1001.60941]

@@ -74,6 +74,7 @@ def test_progress_of_a_search(chains):
     assert search.fit(*chains).best_score_ > 0.3
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("call", [3, 4])
 @pytest.mark.parametrize("solver", ["auto", "rsd", "bundle"])
 def test_ctrl_c_keeps_the_best_point(chains, solver, call, monkeypatch):

@@ -13,7 +13,7 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.chain.problem import ChainProblem
 from tests import reference, reference_chain
 
-PAPERS = Path(__file__).parents[1] / "asv_benchmarks" / "papers"
+PAPERS = Path(__file__).parents[2] / "asv_benchmarks" / "papers"
 N, REG_LAMBDA = 40, 0.01
 
 
@@ -100,6 +100,7 @@ def test_sag_reaches_the_optimum(intercept):
         assert solver.confirm().primal == pytest.approx(optimum, rel=1e-9), skipping
 
 
+@pytest.mark.wide
 def test_sag_keeps_the_sum_of_what_it_stores():
     """Once w no longer moves, that is the gradient there."""
     problem = chain_problem()

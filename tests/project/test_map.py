@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tests
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 PACKAGE = HERE.parent / "sklearn_bundle"
 FILES = sorted(HERE.rglob("test_*.py"))
 HELPERS = sorted(set(HERE.glob("*.py")) - set(FILES))

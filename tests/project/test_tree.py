@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "sklearn_bundle"
+PACKAGE = Path(__file__).parents[2] / "sklearn_bundle"
 
 # Layers from the bottom. A module imports from its own layer and from those before it.
 SHARED = (
@@ -87,6 +87,7 @@ def may_import(module, other):
     return not theirs or (family, theirs) == ("structured", "chain")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("module", SOURCES)
 def test_imports_go_down(module):
     wrong = {(module, other) for other in imports(module) if not may_import(module, other)}
@@ -97,11 +98,13 @@ def test_exceptions_are_of_modules_that_there_are():
     assert {name for pair in EXCEPTIONS for name in pair} <= set(SOURCES)
 
 
+@pytest.mark.wide
 def test_no_import_is_circular():
     order = TopologicalSorter({module: imports(module) for module in SOURCES}).static_order()
     assert set(order) == set(SOURCES)
 
 
+@pytest.mark.wide
 def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
     users = {
         module

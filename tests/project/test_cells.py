@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-STUDIES = Path(__file__).parents[1] / "asv_benchmarks" / "studies"
+STUDIES = Path(__file__).parents[2] / "asv_benchmarks" / "studies"
 LOSSES = (
     *("squared_error", "huber", "huber_scale", "poisson", "absolute_error", "quantile"),
     *("epsilon_insensitive", "hinge", "squared_hinge", "log_loss", "softmax", "multiclass_hinge"),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.walks import FITS, recorded
 
-PAGE = (Path(__file__).parents[1] / "doc" / "architecture.rst").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "doc" / "architecture.rst").read_text(encoding="utf-8")
 STEP = re.compile(r"^( *)``([\w/]+\.py: [\w.]+)``$", re.MULTILINE)
 INDENT = 3
 
@@ -35,6 +35,7 @@ def missing(walk, calls):
     return lost
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("walk", FITS)
 def test_each_step_is_called_by_the_one_above_it_and_in_order(walk):
     if walk == "blocks":

@@ -14,7 +14,7 @@ from sklearn_bundle import BMRMClassifier, models
 from sklearn_bundle.core import pages
 from sklearn_bundle.core.pages import project_url
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUBLIC = [
     (module.__name__, kind)
     for module in (sklearn_bundle, models)
