@@ -52,7 +52,7 @@ def mixing(surplus: Array, class_shares: Array) -> tuple[Array, Array]:
 def mixed(gradient: Array, class_sums: Array, moved: Array, given: Array) -> Array:
     """The gradient of the mixed plane, from ``(P - Y)'SX`` and ``Y'SX``, all of shape (K, d)."""
     lost = moved[:, None] * (gradient + class_sums)
-    return gradient - lost + np.outer(given, lost.sum(axis=0))
+    return gradient - lost + given[:, None] * lost.sum(axis=0)
 
 
 def cut_by_class(

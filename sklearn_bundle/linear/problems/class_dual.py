@@ -17,7 +17,7 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual
-from sklearn_bundle.linear.rows.rows import RowOperator, StoredRows
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
@@ -151,8 +151,8 @@ class ClassAscent:
         self._space = np.zeros((2, self._k))
         self._b, self._off = np.zeros((2, self._k))
         self._passed = 0.0  # parts of passes that are not counted yet
-        self._attracted: Array | None = None  # X'SY, of shape (K, d)
-        self._W: Array | None = None
+        self._W: Array = ABSENT  # until :meth:`begin`, as the next one
+        self._attracted: Array = ABSENT  # X'SY, of shape (K, d), if there are intercepts
         self.attach(rows)
         self._by_class = self._stored.width >= _WIDE
         self._filled = self._blocks()
@@ -161,8 +161,7 @@ class ClassAscent:
 
     def attach(self, rows: RowOperator) -> None:
         """Continue with the same rows in another object."""
-        self._rows: RowOperator | None = rows
-        self._stored: StoredRows | None = rows.stored()
+        self._rows, self._stored = rows, rows.stored()
 
     def detach(self) -> None:
         """Release the rows."""
@@ -297,6 +296,7 @@ class ClassAscent:
     def move_center(self) -> None:
         """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
         center = self._center
+        assert center is not None
         root = math.sqrt(self._lambda / self._strength)
         step = (1.0 - root) / (1.0 + root)
         Z = self._W + step * (self._W - center.last)
@@ -310,6 +310,7 @@ class ClassAscent:
         It is ``reg_lambda/2`` times the squared distance of W to the W of alpha.
         """
         center = self._center
+        assert center is not None
         center.mean += _DRAWN_SHARE * (self._W - center.mean)
         center.intercepts += _DRAWN_SHARE * (self._b - center.intercepts)
         away = self._W - center.Z

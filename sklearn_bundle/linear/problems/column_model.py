@@ -1,6 +1,7 @@
 """A linear problem for coordinate descent: derivatives of the rows, and some columns of X."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,13 +38,13 @@ class WeightedColumns:
     """
 
     def __init__(self, entries: Array | sp.csr_array, free: bool):
-        self.entries = entries
+        self.entries: Any = entries  # of a sparse matrix a type checker knows no attributes
         self._free, self._sparse = free, sp.issparse(entries)
         self._order = np.arange(entries.shape[0])
         self._seed = np.full(1, _SEED)
         if self._sparse:
-            indices = frozen(entries.indices.astype(np.uint32, copy=False))
-            self._places = indices, entries.indptr.astype(np.uint64), 0
+            indices = frozen(self.entries.indices.astype(np.uint32, copy=False))
+            self._places = indices, self.entries.indptr.astype(np.uint64), 0
         else:
             none = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64)
             self._places = *none, entries.shape[1]

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import vector_blocks
 from sklearn_bundle.linear.problems import row_block
-from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.linear import LinearRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
-from sklearn_bundle.linear.problems.row_blocks import Workers
+from sklearn_bundle.linear.rows._dask import DaskWorkers
 
 Array = NDArray[np.float64]
 
 
 class GatheredRows:
-    """A :class:`~.rows.RowOperator` of rows on workers, with those products that cost one round.
+    """:class:`~.rows.RowProducts` of rows on workers, each of which costs one round.
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
         Hold blocks of type :class:`~.row_block.RowBlock`.
     bounds : ndarray of shape (n_blocks + 1,)
         Where the blocks begin and end among all rows.
@@ -39,11 +39,9 @@ class GatheredRows:
         Numbers of products with X or X' and of rounds so far.
     """
 
-    gram_passes = outer_passes = np.inf
-
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         bounds: NDArray[np.int64],
         n_features: int,
         n_entries: int,
@@ -91,7 +89,7 @@ class GatheredRows:
         return total
 
     def column_scale(self) -> Array:
-        """See :class:`~.rows.RowOperator`."""
+        """See :class:`~.rows.RowProducts`."""
         return self._column_scale
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
@@ -111,26 +109,21 @@ class GatheredRows:
         return
 
 
-class GatheredProblem(LinearProblem):
-    """A :class:`LinearProblem` with rows on workers, for a loss of one score per row.
-
-    It offers lines, planes and points. What needs the rows themselves is None.
+class GatheredProblem(LinearRisk[GatheredRows]):
+    """A :class:`LinearRisk` with rows on workers, for a loss of one score per row.
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
     formulation : Formulation
     n_features, n_entries : int
     column_scale : ndarray of shape (n_features,)
     fit_intercept : bool
     """
 
-    newton_model = column_model = normal_equations = dual_ascent = None
-    class_ascent = softmax_model = None
-
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         formulation: Formulation,
         n_features: int,
         n_entries: int,
@@ -149,12 +142,12 @@ class GatheredProblem(LinearProblem):
         return self.rows.rounds
 
     @property
-    def workers(self) -> Workers:
+    def workers(self) -> DaskWorkers:
         """The holders of the blocks."""
         return self.rows.workers
 
     @workers.setter
-    def workers(self, workers: Workers) -> None:
+    def workers(self, workers: DaskWorkers) -> None:
         self.rows.workers = workers
 
     def begin(self) -> None:

@@ -75,7 +75,7 @@ class HingeDual:
         """The point 0, with its sum."""
         return np.zeros(self.n_samples), np.zeros(self.dimension)
 
-    def point(self, w: Array, intercept: float | None = None) -> Point:
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
         """See :class:`LinearProblem`."""
         return self._risk.point(w, intercept)
 

@@ -60,7 +60,8 @@ class Sizes(NamedTuple):
 
     def plus(self, other: "Sizes") -> "Sizes":
         """Of both blocks of rows."""
-        return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
+        sums: list[Any] = [a + b for a, b in zip(self, other, strict=True)]
+        return Sizes(*sums)
 
     def with_gap(self, gap: float) -> "Sizes":
         """With derivatives g of any dual point within the gap: ``sum_i |g_i| - G_i <= gap / near``.

@@ -4,15 +4,15 @@ Algorithm 5 of Teo et al. (2010). The main cost is the round, one task per block
 each round requests all that the next steps may need.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
@@ -22,6 +22,7 @@ from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.problems.row_block import Formulation
+from sklearn_bundle.linear.rows._dask import DaskWorkers
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 Array = NDArray[np.float64]
@@ -35,43 +36,6 @@ _FARTHER = 100.0  # times the longest step, if the slope there is still negative
 _SEED = 0  # for drawing rows: equal fits must draw the same
 
 
-class Workers(Protocol):
-    """The holders of the blocks. The order of sums depends only on the blocks.
-
-    Attributes
-    ----------
-    n_blocks : int
-    """
-
-    n_blocks: int
-
-    def total(
-        self,
-        task: Callable[..., list[Array]],
-        *args: Any,
-        answer_bytes: int = 0,
-        each: Sequence[Any] | None = None,
-    ) -> list[Array]:
-        """The sums over all blocks of the arrays that ``task(block, *args)`` returns.
-
-        Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
-        workers. ``each`` has one further, first argument for each block.
-        """
-        ...
-
-    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """``task(block, *args)`` for each block, in their order."""
-        ...
-
-    def within(self, seconds: float | None) -> "Workers":
-        """The same with a time limit for all rounds, which starts now."""
-        ...
-
-    def confirming(self) -> "Workers":
-        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
-        ...
-
-
 class RowBlocks:
     """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
 
@@ -81,7 +45,7 @@ class RowBlocks:
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
         Hold blocks of type :class:`~.row_block.RowBlock`.
     formulation : Formulation
     shape, n_entries
@@ -104,7 +68,7 @@ class RowBlocks:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         formulation: Formulation,
         shape: tuple[int, int],
         n_entries: int,
@@ -115,7 +79,7 @@ class RowBlocks:
         self.workers, self.formulation = workers, formulation
         self.shape, self.n_entries = shape, n_entries
         self.loss: Loss = formulation.loss
-        self.newton_loss: NewtonLoss | None = formulation.newton_loss
+        self.newton_loss = formulation.newton_loss
         self.nonnegative = self.loss.nonnegative
         self.fit_intercept = False  # no intercept is minimized out
         self.n_outputs = formulation.n_outputs or 1
@@ -123,7 +87,7 @@ class RowBlocks:
         self.column_scale = column_scale
         self.intercept_scale = 1.0 / max(mean_square, _TINY) if self.n_free else 1.0
         self.passes, self.rounds = 0, 0
-        self._known: tuple[Array, Array, float] | None = None  # w, b and their risk
+        self._known: tuple[Array, float | Array, float] | None = None  # w, b and their risk
 
     @property
     def n_samples(self) -> int:
@@ -291,6 +255,7 @@ class RowBlocks:
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
         y, weights = np.concatenate(y), np.concatenate(weights)
         weights, free, loss = weights / weights.sum(), self.n_free > 0, self.newton_loss
+        assert loss is not None
         start = loss.start(y, weights, free)
         if not n_rows or not loss.suffices(y):
             return None, start
@@ -303,8 +268,7 @@ class RowBlocks:
         return self._total(2, row_block.slopes, ends, steps)[0]
 
     def _place(self, point: Point) -> tuple[Array, Array]:
-        b = point.intercept if self.n_free else np.zeros(0)
-        return point.w, b
+        return point.w, np.asarray(point.intercept) if self.n_free else np.zeros(0)
 
     def _learn(self, point: Point, risk: float) -> float:
         risk = risk if np.isfinite(risk) else np.inf

@@ -53,7 +53,7 @@ class SoftmaxModel:
 
     def class_shares(self) -> Array:
         """Weight of each class, shape (K,)."""
-        return np.bincount(self.y, self.weights, self.n_classes)
+        return np.bincount(self.y, self.weights, self.n_classes).astype(np.float64, copy=False)
 
     def column_means(self) -> Array:
         """Weighted mean of each column, or zeros without intercepts, shape (d,)."""

@@ -219,7 +219,8 @@ class LocalWorkers(DaskWorkers):
             firsts = list(zip(self._blocks, each, strict=True))
         calls = [(partial(task, *first, *args),) for first in firsts]
         graph = dict(zip(keys, calls, strict=True))
-        return list(compute_as_if_collection(Delayed, graph, keys))
+        answers: Any = compute_as_if_collection(Delayed, graph, keys)
+        return list(answers)
 
 
 class ClusterWorkers(DaskWorkers):

@@ -248,10 +248,11 @@ def _cut_like(values: Any, lengths: tuple[int, ...] | None) -> Any:
     """An array with the blocks of X, if both numbers of rows are known and equal."""
     from dask.delayed import Delayed
 
-    known = lengths is not None and not isinstance(values, list | tuple | Delayed)
-    if known and hasattr(values, "rechunk") and not np.isnan(values.chunks[0]).any():
-        return values.rechunk({0: lengths}) if len(values) == sum(lengths) else values
-    return values
+    if lengths is None or isinstance(values, list | tuple | Delayed):
+        return values
+    if not hasattr(values, "rechunk") or np.isnan(values.chunks[0]).any():
+        return values
+    return values.rechunk({0: lengths}) if len(values) == sum(lengths) else values
 
 
 def _refuse_other_blocks(name: str, other: Parts, X: Parts) -> None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,8 +47,10 @@ class _RowsInMemory(ABC):
     def __init__(
         self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
     ):
-        self.shape, self.n_entries, self.passes = X.shape, n_entries, 0
-        self._X, self._arrays, self._runner = X, arrays, runner
+        self.shape: tuple[int, int] = X.shape
+        self.n_entries, self.passes = n_entries, 0
+        self._X: Any = X  # of a sparse matrix a type checker knows no attributes
+        self._arrays, self._runner = arrays, runner
         self._bounds = row_blocks(n_entries, self.shape[0], 1)
         self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
 
@@ -282,7 +284,7 @@ class DenseRows(_RowsInMemory):
         design.dense_column_scale(*self._arrays, squares, sizes)
 
 
-def _arrays_of(X: sp.csr_matrix | sp.csr_array) -> tuple[np.ndarray, ...]:
+def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
     """Values, indices and row pointers as compiled functions take them."""
     unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
     indices = np.asarray(X.indices).view(unsigned)
@@ -295,7 +297,7 @@ class CSRRows(_RowsInMemory):
     _score_passes = design.csr_scores, design.csr_scores_many
     _gradient_passes = design.csr_gradient, design.csr_gradient_many
 
-    def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
+    def __init__(self, X: Any, runner: BlockRunner):
         super().__init__(X, _arrays_of(X), X.nnz, runner)
         self._columns: NDArray[np.intp] | None = None
 
@@ -356,13 +358,16 @@ class CSRRows(_RowsInMemory):
         data = self._X.data.astype(np.float64, copy=False)
         terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
         self.passes += 1
-        return np.bincount(self._X.indices, terms, self.shape[1])
+        return np.bincount(self._X.indices, terms, self.shape[1]).astype(np.float64, copy=False)
 
     @property
     def gram_passes(self) -> float:
         return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
 
     outer_passes = np.inf
+
+    def outer(self, weights: Array, centered: bool) -> Array:
+        raise NotImplementedError("outer_passes is infinite")
 
     def rows_in_passes(self, passes: float) -> int:
         return int(passes * self.shape[0] / self.gram_passes)
@@ -391,7 +396,7 @@ class CSRRows(_RowsInMemory):
         return StoredRows(*self._arrays, 0)
 
     @cached_property
-    def _whole(self) -> sp.csr_matrix | sp.csr_array:
+    def _whole(self) -> Any:
         """X, or a copy with sums in place of entries that are stored in parts."""
         X, (_, indices, indptr) = self._X, self._arrays
         if X.has_canonical_format or not design.has_parts(indices, indptr, self.shape[1]):
