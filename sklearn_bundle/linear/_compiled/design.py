@@ -182,7 +182,8 @@ def csr_scores(data, indices, indptr, w, start, stop, out):
         k0, k1, k2 = np.intp(indptr[i]), np.intp(indptr[i + 1]), np.intp(indptr[i + 2])
         k3, k4 = np.intp(indptr[i + 3]), np.intp(indptr[i + 4])
         vector.store_totals(
-            *(out, i),
+            out,
+            i,
             _row_products(data, indices, k0, k1, w),
             _row_products(data, indices, k1, k2, w),
             _row_products(data, indices, k2, k3, w),

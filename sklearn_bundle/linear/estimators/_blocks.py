@@ -111,10 +111,10 @@ class BlockedData:
 
         Dask's names do not change if the array in memory or the file behind them does.
         """
-        return tuple(self.workers.ask(row_block.digest))
+        return tuple(self.workers.map(row_block.digest))
 
     def spreads(self, centered: bool) -> list[float]:
-        """As of :class:`~.validation.RegressionData`."""
+        """The spread of each target; 1 if it is constant, or zero without centering."""
         spreads, ranges = self.moments.spreads(centered), np.ptp(self.extremes, axis=0)
         constant = centered & (np.ravel(ranges) == 0.0)
         return [1.0 if same else s for s, same in zip(spreads, constant, strict=True)]
@@ -208,7 +208,7 @@ def check_blocks(
         raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
     given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
     read, names = _reading(kind, given, limit)
-    summaries = read.ask(summary_of)
+    summaries = read.map(summary_of)
     first = _refuse_faults(summaries)
     classes, factors, total = ABSENT, None, sum(float(s.weights.sum()) for s in summaries)
     _refuse_total(total)
@@ -222,7 +222,7 @@ def check_blocks(
         _refuse_total(total)
     workers = read.kept(prepared_block, classes, factors, total)
     del read  # so that each of its blocks is released as soon as it is prepared
-    sizes = workers.ask(row_block.sizes)
+    sizes = workers.map(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]
     workers = workers.only(filled)  # blocks without rows are not needed
     sums, scale = in_pairs(added, [sizes[k] for k in filled])
@@ -231,11 +231,15 @@ def check_blocks(
     if kind == "numbers":
         with_targets = [s for s in summaries if s.moments is not None]
         extremes = np.concatenate([s.extremes for s in with_targets])
-        moments = reduce(Moments.and_those, (s.moments for s in with_targets))
+        moments = reduce(Moments.merged_with, (s.moments for s in with_targets))
     estimator.n_features_in_ = first.n_features
     _name_features(estimator, names or first.names)
     return BlockedData(
-        *(workers, n_samples, first.n_features, n_entries, classes),
+        workers=workers,
+        n_samples=n_samples,
+        n_features=first.n_features,
+        n_entries=n_entries,
+        classes=classes,
         n_targets=first.n_targets,
         extremes=extremes,
         moments=moments,

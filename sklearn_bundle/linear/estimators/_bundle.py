@@ -78,14 +78,16 @@ def _without_default(kind: type) -> list[str]:
 BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
 
 
-def _owned(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, tuple[Any, ...]]]:
+def _parameter_owners(
+    role: str, table: dict[str, dict[str, Any]]
+) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """The parameters in the table, each with the role and the names to which it belongs."""
     names = {name for parameters in table.values() for name in parameters}
     owners = {name: tuple(one for one, own in table.items() if name in own) for name in names}
     return {name: (role, owners[name]) for name in sorted(names)}
 
 
-class Posed(NamedTuple):
+class Subproblem(NamedTuple):
     """Loss and target of a problem, and its regularization."""
 
     prepared: Prepared | BlockedTarget
@@ -117,7 +119,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
     _used_with = {  # noqa: RUF012
-        **_owned("regularizer", REGULARIZER_PARAMETERS),
+        **_parameter_owners("regularizer", REGULARIZER_PARAMETERS),
         "theta": ("solver", ("auto", "line-search", "newton", "dual-coordinate")),
     }
 
@@ -131,7 +133,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._used_with = _owned("loss", cls._loss_parameters) | cls._used_with
+        cls._used_with = _parameter_owners("loss", cls._loss_parameters) | cls._used_with
 
     def _takers_of(self, loss: Any) -> tuple[str, ...]:
         """Estimators that take this loss, by name or as an instance; none for others."""
@@ -183,11 +185,11 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         }
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
-        def go_together(loss: str, omega: str) -> bool:
+        def is_supported(loss: str, omega: str) -> bool:
             return knows(self.solver, losses[loss], kinds[omega])
 
-        names = [loss for loss in losses if any(go_together(loss, omega) for omega in kinds)]
-        omegas = [omega for omega in kinds if any(go_together(loss, omega) for loss in losses)]
+        names = [loss for loss in losses if any(is_supported(loss, omega) for omega in kinds)]
+        omegas = [omega for omega in kinds if any(is_supported(loss, omega) for loss in losses)]
         own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
         given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
@@ -242,10 +244,12 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         given = self.reg_lambda is not None or self.C is not None
         return [strength if given else strength * unit for unit in self._units(data)]
 
-    def _targets(self, data: TrainingData | BlockedData) -> list[Posed]:
-        return list(map(Posed, data.prepared, self._strengths(data)))
+    def _targets(self, data: TrainingData | BlockedData) -> list[Subproblem]:
+        return list(map(Subproblem, data.prepared, self._strengths(data)))
 
-    def _problem(self, data: TrainingData | BlockedData, target: Posed, n_threads: int) -> Problem:
+    def _problem(
+        self, data: TrainingData | BlockedData, target: Subproblem, n_threads: int
+    ) -> Problem:
         if not isinstance(data, BlockedData):
             return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
         prepared, gather = target.prepared, self.solver in _GATHERING
@@ -254,7 +258,9 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         problem.reg_lambda = target.reg_lambda
         return problem
 
-    def _problem_of(self, rows: RowOperator, data: TrainingData, target: Posed) -> LinearProblem:
+    def _problem_of(
+        self, rows: RowOperator, data: TrainingData, target: Subproblem
+    ) -> LinearProblem:
         """The problem of one target, with rows that other problems may share."""
         loss, y = target.prepared.loss, target.prepared.y
         problem = LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
@@ -288,7 +294,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         max_time: float | None = None,
         **further: Any,
     ) -> tuple[Solver, SolverResult]:
-        """As of :class:`CertifiedEstimator`; rounds too end with ``max_time``."""
+        """Solve one subproblem; rounds too end with ``max_time``."""
         if isinstance(problem, RowBlocks | GatheredProblem):
             problem.workers = problem.workers.within(max_time)
         return super()._take_on(problem, kept, seed, max_time=max_time, **further)

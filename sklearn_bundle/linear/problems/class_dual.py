@@ -152,7 +152,7 @@ class ClassAscent:
         self._b, self._off = np.zeros((2, self._k))
         self._passed = 0.0  # parts of passes that are not counted yet
         self._W: Array = ABSENT  # until :meth:`begin`, as the next one
-        self._attracted: Array = ABSENT  # X'SY, of shape (K, d), if there are intercepts
+        self._label_sums: Array = ABSENT  # X'SY, of shape (K, d), if there are intercepts
         self.attach(rows)
         self._by_class = self._stored.width >= _WIDE
         self._filled = self._blocks()
@@ -190,7 +190,7 @@ class ClassAscent:
         K, d = self._n_classes, self._rows.shape[1]
         self._W = np.zeros(d * (K if self._by_class else self._k))
         if self._free:
-            self._attracted = self._rows.gradient(self._labeled(0.0)).reshape(K, d)
+            self._label_sums = self._rows.gradient(self._labeled(0.0)).reshape(K, d)
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
@@ -206,10 +206,22 @@ class ClassAscent:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, before = self.n_active, self._b.copy()
         self.n_active, gap, gained = class_steps.sweep(
-            *(*self._stored, self._labels, self._costs, self._numbers),
-            *(self._active, taken, self._order, self._alpha.reshape(-1), self._listed),
-            *(*self._filled, self._W, self._b, 1.0 / self._strength, self._pull),
-            *(self._space, self._seed),
+            *self._stored,
+            self._labels,
+            self._costs,
+            self._numbers,
+            self._active,
+            taken,
+            self._order,
+            self._alpha.reshape(-1),
+            self._listed,
+            *self._filled,
+            self._W,
+            self._b,
+            1.0 / self._strength,
+            self._pull,
+            self._space,
+            self._seed,
         )
         self._off += self._b - before
         self._b += self._off
@@ -254,7 +266,7 @@ class ClassAscent:
         if not self._free:
             return ClassPlane(-pulled.ravel(), self._offset(confusions), pulled.ravel())
         balance = balancing(confusions)
-        gradient = balance.T @ (self._attracted - pulled) - self._attracted
+        gradient = balance.T @ (self._label_sums - pulled) - self._label_sums
         return ClassPlane(gradient.ravel(), self._offset(confusions @ balance), pulled.ravel())
 
     def restart(self, alpha: Array, pulled: Array) -> None:

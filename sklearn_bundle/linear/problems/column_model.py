@@ -105,8 +105,20 @@ class WeightedColumns:
     ) -> tuple[float, float]:
         size = len(w)
         met, visited = lasso.column_epochs(
-            *(frozen(self._data), *self._places, self._unit, r, self._mean),
-            *(self._squares, a, w, limits, ridge, self._order, int(most * size), tol, self._seed),
+            frozen(self._data),
+            *self._places,
+            self._unit,
+            r,
+            self._mean,
+            self._squares,
+            a,
+            w,
+            limits,
+            ridge,
+            self._order,
+            int(most * size),
+            tol,
+            self._seed,
         )
         return met, visited / max(size, 1)
 

@@ -142,9 +142,20 @@ class DualAscent:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, share = self.n_active, self.n_active / len(self._alpha)
         self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
-            *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
-            *(self._order, self.is_far, self._loss.steps, self.w, 1.0 / self._lambda),
-            *(*self._limits, self._b, self._pull, self._seed),
+            *self._stored,
+            self._numbers.ravel(),
+            self._active,
+            self.n_active,
+            self._block,
+            self._order,
+            self.is_far,
+            self._loss.steps,
+            self.w,
+            1.0 / self._lambda,
+            *self._limits,
+            self._b,
+            self._pull,
+            self._seed,
         )
         self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
         self._off += b - self._b
@@ -184,8 +195,7 @@ class DualAscent:
             margins = scores + intercept
             margins *= self._direction
             self.n_active = coordinate.keep_active(
-                *(self._loss.steps, margins),
-                *(self._numbers.ravel(), *self._limits, self._active),
+                self._loss.steps, margins, self._numbers.ravel(), *self._limits, self._active
             )
 
     def use_doubles(self) -> None:

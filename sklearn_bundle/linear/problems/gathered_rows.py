@@ -54,7 +54,7 @@ class GatheredRows:
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``: one round."""
         self._count()
-        return np.concatenate(self.workers.ask(row_block.scores, w))
+        return np.concatenate(self.workers.map(row_block.scores, w))
 
     def gradient(self, g: Array) -> Array:
         """``X'g``: one round."""
@@ -75,7 +75,7 @@ class GatheredRows:
     @cached_property
     def _squared_norms(self) -> Array:
         self._count()
-        return np.concatenate(self.workers.ask(row_block.squared_norms))
+        return np.concatenate(self.workers.map(row_block.squared_norms))
 
     def squared_columns(self) -> Array:
         """``sum_i x_ij^2`` of every column: one round, the first time."""
@@ -89,7 +89,7 @@ class GatheredRows:
         return total
 
     def column_scale(self) -> Array:
-        """See :class:`~.rows.RowProducts`."""
+        """How far a unit of w_j moves the scores it affects."""
         return self._column_scale
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
@@ -130,7 +130,7 @@ class GatheredProblem(LinearRisk[GatheredRows]):
         column_scale: Array,
         fit_intercept: bool,
     ):
-        parts = workers.ask(row_block.targets_and_weights, formulation)
+        parts = workers.map(row_block.targets_and_weights, formulation)
         y, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
         bounds = np.cumsum([0, *(len(part[1]) for part in parts)])
         rows = GatheredRows(workers, bounds, n_features, n_entries, column_scale)

@@ -76,11 +76,11 @@ class HingeDual:
         return np.zeros(self.n_samples), np.zeros(self.dimension)
 
     def point(self, w: Array, intercept: float | Array | None = None) -> Point:
-        """See :class:`LinearProblem`."""
+        """The point w with its scores: one product with X."""
         return self._risk.point(w, intercept)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
-        """See :class:`LinearProblem`."""
+        """The point ``start + step (end - start)``."""
         return self._risk.blend(start, end, step)
 
     def combine(self, u: Array) -> Array:
@@ -92,7 +92,7 @@ class HingeDual:
         return self.point(combined / self._lambda)
 
     def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
-        """See :func:`~.linear_rounding.rounding`."""
+        """What rounding of J at the point and of D may hide, to be taken off the bound."""
         offset = bound + float(combined @ combined) / (2.0 * self._lambda)
         certified = Certified(point.w, point.intercept, objective, (-combined, offset))
         return rounding(self._risk, point, certified, L2(), self._lambda)

@@ -161,7 +161,7 @@ class LinearRisk(Generic[Rows]):
         return np.empty((2, self.n_samples * self.n_outputs))
 
     def rest(self) -> None:
-        """Let go of arrays that are made again where they are needed."""
+        """Release arrays that are made again where they are needed."""
         for name in ("_derivatives", "_scratch", "_along"):
             self.__dict__.pop(name, None)
 
@@ -227,7 +227,7 @@ class LinearRisk(Generic[Rows]):
         return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.protocols.Points`: one product with X'."""
+        """A plane near the one at the point that no intercept changes: one product with X'."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         scores, g = point.scores + point.intercept, self._derivatives
@@ -272,10 +272,7 @@ class LinearRisk(Generic[Rows]):
         return self.rows.sums(part)[0]
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """Step t >= 0 along (w, b) from start towards end and beyond that minimizes
-
-        ``slope t + curvature t^2/2 + risk``.
-        """
+        """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
         return self.loss.line_search(
             *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
         )
@@ -343,7 +340,7 @@ class LinearProblem(LinearRisk[RowOperator]):
         return self.softmax_model()
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.protocols.Points`: one product with X', the first time two for softmax."""
+        """The same with the mixed plane of softmax: one product with X', two the first time."""
         if not self.n_free or self.class_loss is None:
             return super().cut_balanced(point)
         scores, g = point.scores + point.intercept, self._derivatives

@@ -15,7 +15,7 @@ from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-_NEAR = 1e-3  # times the root mean square of the scores: how far derivatives are looked at
+_NEAR = 1e-3  # times the root mean square of the scores: distance of further derivatives
 _FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate, a residual
 # Roundings of a gradient beside those of its sum over the rows: it is updated up to 32 times before
 # it is computed afresh, and planes are mixed from a few others.

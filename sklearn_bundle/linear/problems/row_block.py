@@ -106,7 +106,7 @@ def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
 
 
 def parts_of_classes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """See :func:`~.balance.cut_by_class`."""
+    """Offset and balance of the rows of each class in the plane at (w, b)."""
     _, scores = _scores(block, of, w, b)
     out = np.empty_like(scores)
     return [cut_by_class(of.loss, scores, block.targets(of), block.weights, out)]

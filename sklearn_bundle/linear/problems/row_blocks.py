@@ -119,7 +119,7 @@ class RowBlocks:
     # ---- points, planes, lines -----------------------------------------------------------------
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """See :class:`~.protocols.CuttingPlanes`; at an intercept of 0."""
+        """R and a subgradient at w and an intercept of 0; infinity and zeros after an overflow."""
         plane = self.cut(self.point(w, None))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
@@ -156,7 +156,7 @@ class RowBlocks:
         return Plane(gradient, offset, risk, balance if self.n_free else None)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.protocols.Points`: two rounds."""
+        """A plane near the one at the point that no intercept changes: two rounds."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         place = self._place(point)
@@ -174,14 +174,17 @@ class RowBlocks:
         return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
 
     def sizes(self, point: Point) -> Sizes:
-        """See :class:`~.protocols.Points`: one round."""
+        """Sizes of the terms of sums at the point, which bound their rounding: one round."""
         n, squares, slopes, totals, *sums = self._total(
             2, row_block.rounding_sizes, *self._place(point)
         )
         return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """See :class:`~.protocols.LineSearch`: each round shrinks the bracket 15-fold."""
+        """The t that minimizes ``slope t + curvature t^2/2 + R`` from start towards end.
+
+        Each round shrinks the bracket 15-fold.
+        """
         steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
         for _ in range(_SEARCH_ROUNDS):
             risks, slopes = self._along(start, end, steps).T
@@ -199,7 +202,7 @@ class RowBlocks:
         return bracket.zero()
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
-        """See :class:`~.protocols.LineSearch`; one round per step."""
+        """R and its derivative at a step from start towards end: one round per step."""
 
         def risk(step: float) -> tuple[float, float]:
             value, slope = self._along(start, end, np.array([step]))[0].tolist()
@@ -249,7 +252,7 @@ class RowBlocks:
         """
         share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
-        parts = self._ask(task, share, _SEED)
+        parts = self._map(task, share, _SEED)
         if not any(len(part[2]) for part in parts):  # no block has that many neighbors
             return self.sample(0)
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
@@ -284,9 +287,9 @@ class RowBlocks:
         self.passes += n_products
         self.rounds += 1
 
-    def _ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+    def _map(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         self.rounds += 1
-        return self.workers.ask(task, self.formulation, *args)
+        return self.workers.map(task, self.formulation, *args)
 
 
 def formulation(

@@ -127,7 +127,7 @@ class SampleSpace:
         return self._rows.gradient(plane[: self.n_samples])
 
     def sizes(self, point: Point) -> Sizes:
-        """See :meth:`LinearProblem.sizes`."""
+        """Sizes of the terms of sums at the point, which bound their rounding."""
         return self._linear.sizes(point)
 
     def weights(self, x: Array, norm: SampleNorm) -> Array:

@@ -68,7 +68,7 @@ class SoftmaxModel:
     def along(
         self, scores: Array, direction: Array, t: float, out: Array
     ) -> tuple[float, float, float]:
-        """See :class:`SoftmaxByClass`."""
+        """Risk at ``scores + t direction``, first and second derivative in t; fills ``out``."""
         return self.loss.along(scores, direction, self.y, self.weights, t, out)
 
     def gradient(self, derivatives: Array) -> Array:

@@ -171,7 +171,7 @@ class DaskWorkers(ABC):
         """Workers that keep ``task(block, *args)``."""
 
     @abstractmethod
-    def ask(
+    def map(
         self, task: Callable[..., Any], *args: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """``task(block, *args)`` for each block, or ``task(block, each[k], *args)``, in order."""
@@ -184,7 +184,7 @@ class DaskWorkers(ABC):
         each: Sequence[Any] | None = None,
     ) -> list[np.ndarray]:
         """The sums of these arrays, added in pairs; a result has about this many bytes."""
-        return in_pairs(added, self.ask(task, *args, each=each))
+        return in_pairs(added, self.map(task, *args, each=each))
 
 
 class LocalWorkers(DaskWorkers):
@@ -203,9 +203,9 @@ class LocalWorkers(DaskWorkers):
         return self
 
     def kept(self, task, *args):
-        return LocalWorkers(self.ask(task, *args))
+        return LocalWorkers(self.map(task, *args))
 
-    def ask(self, task, *args, each=None):
+    def map(self, task, *args, each=None):
         """As one flat graph: dask takes seconds per round to walk through a thousand delayed calls.
 
         A call without arguments hides the arguments from dask, which would look for keys in them.
@@ -273,7 +273,7 @@ class ClusterWorkers(DaskWorkers):
         kept._what = f"the round {_name(task)!r}"
         return kept
 
-    def ask(self, task, *args, each=None):
+    def map(self, task, *args, each=None):
         return self._answers(self._submit(task, args, each), _name(task))
 
     def total(self, task, *args, answer_bytes=0, each=None):

@@ -170,7 +170,8 @@ def _mapped(task: Callable[..., Any], frames: dict[str, Any]) -> list[Any]:
 
     with config.set(_BLOCKS_AS_GIVEN):
         return dd.map_partitions(
-            *(task, *frames.values()),
+            task,
+            *frames.values(),
             meta=(None, object),
             enforce_metadata=False,
             align_dataframes=False,
@@ -268,7 +269,7 @@ def _counted(blocks: list[Any], limit: TimeLimit | None) -> tuple[int, ...]:
     from dask.delayed import delayed
 
     calls = [delayed(_count, pure=False)(block) for block in blocks]
-    return tuple(workers_of(calls, what="counting rows", limit=limit).ask(_itself))
+    return tuple(workers_of(calls, what="counting rows", limit=limit).map(_itself))
 
 
 def _count(block: Any) -> int:

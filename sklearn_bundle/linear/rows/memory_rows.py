@@ -74,7 +74,7 @@ class _RowsInMemory(ABC):
         return out
 
     def gradient(self, g: Array) -> Array:
-        """As of :class:`RowOperator`: parts of blocks of rows, summed in order."""
+        """``X'g``: parts of blocks of rows, summed in order."""
         self.passes += 1
         g = np.ascontiguousarray(g)
         n_outputs = None if g.ndim == 1 else g.shape[1]
@@ -89,7 +89,7 @@ class _RowsInMemory(ABC):
         return total if n_outputs is None else total.T.ravel()
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
-        """As of :class:`RowOperator`: blocks of rows, added up in order."""
+        """Sums over blocks of rows, added up in order."""
         bounds = vector_blocks(self.shape[0])
         if len(bounds) == 2:
             return part(slice(None))
@@ -166,7 +166,7 @@ class DenseRows(_RowsInMemory):
         return self._products(np.arange(self.shape[0]), weights, mean, False)
 
     def outer(self, weights: Array, centered: bool) -> Array:
-        """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
+        """``S^1/2 X X' S^1/2``; the mean is taken off the products unless it is large."""
         n, d = self.shape
         (X,) = self._arrays
         roots = np.sqrt(weights)[:, None]
@@ -302,7 +302,7 @@ class CSRRows(_RowsInMemory):
         self._columns: NDArray[np.intp] | None = None
 
     def gradient(self, g: Array) -> Array:
-        """As of :class:`RowOperator`: of many columns each one's sum by itself."""
+        """``X'g``; of many columns each one's sum by itself."""
         if g.ndim > 1 or self.shape[1] <= _MANY_COLUMNS:
             return super().gradient(g)
         self.passes += 1
@@ -346,7 +346,7 @@ class CSRRows(_RowsInMemory):
         return total if free else total[:d, :d]
 
     def gram(self, weights: Array, centered: bool) -> Array:
-        """As of :class:`RowOperator`; the mean is taken off the products, to leave zeros zero."""
+        """``X'SX``; the mean is taken off the products, to leave zeros zero."""
         H = self.hessian(np.arange(self.shape[0]), weights, True)
         self.passes += 1
         lower, mean = np.tril(H[:-1, :-1]), H[-1, :-1]
@@ -354,7 +354,7 @@ class CSRRows(_RowsInMemory):
         return total - np.outer(mean, mean) if centered else total
 
     def column_squares(self, weights: Array) -> Array:
-        """As of :class:`RowOperator`; entries stored in parts count as if they were not."""
+        """``sum_i s_i x_ij^2``; entries stored in parts count as if they were not."""
         data = self._X.data.astype(np.float64, copy=False)
         terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
         self.passes += 1
@@ -382,7 +382,7 @@ class CSRRows(_RowsInMemory):
         return self._X[rows].toarray().astype(np.float64, copy=False)
 
     def columns(self, which: NDArray[np.intp]) -> Self:
-        """As of :class:`RowOperator`; entries that are stored in parts are summed up."""
+        """A copy of some columns; entries that are stored in parts are summed up."""
         part = self._X[:, which]
         part.sum_duplicates()
         return type(self)(part, self._runner)
