@@ -87,7 +87,7 @@ class WeightedColumns:
     def descend(
         self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
     ) -> None:
-        """The same, until no coordinate violates its optimality by more than ``tol``.
+        """Run epochs until no coordinate violates its optimality by more than ``tol``.
 
         An epoch may leave a far larger violation than it met.
         """

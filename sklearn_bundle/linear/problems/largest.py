@@ -136,7 +136,7 @@ def constant_risk(problem: LinearProblem, b: Intercept) -> tuple[float, Intercep
 
 
 def _constant_risk_of_two(problem: LinearProblem) -> tuple[float, Intercept]:
-    """The same for two classes: equal scores make it a risk of one row per class."""
+    """The risk at w = 0 for two classes: equal scores make it a risk of one row per class."""
     y, s, loss = problem.target, problem.weights, problem.loss
 
     def part(rows: slice) -> tuple[float]:

@@ -278,7 +278,7 @@ class LinearRisk(Generic[Rows]):
         )
 
     def ray_search(self, end: Point, curvature: float) -> float:
-        """As :meth:`line_search` from 0, where scores and intercept are 0, without a slope."""
+        """The t that minimizes ``curvature t^2/2 + R`` from 0, where scores are 0, towards end."""
         start, b = np.zeros_like(end.scores), end.intercept
         direction = end.scores + b if b else end.scores
         args = start, direction, self.target, self.weights, 0.0, curvature
@@ -329,9 +329,9 @@ class LinearRisk(Generic[Rows]):
 
 
 class LinearProblem(LinearRisk[RowOperator]):
-    """The risk with its rows in this process, and its forms for methods that need the rows.
+    """The risk with its rows in this process, and its models for solvers that need the rows.
 
-    A form is there if the loss has what it is made of: ``newton_loss``, ``conjugate``,
+    A model exists if the loss has what it is made of: ``newton_loss``, ``conjugate``,
     ``class_loss``, ``squared_errors``, ``dual_loss``, ``class_dual``.
     """
 
@@ -340,7 +340,7 @@ class LinearProblem(LinearRisk[RowOperator]):
         return self.softmax_model()
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """The same with the mixed plane of softmax: one product with X', two the first time."""
+        """A balanced plane, for softmax by mixing: one product with X', two the first time."""
         if not self.n_free or self.class_loss is None:
             return super().cut_balanced(point)
         scores, g = point.scores + point.intercept, self._derivatives
@@ -382,7 +382,7 @@ class LinearProblem(LinearRisk[RowOperator]):
         return DualAscent(*args, reg_lambda, alpha)
 
     def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
-        """The same for several classes, alpha of shape (n, n_outputs)."""
+        """The dual for several classes, for steps from alpha of shape (n, n_outputs)."""
         assert self.class_dual is not None
         args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
         return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)

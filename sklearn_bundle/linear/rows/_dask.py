@@ -18,7 +18,9 @@ from sklearn_bundle.core.values import shown
 # needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
 # used if it is larger.
 PATIENCE = 30.0
-_LOOKED = 1.0  # seconds between checks of the workers, and at most for what only a message needs
+_CHECK_SECONDS = (
+    1.0  # seconds between checks of the workers, and at most for what only a message needs
+)
 _CHECKS = 3  # of the scheduler that go unanswered before a fit gives up
 _AT_LEAST = 0.01  # seconds to wait for answers that may be there already
 _CONFIRMED = 2.0  # times the longest round: how long the last one may take after the time limit
@@ -164,7 +166,7 @@ class DaskWorkers(ABC):
 
     @abstractmethod
     def confirming(self) -> "DaskWorkers":
-        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+        """Workers for the last rounds, which may exceed the limit by what rounds have taken."""
 
     @abstractmethod
     def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
@@ -206,7 +208,7 @@ class LocalWorkers(DaskWorkers):
         return LocalWorkers(self.map(task, *args))
 
     def map(self, task, *args, each=None):
-        """As one flat graph: dask takes seconds per round to walk through a thousand delayed calls.
+        """The results, from one flat graph: a thousand delayed calls take dask seconds per round.
 
         A call without arguments hides the arguments from dask, which would look for keys in them.
         """
@@ -349,7 +351,7 @@ class ClusterWorkers(DaskWorkers):
 
         patience, since, limit = self._patience(), monotonic(), self._limit
         while True:
-            left = _LOOKED if limit is None else min(_LOOKED, limit.left)
+            left = _CHECK_SECONDS if limit is None else min(_CHECK_SECONDS, limit.left)
             try:
                 wait(futures, timeout=max(left, _AT_LEAST))
                 return
@@ -363,7 +365,7 @@ class ClusterWorkers(DaskWorkers):
 
     def _cancel(self, futures: list[Any]) -> None:
         with suppress(_Late, OSError):
-            _in_time(lambda: self._client.cancel(futures), _LOOKED)
+            _in_time(lambda: self._client.cancel(futures), _CHECK_SECONDS)
 
     def _is_served(self) -> bool:
         """Whether there is a scheduler that answers, and a worker."""
@@ -406,7 +408,7 @@ class ClusterWorkers(DaskWorkers):
     def _paused(self) -> str:
         """What is known of workers that have stopped, for a message."""
         try:
-            workers = _in_time(self._client.scheduler_info, _LOOKED)["workers"].values()
+            workers = _in_time(self._client.scheduler_info, _CHECK_SECONDS)["workers"].values()
         except (_Late, OSError):
             return "; the scheduler does not answer"
         if not workers:
