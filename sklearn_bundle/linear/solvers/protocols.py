@@ -12,7 +12,6 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.linear.losses._class_dual import ClassDual
 from sklearn_bundle.linear.losses._conjugate import Conjugate
 from sklearn_bundle.linear.losses._dual import DualLoss
@@ -367,7 +366,7 @@ class ExcessiveGap(Protocol):
         """P at the point, with its own intercept."""
         ...
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
         """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
         ...
 
