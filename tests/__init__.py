@@ -72,7 +72,7 @@ jit
     test_sampling.py            sampling.py
 
 linear/losses
-    test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
+    test_binary.py              base.py samples.py hinge.py logistic.py _sums.py
                                 /core/numeric/roots.py
     test_hinge.py               hinge.py
     test_intercepts.py          _piecewise.py hinge.py
@@ -128,11 +128,10 @@ linear/solvers
     test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
     test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
-                                /linear/_compiled/dual.py
+                                /linear/_compiled/design.py
 
 linear/estimators
     test_bmrm.py                bmrm.py _linear.py /core/fit.py /core/validation.py
-                                /linear/losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _linear.py
     test_bmrm_regressor.py      bmrm_regressor.py

@@ -18,8 +18,8 @@ class Here:
     def __init__(self, blocks):
         self.blocks, self.n_blocks = blocks, len(blocks)
 
-    def ask(self, task, *args):
+    def map(self, task, *args):
         return [task(block, *args) for block in self.blocks]
 
     def total(self, task, *args, answer_bytes):
-        return [sum(parts) for parts in zip(*self.ask(task, *args), strict=True)]
+        return [sum(parts) for parts in zip(*self.map(task, *args), strict=True)]

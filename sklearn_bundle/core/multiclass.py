@@ -15,7 +15,7 @@ from sklearn_bundle.jit.announce import seconds_compiled
 _NAME = 24  # characters of a class that lines and bars show
 
 
-def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.float64]]:
+def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
     """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
     positives = [1] if n_classes == 2 else range(n_classes)
     return [np.where(labels == k, 1.0, -1.0) for k in positives]

@@ -9,6 +9,8 @@ each type of named tuple that represents a loss. The functions that the loss reg
 An intercept is one more coordinate of w, drawn towards a center, with the weight ``1 / pull``.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba.core import types
@@ -26,12 +28,12 @@ _LINES = 6  # cache lines of indices, and twice as many of data, that are prefet
 _AHEAD = 64  # entries between the prefetch of a number of w and its use
 
 
-def direction(loss, target):
+def direction(loss, target) -> Any:
     """The y_i of a row with this target: alpha_i is minus y_i times the loss's derivative."""
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
-def step(loss, target, margin, alpha, weight, curvature, high, low):
+def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:
     """The best alpha_i for ``margin = y_i f_i`` before the step, with what the step computes.
 
     ``curvature`` is that of the quadratic term in alpha_i. A row does not count if alpha_i is at a
@@ -44,7 +46,7 @@ def step(loss, target, margin, alpha, weight, curvature, high, low):
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
-def gain(loss, target, margin, alpha, new, weight, curvature):
+def gain(loss, target, margin, alpha, new, weight, curvature) -> Any:
     """Two numbers whose difference, first minus second, is the dual's gain from alpha to new."""
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 

@@ -36,7 +36,7 @@ class Moments(NamedTuple):
         with np.errstate(over="ignore"):
             return cls(weight, mean, weights @ (columns - mean) ** 2)
 
-    def and_those(self, other: Moments) -> Moments:
+    def merged_with(self, other: Moments) -> Moments:
         """Of both parts together."""
         weight, apart = self.weight + other.weight, other.mean - self.mean
         share = other.weight / weight
@@ -66,11 +66,11 @@ class RawBlock:
     borrowed: bool = False
 
     def with_rows(self, X: Any) -> RawBlock:
-        """As of :class:`~.row_block.RowBlock`."""
+        """The block with this X, if its own was not stored."""
         return replace(self, X=X) if self.borrowed else self
 
     def __sizeof__(self) -> int:
-        """As in :class:`~.row_block.RowBlock`."""
+        """The size including the arrays, from which dask estimates the cost of moving a block."""
         return sum(map(size_of, (self.X, self.y, self.weights)))
 
 
@@ -148,7 +148,9 @@ class ReadBlock:
         refuse_misread("sample_weight", weights)
         weights = check_array(
             np.asarray(weights),
-            **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_min_samples=0,
             input_name="sample_weight",
         )
         if weights.shape != (n,):
@@ -206,9 +208,7 @@ def _is_same(checked: Any, given: Any) -> bool:
     """Whether the check left X as it was."""
     if not isinstance(given, np.ndarray):
         return checked is given
-    same = (checked.shape, checked.strides, checked.dtype) == (
-        *(given.shape, given.strides, given.dtype),
-    )
+    same = all(getattr(checked, a) == getattr(given, a) for a in ("shape", "strides", "dtype"))
     return same and np.may_share_memory(checked, given)
 
 

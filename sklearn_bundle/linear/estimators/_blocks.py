@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.validation import check_discrete, class_factors
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.announce import seconds_compiled
@@ -20,7 +22,7 @@ from sklearn_bundle.linear.estimators._block_reading import (
     prepared_block,
     summary_of,
 )
-from sklearn_bundle.linear.losses import Loss, Target
+from sklearn_bundle.linear.losses import Loss, RegressionLoss, Target
 from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.gathered_rows import GatheredProblem
@@ -59,13 +61,13 @@ class BlockedData:
     workers : DaskWorkers
         Of :class:`~.row_block.RowBlock`.
     n_samples, n_features, n_entries : int
-    classes : ndarray or None
-        For a classifier.
+    classes : ndarray
+        For a classifier; ABSENT for others.
     n_targets : int or None
         Number of columns of a regressor's 2-D y.
-    extremes : ndarray or None
-        Smallest and largest targets of a regressor, for checks by the loss.
-    moments : Moments or None
+    extremes : ndarray
+        Smallest and largest targets of a regressor, for checks by the loss; ABSENT for others.
+    moments : Moments
         Of a regressor's targets.
     total : float
         The sum of the weights before they were normalized.
@@ -82,10 +84,10 @@ class BlockedData:
     n_samples: int
     n_features: int
     n_entries: int
-    classes: NDArray | None
+    classes: NDArray
     n_targets: int | None
-    extremes: NDArray | None
-    moments: Moments | None
+    extremes: NDArray
+    moments: Moments
     total: float
     mean_square: float
     column_scale: NDArray[np.float64]
@@ -109,15 +111,15 @@ class BlockedData:
 
         Dask's names do not change if the array in memory or the file behind them does.
         """
-        return tuple(self.workers.ask(row_block.digest))
+        return tuple(self.workers.map(row_block.digest))
 
     def spreads(self, centered: bool) -> list[float]:
-        """As of :class:`~.validation.RegressionData`."""
+        """The spread of each target; 1 if it is constant, or zero without centering."""
         spreads, ranges = self.moments.spreads(centered), np.ptp(self.extremes, axis=0)
         constant = centered & (np.ravel(ranges) == 0.0)
         return [1.0 if same else s for s, same in zip(spreads, constant, strict=True)]
 
-    def prepare(self, losses: list[Loss], name: Any) -> None:
+    def prepare(self, losses: Sequence[Loss], name: Any) -> None:
         """Make the problems: one for a joint loss or one target, else one per class or target.
 
         There is one loss for each target that is a problem of its own, otherwise one.
@@ -140,7 +142,7 @@ class BlockedData:
             )
         self.prepared = list(self._targets(losses))
 
-    def _targets(self, losses: list[Loss]):
+    def _targets(self, losses: Sequence[Loss]) -> Iterator[BlockedTarget]:
         loss = losses[0]
         if self.classes is not None and loss.joint:
             numbers = np.arange(len(self.classes))
@@ -154,7 +156,7 @@ class BlockedData:
         elif self.n_targets is None:
             bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
             yield BlockedTarget(bound, y, formulation(bound, n_outputs=None))
-        elif loss.multi_output:
+        elif isinstance(loss, RegressionLoss) and loss.multi_output:
             bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
             yield BlockedTarget(bound, y, formulation(bound, n_outputs=self.n_targets))
         else:
@@ -206,9 +208,9 @@ def check_blocks(
         raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
     given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
     read, names = _reading(kind, given, limit)
-    summaries = read.ask(summary_of)
+    summaries = read.map(summary_of)
     first = _refuse_faults(summaries)
-    classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
+    classes, factors, total = ABSENT, None, sum(float(s.weights.sum()) for s in summaries)
     _refuse_total(total)
     if kind == "labels":
         classes, sums = _classes_of(estimator, summaries)
@@ -220,20 +222,24 @@ def check_blocks(
         _refuse_total(total)
     workers = read.kept(prepared_block, classes, factors, total)
     del read  # so that each of its blocks is released as soon as it is prepared
-    sizes = workers.ask(row_block.sizes)
+    sizes = workers.map(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]
     workers = workers.only(filled)  # blocks without rows are not needed
     sums, scale = in_pairs(added, [sizes[k] for k in filled])
     n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
-    extremes = moments = None
+    extremes = moments = ABSENT
     if kind == "numbers":
         with_targets = [s for s in summaries if s.moments is not None]
         extremes = np.concatenate([s.extremes for s in with_targets])
-        moments = reduce(Moments.and_those, (s.moments for s in with_targets))
+        moments = reduce(Moments.merged_with, (s.moments for s in with_targets))
     estimator.n_features_in_ = first.n_features
     _name_features(estimator, names or first.names)
     return BlockedData(
-        *(workers, n_samples, first.n_features, n_entries, classes),
+        workers=workers,
+        n_samples=n_samples,
+        n_features=first.n_features,
+        n_entries=n_entries,
+        classes=classes,
         n_targets=first.n_targets,
         extremes=extremes,
         moments=moments,

@@ -1,11 +1,11 @@
 """Base of the estimators of the bundle method: loss and regularizer by name, the solver."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -37,7 +37,6 @@ from sklearn_bundle.linear.solvers.linear_auto import (
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
-from sklearn_bundle.linear.solvers.protocols import OnWorkers, offers
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
 
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
@@ -79,24 +78,31 @@ def _without_default(kind: type) -> list[str]:
 BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
 
 
-def _owned(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, tuple[Any, ...]]]:
+def _parameter_owners(
+    role: str, table: dict[str, dict[str, Any]]
+) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """The parameters in the table, each with the role and the names to which it belongs."""
     names = {name for parameters in table.values() for name in parameters}
     owners = {name: tuple(one for one, own in table.items() if name in own) for name in names}
     return {name: (role, owners[name]) for name in sorted(names)}
 
 
-class Posed(NamedTuple):
+class Subproblem(NamedTuple):
     """Loss and target of a problem, and its regularization."""
 
     prepared: Prepared | BlockedTarget
     reg_lambda: float
 
 
-class BundleEstimator(CertifiedLinear):
+#: The problem of an estimator: rows in memory or on workers.
+Problem = LinearProblem | RowBlocks | GatheredProblem
+OwnLoss = TypeVar("OwnLoss", bound=Loss)  # what an estimator takes
+
+
+class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
     """A subclass defines the table of its losses and their parameters."""
 
-    loss: str | Loss
+    loss: str | OwnLoss
     regularizer: str | Regularizer
     l1_ratio: float
     solver: str
@@ -104,7 +110,7 @@ class BundleEstimator(CertifiedLinear):
     theta: float
 
     #: Factories of losses, by name.
-    _losses: ClassVar[dict[str, Callable[..., Loss]]]
+    _losses: Mapping[str, Callable[..., OwnLoss]]
     #: Parameters of the estimator that each loss takes, with their defaults.
     _loss_parameters: ClassVar[dict[str, dict[str, Any]]]
     #: Those whose default None is this many times the spread of y.
@@ -113,7 +119,7 @@ class BundleEstimator(CertifiedLinear):
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
     _used_with = {  # noqa: RUF012
-        **_owned("regularizer", REGULARIZER_PARAMETERS),
+        **_parameter_owners("regularizer", REGULARIZER_PARAMETERS),
         "theta": ("solver", ("auto", "line-search", "newton", "dual-coordinate")),
     }
 
@@ -127,13 +133,13 @@ class BundleEstimator(CertifiedLinear):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._used_with = _owned("loss", cls._loss_parameters) | cls._used_with
+        cls._used_with = _parameter_owners("loss", cls._loss_parameters) | cls._used_with
 
     def _takers_of(self, loss: Any) -> tuple[str, ...]:
         """Estimators that take this loss, by name or as an instance; none for others."""
         kind = NAMED_LOSSES.get(loss) if isinstance(loss, str) else type(loss)
         kinds = (base for base in TAKERS if kind is not None and issubclass(kind, base))
-        return TAKERS.get(next(kinds, None), ())
+        return next((TAKERS[base] for base in kinds), ())
 
     @property
     def _advice(self) -> dict[Status, str]:
@@ -145,7 +151,7 @@ class BundleEstimator(CertifiedLinear):
         """Whether this is a loss of the estimator, by name or as an instance."""
         return loss in cls._losses if isinstance(loss, str) else isinstance(loss, cls._loss_kinds)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> OwnLoss:
         """The loss, with its parameters from the estimator; without data its own defaults."""
         if not isinstance(self.loss, str):
             return self.loss
@@ -179,17 +185,16 @@ class BundleEstimator(CertifiedLinear):
         }
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
-        def go_together(loss: str, omega: str) -> bool:
+        def is_supported(loss: str, omega: str) -> bool:
             return knows(self.solver, losses[loss], kinds[omega])
 
-        names = [loss for loss in losses if any(go_together(loss, omega) for omega in kinds)]
-        omegas = [omega for omega in kinds if any(go_together(loss, omega) for loss in losses)]
-        by_name = isinstance(self.loss, str) and self.loss in self._losses
-        own = self._loss_parameters.get(self.loss, {}) if by_name else {}
+        names = [loss for loss in losses if any(is_supported(loss, omega) for omega in kinds)]
+        omegas = [omega for omega in kinds if any(is_supported(loss, omega) for loss in losses)]
+        own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
         given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
-        named = isinstance(self.regularizer, str)
-        own = REGULARIZER_PARAMETERS.get(self.regularizer, {}) if named else {}
+        omega = self.regularizer
+        own = REGULARIZER_PARAMETERS.get(omega, {}) if isinstance(omega, str) else {}
         further = "".join(f", {name}={shown(getattr(self, name))}" for name in own)
         raise ValueError(
             f"solver={self.solver!r} is for {_in_words(names)} with "
@@ -239,28 +244,33 @@ class BundleEstimator(CertifiedLinear):
         given = self.reg_lambda is not None or self.C is not None
         return [strength if given else strength * unit for unit in self._units(data)]
 
-    def _targets(self, data: TrainingData) -> list[Posed]:
-        return list(map(Posed, data.prepared, self._strengths(data)))
+    def _targets(self, data: TrainingData | BlockedData) -> list[Subproblem]:
+        return list(map(Subproblem, data.prepared, self._strengths(data)))
 
     def _problem(
-        self, data: TrainingData | BlockedData, target: Posed, n_threads: int
-    ) -> LinearProblem | RowBlocks | GatheredProblem:
+        self, data: TrainingData | BlockedData, target: Subproblem, n_threads: int
+    ) -> Problem:
         if not isinstance(data, BlockedData):
             return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
-        gather = self.solver in _GATHERING
-        problem = data.problem(target.prepared, self.fit_intercept, gather=gather)
+        prepared, gather = target.prepared, self.solver in _GATHERING
+        assert isinstance(prepared, BlockedTarget)
+        problem = data.problem(prepared, self.fit_intercept, gather=gather)
         problem.reg_lambda = target.reg_lambda
         return problem
 
-    def _problem_of(self, rows: RowOperator, data: TrainingData, target: Posed) -> LinearProblem:
+    def _problem_of(
+        self, rows: RowOperator, data: TrainingData, target: Subproblem
+    ) -> LinearProblem:
         """The problem of one target, with rows that other problems may share."""
-        loss, y = target.prepared
+        loss, y = target.prepared.loss, target.prepared.y
         problem = LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
         problem.reg_lambda = target.reg_lambda
         return problem
 
     @contextmanager
-    def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
+    def _problems(
+        self, data: TrainingData | BlockedData, n_threads: int
+    ) -> Iterator[Sequence[Problem]]:
         """All share the same rows and their caches."""
         if isinstance(data, BlockedData):
             yield [self._problem(data, target, n_threads) for target in self._targets(data)]
@@ -277,31 +287,33 @@ class BundleEstimator(CertifiedLinear):
 
     def _take_on(
         self,
-        problem: LinearProblem | RowBlocks | GatheredProblem,
+        problem: Problem,
         kept: LinearStart | None,
         seed: None,
         *,
         max_time: float | None = None,
         **further: Any,
     ) -> tuple[Solver, SolverResult]:
-        """As of :class:`CertifiedEstimator`; rounds too end with ``max_time``."""
+        """Solve one subproblem; rounds too end with ``max_time``."""
         if isinstance(problem, RowBlocks | GatheredProblem):
             problem.workers = problem.workers.within(max_time)
         return super()._take_on(problem, kept, seed, max_time=max_time, **further)
 
     def _take_further(
-        self, problem: LinearProblem, kept: LinearStart | None, seed: None
+        self, problem: Problem, kept: LinearStart | None, seed: None
     ) -> tuple[Solver, SolverResult]:
+        assert self.reg_lambda is not None  # the value of the path
         problem.begin()
         problem.reg_lambda = self.reg_lambda
         return super()._take_further(problem, kept, seed)
 
     def _solver(
-        self, problem: LinearProblem, kept: LinearStart | None, seed: None
-    ) -> LinearSolver | LinearAutoSolver:
+        self, problem: Any, kept: LinearStart | None, seed: None
+    ) -> LinearSolver | LinearAutoSolver | CountedRounds:
         start = LinearStart() if kept is None else kept
-        solver = linear_solver(self.solver, self._task(problem), start)
-        return CountedRounds(solver, problem) if offers(problem, OnWorkers) else solver
+        # LinearAutoSolver has all that CountedRounds needs of a LinearSolver.
+        solver: Any = linear_solver(self.solver, self._task(problem), start)
+        return solver if isinstance(problem, LinearProblem) else CountedRounds(solver, problem)
 
     def _threads(self, data: TrainingData | BlockedData, n_subproblems: int) -> tuple[int, int]:
         """Problems on workers wait for their rounds at the same time."""
@@ -309,11 +321,11 @@ class BundleEstimator(CertifiedLinear):
             return min(n_subproblems, _MOST_AT_A_TIME), 1
         return super()._threads(data, n_subproblems)
 
-    def _objective_at(self, problem: LinearProblem, point: Point) -> float:
+    def _objective_at(self, problem: Problem, point: Point) -> float:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         return problem.risk(point) + problem.reg_lambda * omega.value(point.w)
 
-    def _remark(self, problem: LinearProblem, result: SolverResult) -> tuple[float, float] | None:
+    def _remark(self, problem: Problem, result: SolverResult) -> tuple[float, float] | None:
         """reg_lambda and the largest useful one, if w is nearly 0 because of it.
 
         A first test needs no product with X: if w gained more than its penalty, it is far from 0.
@@ -322,7 +334,7 @@ class BundleEstimator(CertifiedLinear):
         """
         omega = self._omega().bind(problem.n_features, problem.dimension)
         known = omega.is_euclidean or omega.lasso_form is not None
-        if type(problem) is not LinearProblem or not known or not problem.nonnegative:
+        if not isinstance(problem, LinearProblem) or not known or not problem.nonnegative:
             return None
         if result.status not in (Status.CONVERGED, *MISSES) or not np.isfinite(result.primal):
             return None
@@ -334,8 +346,9 @@ class BundleEstimator(CertifiedLinear):
         if omega.lasso_form is not None and gain + penalty > _EXPLAINS * risk:
             return None
         largest = largest_useful(problem, omega, b)
-        strong = largest and problem.reg_lambda > _SHARE_OF_USEFUL * largest
-        return (problem.reg_lambda, largest) if strong else None
+        if largest and problem.reg_lambda > _SHARE_OF_USEFUL * largest:
+            return problem.reg_lambda, largest
+        return None
 
     def _doubt(self, outcome: Outcome) -> str | None:
         if not outcome.remarks:
@@ -351,14 +364,14 @@ class BundleEstimator(CertifiedLinear):
             "the features."
         )
 
-    def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
+    def _along(self, problem: Problem, reg_lambdas: Sequence[float]) -> Along | None:
         """Solutions for these descending values that one pass over the data gives."""
-        if offers(problem, OnWorkers):
+        if not isinstance(problem, LinearProblem):
             return None
         limits = self.max_iter, self.max_time
         return solve_along(self.solver, self._task(problem), reg_lambdas, *limits)
 
-    def _task(self, problem: LinearProblem) -> Task:
+    def _task(self, problem: Any) -> Task:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
         return Task(problem, problem.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
@@ -371,7 +384,7 @@ class BundleEstimator(CertifiedLinear):
         one = len(strengths) == 1 or self.reg_lambda is not None or self.C is not None
         return {"reg_lambda_": strengths[0] if one else np.array(strengths)}
 
-    def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
+    def _check_bundle_size(self, problem: Problem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again, so too few of them stall."""
         if self.bundle_size is None or not (problem.n_free or omega.is_l1):
             return
@@ -391,7 +404,7 @@ class BundleEstimator(CertifiedLinear):
         late = solver.late if isinstance(solver, CountedRounds) else None
         return None if late is None else str(late)
 
-    def _keep(self, solver: LinearSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
+    def _keep(self, solver: Any, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))
 
 

@@ -258,8 +258,9 @@ class PathSearch(Search):
         given = {"X": X, "y": y, "sample_weight": sample_weight}
         columns = blocks_beside({name: v for name, v in given.items() if v is not None})
         n_blocks = len(columns[0])
-        n_folds = _FOLDS if self.cv is None else self.cv
-        if not isinstance(n_folds, Integral) or not 2 <= n_folds <= n_blocks:
+        given = _FOLDS if self.cv is None else self.cv
+        n_folds = int(given) if isinstance(given, Integral) else 0
+        if not 2 <= n_folds <= n_blocks:
             raise ValueError(
                 f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
                 f"if rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."

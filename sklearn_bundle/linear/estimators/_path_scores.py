@@ -13,7 +13,6 @@ from sklearn.metrics import d2_pinball_score, d2_tweedie_score, fbeta_score, roc
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.validation import check_prediction_data
-from sklearn_bundle.linear.estimators._bundle import BundleEstimator
 from sklearn_bundle.linear.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
 
 _SCORES = 1 << 18  # per step of rows and models: 2 MB, which stay in cache
@@ -22,7 +21,7 @@ LossScorer = Callable[..., float]  # (model, X, y, sample_weight=None) -> score,
 
 
 def default_scores(
-    models: Iterable[BundleEstimator], X: Any, y: Any, weights: NDArray[np.float64] | None
+    models: Iterable[Any], X: Any, y: Any, weights: NDArray[np.float64] | None
 ) -> Iterator[float]:
     """The results of ``score`` of each model: R^2 or the accuracy.
 

@@ -53,7 +53,7 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
     return True
 
 
-class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
+class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
 
     It minimizes over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
@@ -350,6 +350,7 @@ default="l2"
             If the loss has no probabilities.
         """
         scores, loss = self.decision_function(X), self._loss()
+        assert loss.probability is not None
         if loss.joint:
             if scores.ndim == 1:  # the difference of two
                 scores = np.column_stack([np.zeros_like(scores), scores])

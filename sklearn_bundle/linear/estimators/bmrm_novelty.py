@@ -34,7 +34,7 @@ _AROUND_ORIGIN = (
 )
 
 
-class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
+class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
     It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimizes
@@ -334,7 +334,9 @@ default="l2"
         coef = points[0][0][None]
         if self.rho is None:
             scores = safe_sparse_dot(data.X, coef[0], dense_output=True)
-            offset = float(self._loss().offset(scores, data.weights))
+            loss = self._loss()
+            assert isinstance(loss, NuNovelty)  # a rho stands for the other one
+            offset = float(loss.offset(scores, data.weights))
         else:
             offset = float(self.rho)
         return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}

@@ -60,7 +60,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
     return True
 
 
-class BMRMRanker(OneCertificate, BundleEstimator):
+class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
     It minimizes over w::

@@ -43,7 +43,7 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
     return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
-class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
+class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss]):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
     It minimizes over w and b::

@@ -1,5 +1,6 @@
 """Support vector classification by the excessive gap technique."""
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -236,9 +237,11 @@ class PragamSVC(CertifiedLinearClassifier):
     def _solver(
         self, problem: HingeDual, kept: np.ndarray | None, seed: int | None
     ) -> ExcessiveGapSolver:
-        lipschitz = None if self.lipschitz == "adaptive" else self.lipschitz
-        if lipschitz == "power":
+        lipschitz: Callable[[], float] | float | None = None
+        if seed is not None:
             lipschitz = partial(problem.lipschitz_constant, seed)
+        elif not isinstance(self.lipschitz, str):
+            lipschitz = self.lipschitz
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
     def _settings(self, data: ClassificationData) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`
 :class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
-from sklearn_bundle.linear.losses.base import Cut, Loss, Prepared
+from sklearn_bundle.linear.losses.base import Cut, Loss, Prepared, Target
 from sklearn_bundle.linear.losses.grades import Ordinal
 from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.linear.losses.logistic import Exponential, LogLoss
@@ -25,7 +25,6 @@ from sklearn_bundle.linear.losses.regression import (
 )
 from sklearn_bundle.linear.losses.samples import BinaryLoss, SampleLoss
 from sklearn_bundle.linear.losses.softmax import Softmax
-from sklearn_bundle.linear.losses.target import Target
 from sklearn_bundle.linear.losses.tube import SquaredEpsilonInsensitive
 
 # By the names that the parameter `loss` of an estimator accepts.

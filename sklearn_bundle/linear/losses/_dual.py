@@ -6,7 +6,7 @@ and cannot be read if the types are not found there.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -203,7 +203,7 @@ class DualLogLoss(_DualLabels):
 
 
 # Exact class only: a subclass may have another conjugate.
-_KINDS: dict[type[Loss], Callable[[Loss], DualLoss]] = {
+_KINDS: dict[type[Loss], Callable[[Any], DualLoss]] = {
     Hinge: lambda loss: DualHinge(),
     SquaredHinge: lambda loss: DualSquaredHinge(),
     LogLoss: lambda loss: DualLogLoss(),

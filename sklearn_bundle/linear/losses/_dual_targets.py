@@ -91,6 +91,7 @@ def _target_gain(loss, target, margin, alpha, new, weight, curvature):
 class DualTargets(DualLoss):
     """A loss of a residual, with slopes from low <= 0 to high >= 0."""
 
+    steps: TargetSteps
     far_targets = True
 
     def __init__(

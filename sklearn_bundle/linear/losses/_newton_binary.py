@@ -72,7 +72,7 @@ def _hinge_curved(scores, y, width, b, rows):
 
 
 @jit
-def _even_out(derivatives, excess):
+def _make_balanced(derivatives, excess):
     """Make the derivatives, whose sum is ``excess``, sum to zero by shrinking a few of them.
 
     Each remains a share of a hinge's slope.
@@ -124,9 +124,9 @@ class NewtonHinge(_NewtonBinary):
     def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
         return _hinge_cut(scores, y, weights, width, b, out)
 
-    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
+    def make_balanced(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
-        _even_out(out, excess)
+        _make_balanced(out, excess)
         return offset - abs(excess)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
@@ -147,7 +147,7 @@ class _SmoothBinary(_NewtonBinary):
     def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
         return self._cut_kernel(scores, y, weights, b, out)
 
-    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
+    def make_balanced(self, scores, y, weights, b, center, out, offset, *further) -> float:
         (signed,) = further
         return balance(y, out, offset, signed)
 

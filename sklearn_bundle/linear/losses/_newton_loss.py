@@ -85,7 +85,7 @@ class NewtonLoss(ABC):
 
         risk, offset, *further = sums(part)
         if free:
-            offset = self.even_out(scores, y, weights, b, center, out, offset, *further)
+            offset = self.make_balanced(scores, y, weights, b, center, out, offset, *further)
         return risk, offset
 
     def center(self, y: Array, weights: Array) -> float:
@@ -103,10 +103,13 @@ class NewtonLoss(ABC):
         center: float,
         out: Array,
     ) -> tuple[float, ...]:
-        """Of these rows: risk, offset and further sums for :meth:`even_out`; the derivatives."""
+        """Fill the derivatives of these rows; returns their risk, offset and further sums.
+
+        The further sums are for :meth:`make_balanced`.
+        """
 
     @abstractmethod
-    def even_out(
+    def make_balanced(
         self,
         scores: Array,
         y: Array,
@@ -174,7 +177,7 @@ class NewtonLoss(ABC):
         for _ in range(_CENTERINGS):
             first, second = sums(
                 lambda rows, b=b: self.slope(
-                    *(scores[rows], still[rows], y[rows], weights[rows]), width, b, 1.0, 0.0
+                    scores[rows], still[rows], y[rows], weights[rows], width, b, 1.0, 0.0
                 )
             )
             if abs(first) <= precision:

@@ -78,7 +78,7 @@ def _residual_curved(scores, y, b, low, high, half, steepness, rows):
 
 
 @jit
-def _even_out(y, weights, derivatives, excess, center, half, square):
+def _make_balanced(y, weights, derivatives, excess, center, half, square):
     """Make the derivatives, whose sum is ``excess``, sum to zero; returns the offset's change.
 
     Derivatives of a few rows shrink: a slope times a number in [0, 1] is a slope.
@@ -134,10 +134,10 @@ class NewtonResidual(NewtonLoss):
         args = scores, y, weights, b, center, *self._shape(width), self._square
         return _residual_cut(*args, out)
 
-    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
+    def make_balanced(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
         args = excess, center, self._half, self._square
-        return offset + _even_out(y, weights, out, *args)
+        return offset + _make_balanced(y, weights, out, *args)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         args = scores, direction, y, weights, b, along_b, t
@@ -194,7 +194,7 @@ class NewtonPoisson(NewtonLoss):
     def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
         return _poisson_cut(scores, y, weights, b, center, out)
 
-    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
+    def make_balanced(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
         if abs(excess) <= _ROUNDED * float(weights @ y):
             # Added to the row with the largest mean, whose conjugate is linear over so small a

@@ -71,7 +71,7 @@ def line_zero(
 
 @jit
 def _append_kinks_in_b(scores, y, weights, kink, jump, bend, low, high, size, kinks, jumps, bends):
-    """As :func:`_append_kinks` along ones, for crossings at b between ``low`` and ``high``.
+    """Append the samples' crossings of r = ``kink`` at b between ``low`` and ``high``.
 
     The line is that at low+. Also returns the sum of the sizes of all jumps.
     """

@@ -4,12 +4,14 @@ In this layout every loop runs over samples of one class and vectorizes for any 
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.linear.losses.base import Array, Loss
 from sklearn_bundle.linear.losses.softmax import Softmax
 
+Labels = NDArray[np.int64]
 _CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
 
 
@@ -107,7 +109,7 @@ class SoftmaxByClass:
     """``l(y, f) = log sum_k exp f_k - f_y`` of scores of shape (K, n)."""
 
     def along(
-        self, scores: Array, direction: Array, y: Array, weights: Array, t: float, out: Array
+        self, scores: Array, direction: Array, y: Labels, weights: Array, t: float, out: Array
     ) -> tuple[float, float, float]:
         """R at ``f = scores + t direction``, its first and its second derivative in t.
 
@@ -117,7 +119,7 @@ class SoftmaxByClass:
         return _along(scores, direction, y, weights, t, out)
 
     def mixed_entropy(
-        self, derivatives: Array, y: Array, weights: Array, moved: Array, given: Array
+        self, derivatives: Array, y: Labels, weights: Array, moved: Array, given: Array
     ) -> float:
         """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
 

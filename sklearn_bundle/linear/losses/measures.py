@@ -80,8 +80,14 @@ def search_tangents(
         risk = loss.evaluate(scores + t * direction, y, weights, gradient)
         return risk, float(gradient @ direction)
 
-    ends = {"precision": _STEP_PRECISION, "worth": _WORTH, "max_evaluations": _EVALUATIONS}
-    return search_kink(along, slope, curvature, **ends)
+    return search_kink(
+        along,
+        slope,
+        curvature,
+        precision=_STEP_PRECISION,
+        worth=_WORTH,
+        max_evaluations=_EVALUATIONS,
+    )
 
 
 def _height(offset, gradient, scores):

@@ -1,6 +1,7 @@
 """Base classes of losses that are sums over samples."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class SampleLoss(Loss):
     """
 
     @abstractmethod
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: Array, y: NDArray[Any]) -> Array:
         """Losses l(y_i, f_i). Required.
 
         Parameters
@@ -57,7 +58,7 @@ class SampleLoss(Loss):
         """
 
     @abstractmethod
-    def gradient(self, scores: Array, y: Array) -> Array:
+    def gradient(self, scores: Array, y: NDArray[Any]) -> Array:
         """Derivatives of l in f_i, or subgradients at a kink. Required.
 
         Parameters
@@ -73,7 +74,7 @@ class SampleLoss(Loss):
             One entry per score.
         """
 
-    def curvature(self, scores: Array, y: Array) -> Array | None:
+    def curvature(self, scores: Array, y: NDArray[Any]) -> Array | None:
         """Second derivatives. Optional: lets line searches use Newton's method.
 
         Parameters

@@ -39,20 +39,20 @@ def mixing(surplus: Array, class_shares: Array) -> tuple[Array, Array]:
         ``sum_i s_i Y_i``.
     """
     moved, given = np.zeros((2, len(surplus)))
-    wanting = np.maximum(-surplus, 0.0)
-    total = wanting.sum()
+    deficit = np.maximum(-surplus, 0.0)
+    total = deficit.sum()
     if total > 0.0:
         # The part that moves, not the part that stays: next to 1 it would lose digits.
-        extra = np.maximum(surplus, 0.0)
-        moved = np.minimum(extra / np.maximum(extra + class_shares, _TINY), 1.0)
-        given = wanting / total
+        excess = np.maximum(surplus, 0.0)
+        moved = np.minimum(excess / np.maximum(excess + class_shares, _TINY), 1.0)
+        given = deficit / total
     return moved, given
 
 
 def mixed(gradient: Array, class_sums: Array, moved: Array, given: Array) -> Array:
     """The gradient of the mixed plane, from ``(P - Y)'SX`` and ``Y'SX``, all of shape (K, d)."""
     lost = moved[:, None] * (gradient + class_sums)
-    return gradient - lost + np.outer(given, lost.sum(axis=0))
+    return gradient - lost + given[:, None] * lost.sum(axis=0)
 
 
 def cut_by_class(

@@ -17,7 +17,7 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual
-from sklearn_bundle.linear.rows.rows import RowOperator, StoredRows
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
@@ -151,8 +151,8 @@ class ClassAscent:
         self._space = np.zeros((2, self._k))
         self._b, self._off = np.zeros((2, self._k))
         self._passed = 0.0  # parts of passes that are not counted yet
-        self._attracted: Array | None = None  # X'SY, of shape (K, d)
-        self._W: Array | None = None
+        self._W: Array = ABSENT  # until :meth:`begin`, as the next one
+        self._label_sums: Array = ABSENT  # X'SY, of shape (K, d), if there are intercepts
         self.attach(rows)
         self._by_class = self._stored.width >= _WIDE
         self._filled = self._blocks()
@@ -161,8 +161,7 @@ class ClassAscent:
 
     def attach(self, rows: RowOperator) -> None:
         """Continue with the same rows in another object."""
-        self._rows: RowOperator | None = rows
-        self._stored: StoredRows | None = rows.stored()
+        self._rows, self._stored = rows, rows.stored()
 
     def detach(self) -> None:
         """Release the rows."""
@@ -191,7 +190,7 @@ class ClassAscent:
         K, d = self._n_classes, self._rows.shape[1]
         self._W = np.zeros(d * (K if self._by_class else self._k))
         if self._free:
-            self._attracted = self._rows.gradient(self._labeled(0.0)).reshape(K, d)
+            self._label_sums = self._rows.gradient(self._labeled(0.0)).reshape(K, d)
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
@@ -207,10 +206,22 @@ class ClassAscent:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, before = self.n_active, self._b.copy()
         self.n_active, gap, gained = class_steps.sweep(
-            *(*self._stored, self._labels, self._costs, self._numbers),
-            *(self._active, taken, self._order, self._alpha.reshape(-1), self._listed),
-            *(*self._filled, self._W, self._b, 1.0 / self._strength, self._pull),
-            *(self._space, self._seed),
+            *self._stored,
+            self._labels,
+            self._costs,
+            self._numbers,
+            self._active,
+            taken,
+            self._order,
+            self._alpha.reshape(-1),
+            self._listed,
+            *self._filled,
+            self._W,
+            self._b,
+            1.0 / self._strength,
+            self._pull,
+            self._space,
+            self._seed,
         )
         self._off += self._b - before
         self._b += self._off
@@ -255,7 +266,7 @@ class ClassAscent:
         if not self._free:
             return ClassPlane(-pulled.ravel(), self._offset(confusions), pulled.ravel())
         balance = balancing(confusions)
-        gradient = balance.T @ (self._attracted - pulled) - self._attracted
+        gradient = balance.T @ (self._label_sums - pulled) - self._label_sums
         return ClassPlane(gradient.ravel(), self._offset(confusions @ balance), pulled.ravel())
 
     def restart(self, alpha: Array, pulled: Array) -> None:
@@ -297,6 +308,7 @@ class ClassAscent:
     def move_center(self) -> None:
         """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
         center = self._center
+        assert center is not None
         root = math.sqrt(self._lambda / self._strength)
         step = (1.0 - root) / (1.0 + root)
         Z = self._W + step * (self._W - center.last)
@@ -310,6 +322,7 @@ class ClassAscent:
         It is ``reg_lambda/2`` times the squared distance of W to the W of alpha.
         """
         center = self._center
+        assert center is not None
         center.mean += _DRAWN_SHARE * (self._W - center.mean)
         center.intercepts += _DRAWN_SHARE * (self._b - center.intercepts)
         away = self._W - center.Z

@@ -1,6 +1,7 @@
 """A linear problem for coordinate descent: derivatives of the rows, and some columns of X."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,13 +38,13 @@ class WeightedColumns:
     """
 
     def __init__(self, entries: Array | sp.csr_array, free: bool):
-        self.entries = entries
+        self.entries: Any = entries  # of a sparse matrix a type checker knows no attributes
         self._free, self._sparse = free, sp.issparse(entries)
         self._order = np.arange(entries.shape[0])
         self._seed = np.full(1, _SEED)
         if self._sparse:
-            indices = frozen(entries.indices.astype(np.uint32, copy=False))
-            self._places = indices, entries.indptr.astype(np.uint64), 0
+            indices = frozen(self.entries.indices.astype(np.uint32, copy=False))
+            self._places = indices, self.entries.indptr.astype(np.uint64), 0
         else:
             none = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64)
             self._places = *none, entries.shape[1]
@@ -86,7 +87,7 @@ class WeightedColumns:
     def descend(
         self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
     ) -> None:
-        """The same, until no coordinate violates its optimality by more than ``tol``.
+        """Run epochs until no coordinate violates its optimality by more than ``tol``.
 
         An epoch may leave a far larger violation than it met.
         """
@@ -104,8 +105,20 @@ class WeightedColumns:
     ) -> tuple[float, float]:
         size = len(w)
         met, visited = lasso.column_epochs(
-            *(frozen(self._data), *self._places, self._unit, r, self._mean),
-            *(self._squares, a, w, limits, ridge, self._order, int(most * size), tol, self._seed),
+            frozen(self._data),
+            *self._places,
+            self._unit,
+            r,
+            self._mean,
+            self._squares,
+            a,
+            w,
+            limits,
+            ridge,
+            self._order,
+            int(most * size),
+            tol,
+            self._seed,
         )
         return met, visited / max(size, 1)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear.losses._dual_loss import DualLoss
-from sklearn_bundle.linear.rows.rows import RowOperator, StoredRows
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class DualAscent:
     is_far : bool
         Whether w is too long for a near cache: single precision is then faster.
     w : ndarray of shape (d,), float32 or float64
-        The weights of alpha, kept up to date by the steps; None before :meth:`begin`.
+        The weights of alpha, kept up to date by the steps; ABSENT before :meth:`begin`.
     n_active : int
         Rows that the next epoch visits.
     """
@@ -97,15 +97,14 @@ class DualAscent:
         self._seed = np.array([_SEED], dtype=np.uint64)
         self._b, self._off = 0.0, self._pull * float(self._direction @ self._alpha)
         self._passed = 0.0  # parts of passes that are not counted yet
-        self.w: NDArray[np.floating] | None = None
+        self.w: NDArray[np.floating] = ABSENT
         self.attach(rows)
         self.is_far = self._stored.width == 0 and d > _FAR
         self._block = _BLOCK if self.is_far else 1
 
     def attach(self, rows: RowOperator) -> None:
         """Continue with the same rows in another object."""
-        self._rows: RowOperator | None = rows
-        self._stored: StoredRows | None = rows.stored()
+        self._rows, self._stored = rows, rows.stored()
 
     def detach(self) -> None:
         """Release the rows."""
@@ -143,9 +142,20 @@ class DualAscent:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, share = self.n_active, self.n_active / len(self._alpha)
         self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
-            *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
-            *(self._order, self.is_far, self._loss.steps, self.w, 1.0 / self._lambda),
-            *(*self._limits, self._b, self._pull, self._seed),
+            *self._stored,
+            self._numbers.ravel(),
+            self._active,
+            self.n_active,
+            self._block,
+            self._order,
+            self.is_far,
+            self._loss.steps,
+            self.w,
+            1.0 / self._lambda,
+            *self._limits,
+            self._b,
+            self._pull,
+            self._seed,
         )
         self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
         self._off += b - self._b
@@ -185,8 +195,7 @@ class DualAscent:
             margins = scores + intercept
             margins *= self._direction
             self.n_active = coordinate.keep_active(
-                *(self._loss.steps, margins),
-                *(self._numbers.ravel(), *self._limits, self._active),
+                self._loss.steps, margins, self._numbers.ravel(), *self._limits, self._active
             )
 
     def use_doubles(self) -> None:

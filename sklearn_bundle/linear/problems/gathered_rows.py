@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import vector_blocks
 from sklearn_bundle.linear.problems import row_block
-from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.linear import LinearRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
-from sklearn_bundle.linear.problems.row_blocks import Workers
+from sklearn_bundle.linear.rows._dask import DaskWorkers
 
 Array = NDArray[np.float64]
 
 
 class GatheredRows:
-    """A :class:`~.rows.RowOperator` of rows on workers, with those products that cost one round.
+    """:class:`~.rows.RowProducts` of rows on workers, each of which costs one round.
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
         Hold blocks of type :class:`~.row_block.RowBlock`.
     bounds : ndarray of shape (n_blocks + 1,)
         Where the blocks begin and end among all rows.
@@ -39,11 +39,9 @@ class GatheredRows:
         Numbers of products with X or X' and of rounds so far.
     """
 
-    gram_passes = outer_passes = np.inf
-
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         bounds: NDArray[np.int64],
         n_features: int,
         n_entries: int,
@@ -56,7 +54,7 @@ class GatheredRows:
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``: one round."""
         self._count()
-        return np.concatenate(self.workers.ask(row_block.scores, w))
+        return np.concatenate(self.workers.map(row_block.scores, w))
 
     def gradient(self, g: Array) -> Array:
         """``X'g``: one round."""
@@ -77,7 +75,7 @@ class GatheredRows:
     @cached_property
     def _squared_norms(self) -> Array:
         self._count()
-        return np.concatenate(self.workers.ask(row_block.squared_norms))
+        return np.concatenate(self.workers.map(row_block.squared_norms))
 
     def squared_columns(self) -> Array:
         """``sum_i x_ij^2`` of every column: one round, the first time."""
@@ -91,7 +89,7 @@ class GatheredRows:
         return total
 
     def column_scale(self) -> Array:
-        """See :class:`~.rows.RowOperator`."""
+        """How far a unit of w_j moves the scores it affects."""
         return self._column_scale
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
@@ -111,33 +109,28 @@ class GatheredRows:
         return
 
 
-class GatheredProblem(LinearProblem):
-    """A :class:`LinearProblem` with rows on workers, for a loss of one score per row.
-
-    It offers lines, planes and points. What needs the rows themselves is None.
+class GatheredProblem(LinearRisk[GatheredRows]):
+    """A :class:`LinearRisk` with rows on workers, for a loss of one score per row.
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
     formulation : Formulation
     n_features, n_entries : int
     column_scale : ndarray of shape (n_features,)
     fit_intercept : bool
     """
 
-    newton_model = column_model = normal_equations = dual_ascent = None
-    class_ascent = softmax_model = None
-
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         formulation: Formulation,
         n_features: int,
         n_entries: int,
         column_scale: Array,
         fit_intercept: bool,
     ):
-        parts = workers.ask(row_block.targets_and_weights, formulation)
+        parts = workers.map(row_block.targets_and_weights, formulation)
         y, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
         bounds = np.cumsum([0, *(len(part[1]) for part in parts)])
         rows = GatheredRows(workers, bounds, n_features, n_entries, column_scale)
@@ -149,12 +142,12 @@ class GatheredProblem(LinearProblem):
         return self.rows.rounds
 
     @property
-    def workers(self) -> Workers:
+    def workers(self) -> DaskWorkers:
         """The holders of the blocks."""
         return self.rows.workers
 
     @workers.setter
-    def workers(self, workers: Workers) -> None:
+    def workers(self, workers: DaskWorkers) -> None:
         self.rows.workers = workers
 
     def begin(self) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.linear.losses import BinaryLoss
-from sklearn_bundle.linear.problems.linear import LinearProblem, Plane, Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, LinearRisk, Plane, Point
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 
 Intercept = float | NDArray[np.float64]
@@ -17,7 +18,7 @@ _NOTHING = 1e-9  # share of the loss: what explains less than this is taken for 
 _STEPS = 20  # of a geometric bisection, for about two digits over many orders of magnitude
 
 
-def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | None:
+def largest_reg_lambda(problem: LinearRisk | RowBlocks, omega: Regularizer) -> float | None:
     """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
 
     From this value on, w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of
@@ -26,7 +27,7 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearRisk or RowBlocks
     omega : Regularizer
         Bound to the data, with a ``lasso_form``.
 
@@ -42,20 +43,27 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
     """
     origin = problem.point(np.zeros(problem.dimension))
     plane = _plane(problem, origin)
-    if problem.n_free and np.abs(plane.balance).max() > _BALANCED and problem.class_loss:
+    if problem.class_loss and plane.balance is not None and not _is_balanced(plane):
         # Softmax: the derivatives at b = 0 sum to 1/K minus the shares of the classes.
         shares = 1.0 / problem.n_free - plane.balance
         plane = _plane(problem, problem.point(origin.w, np.log(shares)))
-    if problem.n_free and np.abs(plane.balance).max() > _BALANCED:
+    if not _is_balanced(plane):
         return None
-    thresholds = omega.lasso_form.thresholds
+    form = omega.lasso_form
+    assert form is not None
+    thresholds = form.thresholds
     largest = float(np.max(np.abs(plane.gradient) / thresholds, initial=0.0))
     if not np.isfinite(largest):
         raise ValueError(_OVERFLOW)
     return largest
 
 
-def _plane(problem: LinearProblem, point: Point) -> Plane:
+def _is_balanced(plane: Plane) -> bool:
+    """Whether its derivatives in the intercept are zero but for rounding."""
+    return plane.balance is None or not np.abs(plane.balance).max() > _BALANCED
+
+
+def _plane(problem: LinearRisk | RowBlocks, point: Point) -> Plane:
     """The problem's cutting plane, for a risk of any size: line searches set a limit."""
     plane = problem.cut(point, np.inf)
     if plane is None:
@@ -90,7 +98,7 @@ def largest_useful(problem: LinearProblem, omega: Regularizer, b: Intercept) -> 
     start = problem.point(np.zeros(problem.dimension), b if problem.n_free else None)
     plane = problem.cut(start)
     square = 0.0 if plane is None else float(plane.gradient @ plane.gradient)
-    if not _NOTHING**2 < square < np.inf:
+    if plane is None or not _NOTHING**2 < square < np.inf:
         return None
     end = problem.point(-plane.gradient)
     if problem.fit_intercept or problem.n_free:  # steps do not change the mean score
@@ -128,7 +136,7 @@ def constant_risk(problem: LinearProblem, b: Intercept) -> tuple[float, Intercep
 
 
 def _constant_risk_of_two(problem: LinearProblem) -> tuple[float, Intercept]:
-    """The same for two classes: equal scores make it a risk of one row per class."""
+    """The risk at w = 0 for two classes: equal scores make it a risk of one row per class."""
     y, s, loss = problem.target, problem.weights, problem.loss
 
     def part(rows: slice) -> tuple[float]:

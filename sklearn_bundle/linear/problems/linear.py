@@ -1,14 +1,15 @@
 """Empirical risk of a linear model with a free intercept, and its cutting planes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import owned
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses._conjugate import conjugate
@@ -27,32 +28,46 @@ from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.rows.rows import RowOperator
+from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
 
 Array = NDArray[np.float64]
+Rows = TypeVar("Rows", bound=RowProducts)
 
 LARGEST_RISK = 1e100  # squares of larger values may overflow
-LARGEST_DRIFT = 1e3  # times the rounding of a fresh product: an error of about 1e-13 in the scores
+LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
 _FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
 _ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
 _TINY = 1e-300  # replaces the mean square of an X of zeros
 
 
-@dataclass
+@dataclass(init=False)
 class Point:
     """Weights w with their scores (without b) and the intercept that goes with them.
 
-    ``drift`` bounds the rounding in the scores, in units of that of a fresh product.
+    Scores are None where the rows are elsewhere or a solver does not need them, the intercept where
+    a problem has none: what reads them belongs to a problem that has them. ``drift`` bounds the
+    rounding in the scores, in units of that of a new product.
     """
 
     w: Array
-    scores: Array | None
-    intercept: float | Array | None
-    drift: float = 1.0
+    scores: Array
+    intercept: float | Array
+    drift: float
+
+    def __init__(
+        self,
+        w: Array,
+        scores: Array | None,
+        intercept: float | Array | None,
+        drift: float = 1.0,
+    ):
+        self.w, self.drift = w, drift
+        self.scores = ABSENT if scores is None else scores
+        self.intercept = ABSENT if intercept is None else intercept
 
     def owned(self) -> "Point":
         """With w and b of its own; scores are shared, since a confirmation recomputes them."""
-        return replace(self, w=self.w.copy(), intercept=owned(self.intercept))
+        return Point(self.w.copy(), self.scores, owned(self.intercept), self.drift)
 
 
 @dataclass
@@ -68,17 +83,17 @@ class Plane:
     balance: Array | None = None
 
 
-class LinearProblem:
+class LinearRisk(Generic[Rows]):
     """``R(w) = min_b R(X w + b)``, with b = 0, or ``R(w, b)`` with b a coordinate of its own.
 
     Which of these holds depends on ``fit_intercept`` and on how the loss treats an intercept. The
-    problem offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search
+    risk offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search
     needs: points with their scores, which are linear, so that a step costs no product with X.
 
     Parameters
     ----------
-    rows : RowOperator
-        The data X of shape (n, d); its threads end with this problem's ``with``.
+    rows : RowProducts
+        The data X of shape (n, d); its threads end with the ``with`` of this object.
     target : as the loss takes it
     weights : ndarray of shape (n,), positive, summing to one
     loss : Loss
@@ -118,9 +133,7 @@ class LinearProblem:
 
     reg_lambda: float
 
-    def __init__(
-        self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
-    ):
+    def __init__(self, rows: Rows, target: Any, weights: Array, loss: Loss, fit_intercept: bool):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
         self.squared_errors = squared_errors(loss)
@@ -147,12 +160,8 @@ class LinearProblem:
     def _along(self) -> Array:
         return np.empty((2, self.n_samples * self.n_outputs))
 
-    @cached_property
-    def _model(self) -> SoftmaxModel:
-        return self.softmax_model()
-
     def rest(self) -> None:
-        """Let go of arrays that are made again where they are needed."""
+        """Release arrays that are made again where they are needed."""
         for name in ("_derivatives", "_scratch", "_along"):
             self.__dict__.pop(name, None)
 
@@ -183,7 +192,7 @@ class LinearProblem:
         """Start counting passes from here."""
         self.rows.passes = 0
 
-    def __enter__(self) -> "LinearProblem":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -194,7 +203,7 @@ class LinearProblem:
         plane = self.cut(self.point(w))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
-    def point(self, w: Array, intercept: Array | None = None) -> Point:
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
         """The point w with its scores: one product with X, none at w = 0."""
         scores = self._scores(w) if w.any() else np.zeros(self.scores_shape)
         if intercept is None:
@@ -218,15 +227,11 @@ class LinearProblem:
         return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.protocols.Points`: one product with X', the first time two for softmax."""
+        """A plane near the one at the point that no intercept changes: one product with X'."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         scores, g = point.scores + point.intercept, self._derivatives
         table = cut_by_class(self.loss, scores, self.target, self.weights, g)
-        if self.class_loss is not None:
-            by_class = np.ascontiguousarray(g.T)
-            gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
-            return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
         shares = balancing_shares(table)
         if shares is None:
             return None
@@ -267,16 +272,13 @@ class LinearProblem:
         return self.rows.sums(part)[0]
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """Step t >= 0 along (w, b) from start towards end and beyond that minimizes
-
-        ``slope t + curvature t^2/2 + risk``.
-        """
+        """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
         return self.loss.line_search(
             *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
         )
 
     def ray_search(self, end: Point, curvature: float) -> float:
-        """As :meth:`line_search` from 0, where scores and intercept are 0, without a slope."""
+        """The t that minimizes ``curvature t^2/2 + R`` from 0, where scores are 0, towards end."""
         start, b = np.zeros_like(end.scores), end.intercept
         direction = end.scores + b if b else end.scores
         args = start, direction, self.target, self.weights, 0.0, curvature
@@ -294,38 +296,6 @@ class LinearProblem:
             return value, float(np.sum(gradient * direction))
 
         return risk
-
-    def newton_model(self) -> NewtonModel:
-        """The problem in the form for Newton's method."""
-        return NewtonModel(
-            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
-        )
-
-    def column_model(self) -> ColumnModel:
-        """The problem in the form for coordinate descent, by columns."""
-        data, free = (self.rows, self.target, self.weights), self.fit_intercept
-        return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
-
-    def softmax_model(self) -> SoftmaxModel:
-        """The problem with scores stored by class."""
-        free = self.n_free > 0
-        args = self.target, self.weights, self.class_loss, self.n_outputs, free
-        return SoftmaxModel(self.rows, *args)
-
-    def normal_equations(self, omega: Regularizer) -> NormalEquations:
-        """Second derivatives of squared errors and of a quadratic regularizer."""
-        data = self.rows, self.target, self.weights
-        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
-
-    def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
-        """The dual with ``reg_lambda/2 ||w||^2``, for steps from alpha."""
-        args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
-        return DualAscent(*args, reg_lambda, alpha)
-
-    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
-        """The same for several classes, alpha of shape (n, n_outputs)."""
-        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
-        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)
 
     def _scores(self, w: Array) -> Array:
         return self.rows.scores(w, *self.scores_shape[1:])
@@ -356,3 +326,63 @@ class LinearProblem:
         scores = np.empty_like(start.scores)
         design.blend(step, start.scores.ravel(), end.scores.ravel(), scores.ravel())
         return Point(w, scores, intercept, drift)
+
+
+class LinearProblem(LinearRisk[RowOperator]):
+    """The risk with its rows in this process, and its models for solvers that need the rows.
+
+    A model exists if the loss has what it is made of: ``newton_loss``, ``conjugate``,
+    ``class_loss``, ``squared_errors``, ``dual_loss``, ``class_dual``.
+    """
+
+    @cached_property
+    def _model(self) -> SoftmaxModel:
+        return self.softmax_model()
+
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """A balanced plane, for softmax by mixing: one product with X', two the first time."""
+        if not self.n_free or self.class_loss is None:
+            return super().cut_balanced(point)
+        scores, g = point.scores + point.intercept, self._derivatives
+        cut_by_class(self.loss, scores, self.target, self.weights, g)
+        by_class = np.ascontiguousarray(g.T)
+        gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
+        return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
+
+    def newton_model(self) -> NewtonModel:
+        """The problem in the form for Newton's method."""
+        assert self.newton_loss is not None
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
+
+    def column_model(self) -> ColumnModel:
+        """The problem in the form for coordinate descent, by columns."""
+        assert self.conjugate is not None
+        data, free = (self.rows, self.target, self.weights), self.fit_intercept
+        return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
+
+    def softmax_model(self) -> SoftmaxModel:
+        """The problem with scores stored by class."""
+        assert self.class_loss is not None
+        free = self.n_free > 0
+        args = self.target, self.weights, self.class_loss, self.n_outputs, free
+        return SoftmaxModel(self.rows, *args)
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """Second derivatives of squared errors and of a quadratic regularizer."""
+        assert self.squared_errors is not None
+        data = self.rows, self.target, self.weights
+        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
+
+    def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
+        """The dual with ``reg_lambda/2 ||w||^2``, for steps from alpha."""
+        assert self.dual_loss is not None
+        args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
+        return DualAscent(*args, reg_lambda, alpha)
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
+        """The dual for several classes, for steps from alpha of shape (n, n_outputs)."""
+        assert self.class_dual is not None
+        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
+        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)

@@ -15,7 +15,7 @@ from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-_NEAR = 1e-3  # times the root mean square of the scores: how far derivatives are looked at
+_NEAR = 1e-3  # times the root mean square of the scores: distance of further derivatives
 _FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate, a residual
 # Roundings of a gradient beside those of its sum over the rows: it is updated up to 32 times before
 # it is computed afresh, and planes are mixed from a few others.
@@ -60,7 +60,8 @@ class Sizes(NamedTuple):
 
     def plus(self, other: "Sizes") -> "Sizes":
         """Of both blocks of rows."""
-        return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
+        sums: list[Any] = [a + b for a, b in zip(self, other, strict=True)]
+        return Sizes(*sums)
 
     def with_gap(self, gap: float) -> "Sizes":
         """With derivatives g of any dual point within the gap: ``sum_i |g_i| - G_i <= gap / near``.

@@ -48,13 +48,15 @@ class NewtonModel:
         return NewtonModel(sampled, y, weights / weights.sum(), self.loss, self.free)
 
     def cut(self, scores: Array, width: float, b: float, out: Array) -> tuple[float, float]:
-        """As of :class:`NewtonLoss`, as are the others."""
+        """The risk, and the offset of a plane with the derivatives written to ``out``."""
         args = scores, self.y, self.weights, width, b, self.free, out
         return self.loss.cut(*args, self.rows.sums)
 
     def slope(
         self, scores: Array, direction: Array, width: float, b: float, along_b: float, t: float
     ) -> tuple[float, float]:
+        """First and second derivative of the smoothed risk at t along a direction."""
+
         def part(rows: slice) -> tuple[float, float]:
             args = scores[rows], direction[rows], self.y[rows], self.weights[rows]
             return self.loss.slope(*args, width, b, along_b, t)
@@ -65,6 +67,7 @@ class NewtonModel:
     def intercept(
         self, scores: Array, width: float, b: float, unit: float, precision: float, scratch: Array
     ) -> float:
+        """The best b of the smoothed risk, by Newton's method from b; writes to ``scratch``."""
         args = scores, self.y, self.weights, width, b, unit, precision, scratch
         return self.loss.intercept(*args, self.rows.sums)
 

@@ -102,11 +102,12 @@ class NormalEquations:
 
         None if numbers overflow.
         """
-        if self._matrix is None:
-            self._matrix = self._rows.gram(self._weights, self._free)
+        matrix, form = self._matrix, self._form
+        if matrix is None:
+            self._matrix = matrix = self._rows.gram(self._weights, self._free)
 
         def solver(share: float) -> Step:
-            H, form = share * self._matrix, self._form
+            H = share * matrix
             if form is None or form.ndim == 1:
                 H.flat[:: len(H) + 1] += reg_lambda * self._diagonal_of_form()
             else:
@@ -121,10 +122,11 @@ class NormalEquations:
 
     def sample_solution(self, reg_lambda: float) -> "SampleSolution | None":
         """The solver of the equations for wide data; None if numbers overflow."""
-        if self._matrix is None:
-            self._matrix = self._rows.outer(self._weights, self._free)
+        matrix = self._matrix
+        if matrix is None:
+            self._matrix = matrix = self._rows.outer(self._weights, self._free)
         try:
-            return SampleSolution(self, self._matrix, self._metric, reg_lambda)
+            return SampleSolution(self, matrix, self._metric, reg_lambda)
         except LinAlgError:
             return None
 
@@ -158,10 +160,10 @@ class NormalEquations:
             squares = self._rows.column_squares(self._weights)
             mean = self._rows.gradient(self._weights) if self._free else 0.0
             self._diagonal = np.maximum(squares - mean**2, _CONSTANT * squares)
-        penalty = reg_lambda * self._diagonal_of_form()
+        diagonal, penalty = self._diagonal, reg_lambda * self._diagonal_of_form()
 
         def solver(share: float) -> Step:
-            inverse = 1.0 / (share * self._diagonal + penalty)
+            inverse = 1.0 / (share * diagonal + penalty)
             return lambda G: G * inverse
 
         return self._per_output(solver)

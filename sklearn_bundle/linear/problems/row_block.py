@@ -43,6 +43,12 @@ class Formulation(NamedTuple):
     column: int | None = None
     n_outputs: int | None = None
 
+    @property
+    def curved(self) -> NewtonLoss:
+        """The loss of tasks that need its curvature."""
+        assert self.newton_loss is not None
+        return self.newton_loss
+
 
 @dataclass
 class RowBlock:
@@ -100,7 +106,7 @@ def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
 
 
 def parts_of_classes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """See :func:`~.balance.cut_by_class`."""
+    """Offset and balance of the rows of each class in the plane at (w, b)."""
     _, scores = _scores(block, of, w, b)
     out = np.empty_like(scores)
     return [cut_by_class(of.loss, scores, block.targets(of), block.weights, out)]
@@ -138,8 +144,8 @@ def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[Soft
     """The rows by class, and the derivatives at (w, b)."""
     rows, scores = _scores(block, of, w, b)
     loss, y = SoftmaxByClass(), block.targets(of)
-    model = SoftmaxModel(rows, y, block.weights, loss, of.n_outputs, True)
     by_class = np.ascontiguousarray(scores.T)
+    model = SoftmaxModel(rows, y, block.weights, loss, len(by_class), True)
     derivatives = np.empty_like(by_class)
     model.along(by_class, np.zeros_like(by_class), 0.0, derivatives)
     return model, derivatives
@@ -224,7 +230,7 @@ def descent_look(
 
     ``ends`` are the points (w, b) of the line, or its end alone.
     """
-    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    loss, weights, rows = of.curved, block.weights, block.rows
     (w, b), y, nothing = ends[-1], block.targets(of), np.zeros(len(weights))
     scores, derivatives = rows.scores(w), np.zeros(len(weights))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -263,7 +269,7 @@ def newton_look(
     offset, balance and number of curved rows, the gradient, and the lower triangle of the Hessian
     from one of ``every`` such rows; no Hessian if that is 0.
     """
-    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    loss, weights, rows = of.curved, block.weights, block.rows
     w, b = ends[-1]
     y, scores = block.targets(of), rows.scores(w)
     along = np.empty((len(steps), 2))
@@ -305,7 +311,7 @@ def newton_slopes(
     start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
     args = block.targets(of), block.weights, width, b, b_end - b
     with np.errstate(over="ignore", invalid="ignore"):
-        slopes = [of.newton_loss.slope(start, direction, *args, float(t))[0] for t in steps]
+        slopes = [of.curved.slope(start, direction, *args, float(t))[0] for t in steps]
     return [np.array(slopes)]
 
 

@@ -4,15 +4,15 @@ Algorithm 5 of Teo et al. (2010). The main cost is the round, one task per block
 each round requests all that the next steps may need.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
@@ -22,6 +22,7 @@ from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.problems.row_block import Formulation
+from sklearn_bundle.linear.rows._dask import DaskWorkers
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 Array = NDArray[np.float64]
@@ -35,43 +36,6 @@ _FARTHER = 100.0  # times the longest step, if the slope there is still negative
 _SEED = 0  # for drawing rows: equal fits must draw the same
 
 
-class Workers(Protocol):
-    """The holders of the blocks. The order of sums depends only on the blocks.
-
-    Attributes
-    ----------
-    n_blocks : int
-    """
-
-    n_blocks: int
-
-    def total(
-        self,
-        task: Callable[..., list[Array]],
-        *args: Any,
-        answer_bytes: int = 0,
-        each: Sequence[Any] | None = None,
-    ) -> list[Array]:
-        """The sums over all blocks of the arrays that ``task(block, *args)`` returns.
-
-        Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
-        workers. ``each`` has one further, first argument for each block.
-        """
-        ...
-
-    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """``task(block, *args)`` for each block, in their order."""
-        ...
-
-    def within(self, seconds: float | None) -> "Workers":
-        """The same with a time limit for all rounds, which starts now."""
-        ...
-
-    def confirming(self) -> "Workers":
-        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
-        ...
-
-
 class RowBlocks:
     """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
 
@@ -81,7 +45,7 @@ class RowBlocks:
 
     Parameters
     ----------
-    workers : Workers
+    workers : DaskWorkers
         Hold blocks of type :class:`~.row_block.RowBlock`.
     formulation : Formulation
     shape, n_entries
@@ -104,7 +68,7 @@ class RowBlocks:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: DaskWorkers,
         formulation: Formulation,
         shape: tuple[int, int],
         n_entries: int,
@@ -115,7 +79,7 @@ class RowBlocks:
         self.workers, self.formulation = workers, formulation
         self.shape, self.n_entries = shape, n_entries
         self.loss: Loss = formulation.loss
-        self.newton_loss: NewtonLoss | None = formulation.newton_loss
+        self.newton_loss = formulation.newton_loss
         self.nonnegative = self.loss.nonnegative
         self.fit_intercept = False  # no intercept is minimized out
         self.n_outputs = formulation.n_outputs or 1
@@ -123,7 +87,7 @@ class RowBlocks:
         self.column_scale = column_scale
         self.intercept_scale = 1.0 / max(mean_square, _TINY) if self.n_free else 1.0
         self.passes, self.rounds = 0, 0
-        self._known: tuple[Array, Array, float] | None = None  # w, b and their risk
+        self._known: tuple[Array, float | Array, float] | None = None  # w, b and their risk
 
     @property
     def n_samples(self) -> int:
@@ -155,7 +119,7 @@ class RowBlocks:
     # ---- points, planes, lines -----------------------------------------------------------------
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """See :class:`~.protocols.CuttingPlanes`; at an intercept of 0."""
+        """R and a subgradient at w and an intercept of 0; infinity and zeros after an overflow."""
         plane = self.cut(self.point(w, None))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
@@ -192,7 +156,7 @@ class RowBlocks:
         return Plane(gradient, offset, risk, balance if self.n_free else None)
 
     def cut_balanced(self, point: Point) -> Plane | None:
-        """See :class:`~.protocols.Points`: two rounds."""
+        """A plane near the one at the point that no intercept changes: two rounds."""
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         place = self._place(point)
@@ -210,14 +174,17 @@ class RowBlocks:
         return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
 
     def sizes(self, point: Point) -> Sizes:
-        """See :class:`~.protocols.Points`: one round."""
+        """Sizes of the terms of sums at the point, which bound their rounding: one round."""
         n, squares, slopes, totals, *sums = self._total(
             2, row_block.rounding_sizes, *self._place(point)
         )
         return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """See :class:`~.protocols.LineSearch`: each round shrinks the bracket 15-fold."""
+        """The t that minimizes ``slope t + curvature t^2/2 + R`` from start towards end.
+
+        Each round shrinks the bracket 15-fold.
+        """
         steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
         for _ in range(_SEARCH_ROUNDS):
             risks, slopes = self._along(start, end, steps).T
@@ -235,7 +202,7 @@ class RowBlocks:
         return bracket.zero()
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
-        """See :class:`~.protocols.LineSearch`; one round per step."""
+        """R and its derivative at a step from start towards end: one round per step."""
 
         def risk(step: float) -> tuple[float, float]:
             value, slope = self._along(start, end, np.array([step]))[0].tolist()
@@ -285,12 +252,13 @@ class RowBlocks:
         """
         share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
-        parts = self._ask(task, share, _SEED)
+        parts = self._map(task, share, _SEED)
         if not any(len(part[2]) for part in parts):  # no block has that many neighbors
             return self.sample(0)
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
         y, weights = np.concatenate(y), np.concatenate(weights)
         weights, free, loss = weights / weights.sum(), self.n_free > 0, self.newton_loss
+        assert loss is not None
         start = loss.start(y, weights, free)
         if not n_rows or not loss.suffices(y):
             return None, start
@@ -303,8 +271,7 @@ class RowBlocks:
         return self._total(2, row_block.slopes, ends, steps)[0]
 
     def _place(self, point: Point) -> tuple[Array, Array]:
-        b = point.intercept if self.n_free else np.zeros(0)
-        return point.w, b
+        return point.w, np.asarray(point.intercept) if self.n_free else np.zeros(0)
 
     def _learn(self, point: Point, risk: float) -> float:
         risk = risk if np.isfinite(risk) else np.inf
@@ -320,9 +287,9 @@ class RowBlocks:
         self.passes += n_products
         self.rounds += 1
 
-    def _ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+    def _map(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         self.rounds += 1
-        return self.workers.ask(task, self.formulation, *args)
+        return self.workers.map(task, self.formulation, *args)
 
 
 def formulation(

@@ -32,19 +32,19 @@ class SampleNorm(Regularizer):
     Parameters
     ----------
     n_samples : int
-    start : ndarray of shape (d,), default=None
+    origin : ndarray of shape (d,), default=None
         The w that ``share`` multiplies; None is w = 0.
     scores : ndarray of shape (n,), default=None
-        X start.
+        X times it.
     """
 
     is_quadratic = True
 
-    def __init__(self, n_samples: int, start: Array | None = None, scores: Array | None = None):
+    def __init__(self, n_samples: int, origin: Array = ABSENT, scores: Array = ABSENT):
         self.n_samples = n_samples
-        self.start = start
+        self.origin = origin
         self.scores = scores
-        self._square = 0.0 if start is None else float(np.sum(start * start))
+        self._square = 0.0 if origin is None else float(np.sum(origin * origin))
 
     def value(self, w) -> float:
         return 0.5 * self._product(w, w)
@@ -61,7 +61,7 @@ class SampleNorm(Regularizer):
     def _product(self, left: Array, right: Array) -> float:
         n = self.n_samples
         product = np.sum(left[:n] * right[n:-1])
-        if self.start is not None and left[-1] != 0.0:
+        if self.origin is not None and left[-1] != 0.0:
             of_start = np.sum(right[:n] * self.scores) + right[-1] * self._square
             product += left[-1] * of_start
         return float(product)
@@ -109,7 +109,7 @@ class SampleSpace:
     def detach(self) -> None:
         """Release the problem."""
         self._linear = self._rows = ABSENT
-        self.set_intercept = self.risk = self.line_search = self.risk_along = None
+        self.set_intercept = self.risk = self.line_search = self.risk_along = ABSENT
 
     @property
     def passes(self) -> int:
@@ -127,18 +127,18 @@ class SampleSpace:
         return self._rows.gradient(plane[: self.n_samples])
 
     def sizes(self, point: Point) -> Sizes:
-        """See :meth:`LinearProblem.sizes`."""
+        """Sizes of the terms of sums at the point, which bound their rounding."""
         return self._linear.sizes(point)
 
     def weights(self, x: Array, norm: SampleNorm) -> Array:
         """w, of length d, of a point that belongs to ``norm``: one product with X'."""
         v, share = x[: self.n_samples], x[-1]
         if share == 1.0 and not v.any():
-            return norm.start
+            return norm.origin
         w = self._rows.gradient(v)
-        return w if share == 0.0 else w + share * norm.start
+        return w if share == 0.0 else w + share * norm.origin
 
-    def point(self, x: Array, intercept: float | None, drift: float = 1.0) -> Point:
+    def point(self, x: Array, intercept: float | Array | None, drift: float = 1.0) -> Point:
         """The point x; its scores are recomputed if they carry too much rounding."""
         n = self.n_samples
         if drift > LARGEST_DRIFT:

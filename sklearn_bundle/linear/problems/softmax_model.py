@@ -53,7 +53,7 @@ class SoftmaxModel:
 
     def class_shares(self) -> Array:
         """Weight of each class, shape (K,)."""
-        return np.bincount(self.y, self.weights, self.n_classes)
+        return np.bincount(self.y, self.weights, self.n_classes).astype(np.float64, copy=False)
 
     def column_means(self) -> Array:
         """Weighted mean of each column, or zeros without intercepts, shape (d,)."""
@@ -68,7 +68,7 @@ class SoftmaxModel:
     def along(
         self, scores: Array, direction: Array, t: float, out: Array
     ) -> tuple[float, float, float]:
-        """See :class:`SoftmaxByClass`."""
+        """Risk at ``scores + t direction``, first and second derivative in t; fills ``out``."""
         return self.loss.along(scores, direction, self.y, self.weights, t, out)
 
     def gradient(self, derivatives: Array) -> Array:

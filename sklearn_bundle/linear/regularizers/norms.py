@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
     """B in float64, and the function from M, whose columns are right-hand sides, to ``B^-1 M``."""
     sparse = sp.issparse(B)
-    matrix = well_formed(B, "B").tocsc() if sparse else as_numbers("B", B)
+    matrix: Any = well_formed(B, "B").tocsc() if sparse else as_numbers("B", B)
     matrix = matrix.astype(np.float64)  # a copy
     entries = matrix.data if sparse else matrix
     if matrix.ndim not in (1, 2) or len(set(matrix.shape)) != 1:
@@ -265,11 +265,15 @@ class Quadratic(Regularizer):
 class _FactoredQuadratic(Regularizer):
     """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
 
-    is_quadratic = has_form = True
+    is_quadratic = True
 
     def __init__(self, B: Any, n_features: int | None):
         self._matrix, self._solve = factored(B, n_features)
         self._side = self._matrix.shape[0]
+
+    @property
+    def has_form(self) -> bool:
+        return True
 
     @property
     def form(self) -> Any:

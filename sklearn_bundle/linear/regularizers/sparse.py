@@ -182,8 +182,8 @@ class ElasticNet(Regularizer):
         return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
 
     def value(self, w) -> float:
-        thresholds, ridge = self.lasso_form
-        return thresholds * float(np.sum(np.abs(w))) + 0.5 * ridge * float(np.sum(w * w))
+        ratio = self.l1_ratio
+        return ratio * float(np.sum(np.abs(w))) + 0.5 * (1.0 - ratio) * float(np.sum(w * w))
 
     def conjugate(self, m) -> float:
         thresholds, ridge = self.lasso_form
@@ -200,7 +200,7 @@ class ElasticNet(Regularizer):
         return active @ active.T / ridge
 
     def slope(self, w, direction) -> tuple[float, float]:
-        thresholds, ridge = self.lasso_form
+        ratio, ridge = self.l1_ratio, 1.0 - self.l1_ratio
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = thresholds * float(np.sum(at_kink)) + ridge * float(np.sum(w * direction))
+        first = ratio * float(np.sum(at_kink)) + ridge * float(np.sum(w * direction))
         return first, ridge * float(np.sum(direction * direction))

@@ -18,7 +18,9 @@ from sklearn_bundle.core.values import shown
 # needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
 # used if it is larger.
 PATIENCE = 30.0
-_LOOKED = 1.0  # seconds between checks of the workers, and at most for what only a message needs
+_CHECK_SECONDS = (
+    1.0  # seconds between checks of the workers, and at most for what only a message needs
+)
 _CHECKS = 3  # of the scheduler that go unanswered before a fit gives up
 _AT_LEAST = 0.01  # seconds to wait for answers that may be there already
 _CONFIRMED = 2.0  # times the longest round: how long the last one may take after the time limit
@@ -164,14 +166,14 @@ class DaskWorkers(ABC):
 
     @abstractmethod
     def confirming(self) -> "DaskWorkers":
-        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+        """Workers for the last rounds, which may exceed the limit by what rounds have taken."""
 
     @abstractmethod
     def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
         """Workers that keep ``task(block, *args)``."""
 
     @abstractmethod
-    def ask(
+    def map(
         self, task: Callable[..., Any], *args: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """``task(block, *args)`` for each block, or ``task(block, each[k], *args)``, in order."""
@@ -184,7 +186,7 @@ class DaskWorkers(ABC):
         each: Sequence[Any] | None = None,
     ) -> list[np.ndarray]:
         """The sums of these arrays, added in pairs; a result has about this many bytes."""
-        return in_pairs(added, self.ask(task, *args, each=each))
+        return in_pairs(added, self.map(task, *args, each=each))
 
 
 class LocalWorkers(DaskWorkers):
@@ -203,10 +205,10 @@ class LocalWorkers(DaskWorkers):
         return self
 
     def kept(self, task, *args):
-        return LocalWorkers(self.ask(task, *args))
+        return LocalWorkers(self.map(task, *args))
 
-    def ask(self, task, *args, each=None):
-        """As one flat graph: dask takes seconds per round to walk through a thousand delayed calls.
+    def map(self, task, *args, each=None):
+        """The results, from one flat graph: a thousand delayed calls take dask seconds per round.
 
         A call without arguments hides the arguments from dask, which would look for keys in them.
         """
@@ -219,7 +221,8 @@ class LocalWorkers(DaskWorkers):
             firsts = list(zip(self._blocks, each, strict=True))
         calls = [(partial(task, *first, *args),) for first in firsts]
         graph = dict(zip(keys, calls, strict=True))
-        return list(compute_as_if_collection(Delayed, graph, keys))
+        answers: Any = compute_as_if_collection(Delayed, graph, keys)
+        return list(answers)
 
 
 class ClusterWorkers(DaskWorkers):
@@ -272,7 +275,7 @@ class ClusterWorkers(DaskWorkers):
         kept._what = f"the round {_name(task)!r}"
         return kept
 
-    def ask(self, task, *args, each=None):
+    def map(self, task, *args, each=None):
         return self._answers(self._submit(task, args, each), _name(task))
 
     def total(self, task, *args, answer_bytes=0, each=None):
@@ -348,7 +351,7 @@ class ClusterWorkers(DaskWorkers):
 
         patience, since, limit = self._patience(), monotonic(), self._limit
         while True:
-            left = _LOOKED if limit is None else min(_LOOKED, limit.left)
+            left = _CHECK_SECONDS if limit is None else min(_CHECK_SECONDS, limit.left)
             try:
                 wait(futures, timeout=max(left, _AT_LEAST))
                 return
@@ -362,7 +365,7 @@ class ClusterWorkers(DaskWorkers):
 
     def _cancel(self, futures: list[Any]) -> None:
         with suppress(_Late, OSError):
-            _in_time(lambda: self._client.cancel(futures), _LOOKED)
+            _in_time(lambda: self._client.cancel(futures), _CHECK_SECONDS)
 
     def _is_served(self) -> bool:
         """Whether there is a scheduler that answers, and a worker."""
@@ -405,7 +408,7 @@ class ClusterWorkers(DaskWorkers):
     def _paused(self) -> str:
         """What is known of workers that have stopped, for a message."""
         try:
-            workers = _in_time(self._client.scheduler_info, _LOOKED)["workers"].values()
+            workers = _in_time(self._client.scheduler_info, _CHECK_SECONDS)["workers"].values()
         except (_Late, OSError):
             return "; the scheduler does not answer"
         if not workers:

@@ -170,7 +170,8 @@ def _mapped(task: Callable[..., Any], frames: dict[str, Any]) -> list[Any]:
 
     with config.set(_BLOCKS_AS_GIVEN):
         return dd.map_partitions(
-            *(task, *frames.values()),
+            task,
+            *frames.values(),
             meta=(None, object),
             enforce_metadata=False,
             align_dataframes=False,
@@ -248,10 +249,11 @@ def _cut_like(values: Any, lengths: tuple[int, ...] | None) -> Any:
     """An array with the blocks of X, if both numbers of rows are known and equal."""
     from dask.delayed import Delayed
 
-    known = lengths is not None and not isinstance(values, list | tuple | Delayed)
-    if known and hasattr(values, "rechunk") and not np.isnan(values.chunks[0]).any():
-        return values.rechunk({0: lengths}) if len(values) == sum(lengths) else values
-    return values
+    if lengths is None or isinstance(values, list | tuple | Delayed):
+        return values
+    if not hasattr(values, "rechunk") or np.isnan(values.chunks[0]).any():
+        return values
+    return values.rechunk({0: lengths}) if len(values) == sum(lengths) else values
 
 
 def _refuse_other_blocks(name: str, other: Parts, X: Parts) -> None:
@@ -267,7 +269,7 @@ def _counted(blocks: list[Any], limit: TimeLimit | None) -> tuple[int, ...]:
     from dask.delayed import delayed
 
     calls = [delayed(_count, pure=False)(block) for block in blocks]
-    return tuple(workers_of(calls, what="counting rows", limit=limit).ask(_itself))
+    return tuple(workers_of(calls, what="counting rows", limit=limit).map(_itself))
 
 
 def _count(block: Any) -> int:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,8 +47,10 @@ class _RowsInMemory(ABC):
     def __init__(
         self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
     ):
-        self.shape, self.n_entries, self.passes = X.shape, n_entries, 0
-        self._X, self._arrays, self._runner = X, arrays, runner
+        self.shape: tuple[int, int] = X.shape
+        self.n_entries, self.passes = n_entries, 0
+        self._X: Any = X  # of a sparse matrix a type checker knows no attributes
+        self._arrays, self._runner = arrays, runner
         self._bounds = row_blocks(n_entries, self.shape[0], 1)
         self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
 
@@ -72,7 +74,7 @@ class _RowsInMemory(ABC):
         return out
 
     def gradient(self, g: Array) -> Array:
-        """As of :class:`RowOperator`: parts of blocks of rows, summed in order."""
+        """``X'g``: parts of blocks of rows, summed in order."""
         self.passes += 1
         g = np.ascontiguousarray(g)
         n_outputs = None if g.ndim == 1 else g.shape[1]
@@ -87,7 +89,7 @@ class _RowsInMemory(ABC):
         return total if n_outputs is None else total.T.ravel()
 
     def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
-        """As of :class:`RowOperator`: blocks of rows, added up in order."""
+        """Sums over blocks of rows, added up in order."""
         bounds = vector_blocks(self.shape[0])
         if len(bounds) == 2:
             return part(slice(None))
@@ -164,7 +166,7 @@ class DenseRows(_RowsInMemory):
         return self._products(np.arange(self.shape[0]), weights, mean, False)
 
     def outer(self, weights: Array, centered: bool) -> Array:
-        """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
+        """``S^1/2 X X' S^1/2``; the mean is taken off the products unless it is large."""
         n, d = self.shape
         (X,) = self._arrays
         roots = np.sqrt(weights)[:, None]
@@ -282,7 +284,7 @@ class DenseRows(_RowsInMemory):
         design.dense_column_scale(*self._arrays, squares, sizes)
 
 
-def _arrays_of(X: sp.csr_matrix | sp.csr_array) -> tuple[np.ndarray, ...]:
+def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
     """Values, indices and row pointers as compiled functions take them."""
     unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
     indices = np.asarray(X.indices).view(unsigned)
@@ -295,12 +297,12 @@ class CSRRows(_RowsInMemory):
     _score_passes = design.csr_scores, design.csr_scores_many
     _gradient_passes = design.csr_gradient, design.csr_gradient_many
 
-    def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
+    def __init__(self, X: Any, runner: BlockRunner):
         super().__init__(X, _arrays_of(X), X.nnz, runner)
         self._columns: NDArray[np.intp] | None = None
 
     def gradient(self, g: Array) -> Array:
-        """As of :class:`RowOperator`: of many columns each one's sum by itself."""
+        """``X'g``; of many columns each one's sum by itself."""
         if g.ndim > 1 or self.shape[1] <= _MANY_COLUMNS:
             return super().gradient(g)
         self.passes += 1
@@ -344,7 +346,7 @@ class CSRRows(_RowsInMemory):
         return total if free else total[:d, :d]
 
     def gram(self, weights: Array, centered: bool) -> Array:
-        """As of :class:`RowOperator`; the mean is taken off the products, to leave zeros zero."""
+        """``X'SX``; the mean is taken off the products, to leave zeros zero."""
         H = self.hessian(np.arange(self.shape[0]), weights, True)
         self.passes += 1
         lower, mean = np.tril(H[:-1, :-1]), H[-1, :-1]
@@ -352,17 +354,20 @@ class CSRRows(_RowsInMemory):
         return total - np.outer(mean, mean) if centered else total
 
     def column_squares(self, weights: Array) -> Array:
-        """As of :class:`RowOperator`; entries stored in parts count as if they were not."""
+        """``sum_i s_i x_ij^2``; entries stored in parts count as if they were not."""
         data = self._X.data.astype(np.float64, copy=False)
         terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
         self.passes += 1
-        return np.bincount(self._X.indices, terms, self.shape[1])
+        return np.bincount(self._X.indices, terms, self.shape[1]).astype(np.float64, copy=False)
 
     @property
     def gram_passes(self) -> float:
         return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
 
     outer_passes = np.inf
+
+    def outer(self, weights: Array, centered: bool) -> Array:
+        raise NotImplementedError("outer_passes is infinite")
 
     def rows_in_passes(self, passes: float) -> int:
         return int(passes * self.shape[0] / self.gram_passes)
@@ -377,7 +382,7 @@ class CSRRows(_RowsInMemory):
         return self._X[rows].toarray().astype(np.float64, copy=False)
 
     def columns(self, which: NDArray[np.intp]) -> Self:
-        """As of :class:`RowOperator`; entries that are stored in parts are summed up."""
+        """A copy of some columns; entries that are stored in parts are summed up."""
         part = self._X[:, which]
         part.sum_duplicates()
         return type(self)(part, self._runner)
@@ -391,7 +396,7 @@ class CSRRows(_RowsInMemory):
         return StoredRows(*self._arrays, 0)
 
     @cached_property
-    def _whole(self) -> sp.csr_matrix | sp.csr_array:
+    def _whole(self) -> Any:
         """X, or a copy with sums in place of entries that are stored in parts."""
         X, (_, indices, indptr) = self._X, self._arrays
         if X.has_canonical_format or not design.has_parts(indices, indptr, self.shape[1]):

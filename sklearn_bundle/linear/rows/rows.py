@@ -1,7 +1,8 @@
 """The data matrix as an operator: products with it and with parts of it, block by block of rows.
 
 Problems and solvers see the operator and never X, so only the operator knows where the rows are. A
-new place for them (columns next to rows, workers) is a new class that offers :class:`RowOperator`.
+new place for them (columns next to rows, say) is a new class that offers :class:`RowOperator`, or
+:class:`RowProducts` if it has no access to single rows.
 """
 
 from collections.abc import Callable
@@ -27,8 +28,8 @@ class StoredRows(NamedTuple):
     width: int
 
 
-class RowOperator(Protocol):
-    """What problems need of the data; sums are float64, and threads do not change a bit.
+class RowProducts(Protocol):
+    """What points, planes and lines need of the data; sums are float64.
 
     Attributes
     ----------
@@ -36,20 +37,13 @@ class RowOperator(Protocol):
         n rows, d columns.
     n_entries : int
         Stored entries.
-    nbytes : int
-        Bytes that a pass over all rows reads.
     passes : int
         Products with X or X' so far. Code that uses the rows by other means adds to it.
-    gram_passes, outer_passes : float
-        Cost of :meth:`gram` and :meth:`outer`, in passes; infinity if there is no such method.
     """
 
     shape: tuple[int, int]
     n_entries: int
-    nbytes: int
     passes: int
-    gram_passes: float
-    outer_passes: float
 
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``, or with k outputs ``X W'`` of shape (n, k), where w is W row after row."""
@@ -57,18 +51,6 @@ class RowOperator(Protocol):
 
     def gradient(self, g: Array) -> Array:
         """``X'g``; with g of shape (n, k) ``G'X``, row after row."""
-        ...
-
-    def class_scores(self, W: Array) -> Array:
-        """``W X'`` of shape (k, n), W of shape (k, d)."""
-        ...
-
-    def class_gradient(self, g: Array) -> Array:
-        """``g X`` of shape (k, d), g of shape (k, n)."""
-        ...
-
-    def dense(self, rows: NDArray[np.intp]) -> Array:
-        """These rows as a dense array of float64."""
         ...
 
     def mean_square(self, weights: Array) -> float:
@@ -87,16 +69,55 @@ class RowOperator(Protocol):
         """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores it affects."""
         ...
 
+    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+        """Sums over all rows of what ``part`` sums up of blocks of them, maybe in threads."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None:
+        """End the threads, if there are any."""
+        ...
+
+
+class RowOperator(RowProducts, Protocol):
+    """What problems in memory need of the data; threads do not change a bit.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes that a pass over all rows reads.
+    gram_passes, outer_passes : float
+        Cost of :meth:`gram` and :meth:`outer`, in passes; infinity if it is too much.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def gram_passes(self) -> float: ...
+
+    @property
+    def outer_passes(self) -> float: ...
+
+    def class_scores(self, W: Array) -> Array:
+        """``W X'`` of shape (k, n), W of shape (k, d)."""
+        ...
+
+    def class_gradient(self, g: Array) -> Array:
+        """``g X`` of shape (k, d), g of shape (k, n)."""
+        ...
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        """These rows as a dense array of float64."""
+        ...
+
     def sample(self, rows: NDArray[np.intp]) -> "RowOperator":
         """A copy of these rows, which counts its own passes."""
         ...
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
-        ...
-
-    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
-        """Sums over all rows of what ``part`` sums up of blocks of them, maybe in threads."""
         ...
 
     def rows_in_passes(self, passes: float) -> int:
@@ -125,10 +146,4 @@ class RowOperator(Protocol):
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that visit one after the other."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exception: object) -> None:
-        """End the threads, if there are any."""
         ...

@@ -30,13 +30,13 @@ class Here:
     def __init__(self, blocks):
         self.blocks, self.n_blocks = blocks, len(blocks)
 
-    def ask(self, task, *args, each=None):
+    def map(self, task, *args, each=None):
         if each is None:
             return [task(block, *args) for block in self.blocks]
         return [task(block, one, *args) for block, one in zip(self.blocks, each, strict=True)]
 
     def total(self, task, *args, answer_bytes, each=None):
-        return [sum(parts) for parts in zip(*self.ask(task, *args, each=each), strict=True)]
+        return [sum(parts) for parts in zip(*self.map(task, *args, each=each), strict=True)]
 
 
 @pytest.fixture(params=["hinge", "absolute_error"])

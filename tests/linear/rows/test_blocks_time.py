@@ -147,7 +147,7 @@ def test_rows_with_a_weight_are_not_replaced():
 @pytest.mark.wide
 def test_a_scheduler_that_does_not_answer(rows, client, monkeypatch):
     """Even what asks it for its workers has a limit."""
-    monkeypatch.setattr("sklearn_bundle.linear.rows._dask._LOOKED", 0.1)
+    monkeypatch.setattr("sklearn_bundle.linear.rows._dask._CHECK_SECONDS", 0.1)
 
     def stop():
         monkeypatch.setattr(client, "nthreads", GATES[-1].wait)

@@ -108,7 +108,7 @@ def test_all_that_is_handed_out_is_a_copy(d):
     plane = steps.plane(steps.newest())
     of_steps = steps._W, steps._center.mean, steps._alpha, steps._b, steps._center.intercepts
     for array in (steps.drawn, steps.alpha, steps.newest(), steps.intercepts, *plane[::2]):
-        assert not any(np.shares_memory(array, own) for own in (*of_steps, steps._attracted))
+        assert not any(np.shares_memory(array, own) for own in (*of_steps, steps._label_sums))
 
 
 @pytest.mark.parametrize(("d", "free"), [(5, True), (53, False)], ids=["short", "wide"])
