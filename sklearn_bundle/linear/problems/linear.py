@@ -194,7 +194,7 @@ class LinearProblem:
         plane = self.cut(self.point(w))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
-    def point(self, w: Array, intercept: Array | None = None) -> Point:
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
         """The point w with its scores: one product with X, none at w = 0."""
         scores = self._scores(w) if w.any() else np.zeros(self.scores_shape)
         if intercept is None:

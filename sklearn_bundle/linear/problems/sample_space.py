@@ -109,7 +109,7 @@ class SampleSpace:
     def detach(self) -> None:
         """Release the problem."""
         self._linear = self._rows = ABSENT
-        self.set_intercept = self.risk = self.line_search = self.risk_along = None
+        self.set_intercept = self.risk = self.line_search = self.risk_along = ABSENT
 
     @property
     def passes(self) -> int:
@@ -138,7 +138,7 @@ class SampleSpace:
         w = self._rows.gradient(v)
         return w if share == 0.0 else w + share * norm.start
 
-    def point(self, x: Array, intercept: float | None, drift: float = 1.0) -> Point:
+    def point(self, x: Array, intercept: float | Array | None, drift: float = 1.0) -> Point:
         """The point x; its scores are recomputed if they carry too much rounding."""
         n = self.n_samples
         if drift > LARGEST_DRIFT:

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear.losses._newton_loss import Start
-from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
+from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,8 @@ class Descent(NewtonDescent):
     precision : to which the derivative in b is made zero
     """
 
+    model: NewtonModel
+
     def __init__(
         self,
         model: NewtonModel,
@@ -53,7 +55,7 @@ class Descent(NewtonDescent):
         self.derivatives = np.empty(n)
         self._spare: Array | None = None  # for temporary values
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: NewtonSteps) -> None:
         """See :class:`NewtonDescent`."""
         self.model = problem.newton_model()
 
@@ -76,15 +78,19 @@ class Descent(NewtonDescent):
         if model.free:
             args = self.scores, self.width, self.b, self._units.unit, self.precision
             self.b = model.intercept(*args, spare)
-        self._spare, self.derivatives = self.derivatives, spare
+        before, self.derivatives = self.derivatives, spare
+        self._spare = before
         self.risk, self.offset = model.cut(self.scores, self.width, self.b, self.derivatives)
-        self.gradient = self._updated_gradient()
+        self.gradient = self._updated_gradient(before)
         self.balance = float(self.derivatives.sum()) if model.free else 0.0
 
-    def _updated_gradient(self) -> Array:
-        """The gradient; a kinked loss often changes the derivatives of only a few rows."""
+    def _updated_gradient(self, before: Array) -> Array:
+        """The gradient; a kinked loss often changes the derivatives of only a few rows.
+
+        The derivatives before are overwritten.
+        """
         if self.n_steps % _REFRESHED and not self._loss.smooth:
-            change = np.subtract(self.derivatives, self._spare, out=self._spare)
+            change = np.subtract(self.derivatives, before, out=before)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.rows.gradient(change)
         return self.model.rows.gradient(self.derivatives)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
 
 Array = NDArray[np.float64]
 
@@ -55,8 +56,11 @@ class NewtonDescent(ABC):
     risk, offset : the loss's risk at the point, the offset of the plane with this gradient
     decrement : predicted decrease of the last whole step, twice
     settled : whether the width may shrink
+    model : rows, targets and weights; None where the rows are elsewhere
     factor : of the last Hessian of a smooth loss, which serves as long as the decrement falls
     """
+
+    model: NewtonModel | None = None
 
     def __init__(
         self,

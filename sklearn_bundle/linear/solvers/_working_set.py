@@ -94,7 +94,7 @@ class WorkingSet:
     def minimize(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
-        if self.matrix is None:
+        if self._weighted is not None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
@@ -124,7 +124,7 @@ class WorkingSet:
         """Take epochs and steps from v, in place, given its slopes; returns the cost in epochs."""
         flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
         while spent < most:
-            epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
+            epochs = longer * max(_EPOCHS, int(newton_cost(int(np.count_nonzero(v)), len(v))))
             epochs = min(epochs, int(most - spent) + 1)
             met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n

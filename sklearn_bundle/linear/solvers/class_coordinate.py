@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import ClassSteps, require
+from sklearn_bundle.linear.solvers.protocols import ClassSteps, Points, require
 
 Array = NDArray[np.float64]
 
@@ -28,7 +29,6 @@ _CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is bel
 _FALL = 0.25  # of the gap at the last check: the same without a tol
 _LONGEST, _SHARE = 10.0, 0.3  # most passes over all rows without a check, and share of all so far
 _NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _RECENT = 6  # sweeps over all rows from which the rate is measured
@@ -88,19 +88,20 @@ class ClassCoordinateSolver(DualAscentSolver):
     """
 
     needs: ClassVar[type] = ClassSteps
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    _problem: ClassSteps
+    _steps: ClassAscent
 
     def __init__(
         self,
-        problem: ClassSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol_hint: float | None = None,
-        start: tuple[Array, Array | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         alpha: Array | None = None,
     ):
-        require(problem, ClassSteps, self.name, "line-search")
+        problem = require(problem, ClassSteps, self.name, "line-search")
         super().__init__(problem, reg_lambda, problem.class_ascent(reg_lambda, alpha), proof)
         self._tol = tol_hint
         self._start = (np.zeros(problem.dimension), None) if start is None else start
@@ -111,7 +112,6 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._averaging = False
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = self._taken = 0.0  # passes over all rows since the last check, and in total
-        self._idle = 0  # checks since the gap last became smaller
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps of these
         self._inner = -1  # sweeps since the center moved; -1 without a center
         self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
@@ -135,7 +135,8 @@ class ClassCoordinateSolver(DualAscentSolver):
     def of(cls, task: Task, kept: LinearStart) -> Self:
         """See :class:`LinearSolver`: from the dual point, if there is one."""
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol_hint=task.tol,
             start=kept.point,
             proof=kept.proof_of(task.problem.dimension),
@@ -154,7 +155,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         bundle.add(*self.plane, np.zeros(n_free))
         return replace(start, proof=self.proof, bundle=bundle)
 
-    def kept(self, point: tuple[Array, Array | float]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self._steps.alpha)
 
@@ -183,15 +184,15 @@ class ClassCoordinateSolver(DualAscentSolver):
         if moving and self._since > 0.0:
             self._prove()
         point = self._problem.point(best.point.w, best.point.intercept)
-        self._renew(point, self._objective(point))
+        self._renew(point, self._objective_at(point))
         self._passes_before += self.n_passes - spent
         return self._state()
 
     def _begin(self) -> None:
         w, intercept = self._start
         point = self._problem.point(w, intercept)
-        self._best.offer(self._objective(point), point)
-        self._steps.begin(intercept)
+        self._best.offer(self._objective_at(point), point)
+        self._steps.begin(None if intercept is None else np.asarray(intercept))
         self._begun = True
 
     def _sweep(self) -> float:
@@ -254,6 +255,7 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     def _has_helped(self) -> bool:
         """Whether the gap falls faster than without a proximal term, as far as known."""
+        assert self._tried is not None  # there is a proximal term
         taken, gap, rate = self._tried
         passes = self._taken - taken
         fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
@@ -283,8 +285,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
             self._ratio *= self._at_check / self._estimate
         self._averaging, self._since = False, 0.0
-        gained = gap - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+        self._count_idle(gap)
         if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
         if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
@@ -306,9 +307,9 @@ class ClassCoordinateSolver(DualAscentSolver):
         intercept = steps.intercepts if self._problem.n_free else None
         drawn = steps.drawn
         point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
-        objective = self._objective(point)
+        objective = self._objective_at(point)
         self._best.offer(objective, point)
         return alpha, pulled, bound, objective
 
-    def _objective(self, point: Point) -> float:
+    def _objective_at(self, point: Point) -> float:
         return self._lambda * self._omega.value(point.w) + self._problem.risk(point)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
-from sklearn_bundle.linear.solvers.inner.master import Center
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import DualSteps, require
+from sklearn_bundle.linear.solvers.protocols import DualSteps, Points, require
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,6 @@ _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
 _TINY = 1e-300  # replaces a gap or an objective of 0
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
@@ -75,20 +74,21 @@ class DualCoordinateSolver(DualAscentSolver):
     """
 
     needs: ClassVar[type] = DualSteps
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    _problem: DualSteps
+    _steps: DualAscent
 
     def __init__(
         self,
-        problem: DualSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol_hint: float | None = None,
         bundle: Bundle | None = None,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         alpha: Array | None = None,
     ):
-        require(problem, DualSteps, self.name, "line-search")
+        problem = require(problem, DualSteps, self.name, "line-search")
         super().__init__(problem, reg_lambda, problem.dual_ascent(reg_lambda, alpha), proof)
         self._tol = tol_hint
         d = problem.dimension
@@ -100,7 +100,6 @@ class DualCoordinateSolver(DualAscentSolver):
         self._estimates: deque[float] = deque(maxlen=_RECENT)
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = 0.0  # passes over all rows since the last check
-        self._idle = 0  # checks since the gap last became smaller
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -114,7 +113,8 @@ class DualCoordinateSolver(DualAscentSolver):
         if bundle is not None:
             bundle.resize(task.max_size)
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol_hint=task.tol,
             bundle=bundle,
             start=kept.point,
@@ -122,7 +122,7 @@ class DualCoordinateSolver(DualAscentSolver):
             alpha=kept.alpha,
         )
 
-    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self.alpha)
 
@@ -185,19 +185,20 @@ class DualCoordinateSolver(DualAscentSolver):
         best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
-            centered = replace(best.point)
-            self._offer(centered)
+            point = best.point
+            self._offer(Point(point.w, point.scores, point.intercept, point.drift))
         self._renew(best.point, best.primal)
         self._passes_before += self.n_passes - spent
         self._problem.rest()
         return self._state()
 
     def _begin(self) -> None:
-        start = self._problem.point(self._start[0])
+        start = self._problem.point(self._start[0], None)
         self._offer(start)
         self._problem.rest()
         if not self.bundle.is_empty:
             self._solve_inner()
+        assert start.intercept is not None
         self._steps.begin(float(start.intercept), single=self._single)
         if self._steps.alpha.any():
             self._steps.shorten()
@@ -252,8 +253,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._steps.adopt(self._mean)
             self._mean = None
         self._go_on_from(*self._prove(self._steps.held))
-        gained = gap - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+        self._count_idle(gap)
         if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
 
@@ -269,7 +269,7 @@ class DualCoordinateSolver(DualAscentSolver):
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
-        point = self._problem.point(gradient / -self._lambda)
+        point = self._problem.point(gradient / -self._lambda, None)
         self._offer(point)
         if not self._within():
             self._search_ray(point, square / self._lambda)
@@ -281,6 +281,7 @@ class DualCoordinateSolver(DualAscentSolver):
     def _search_ray(self, point: Point, curvature: float) -> None:
         """Offer the best multiple of w: its scores are the same multiple, as good as a product."""
         step = self._problem.ray_search(point, curvature)
+        assert point.scores is not None and point.intercept is not None
         if 0.0 < step < np.inf and step != 1.0:
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._risk(scaled)
@@ -302,6 +303,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._steps.use_doubles()
         self._at_check, self._since = found, 0.0
         self._problem.rest()
+        assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)
 
     def _offer(self, point: Point) -> bool:
@@ -312,6 +314,3 @@ class DualCoordinateSolver(DualAscentSolver):
         """The risk at the best intercept, which becomes that of the point."""
         self._problem.set_intercept(point)
         return self._problem.risk(point)
-
-    def _objective(self, w: Array, risk: float) -> float:
-        return self._lambda * self._omega.value(w) + risk

@@ -85,7 +85,9 @@ class GramPath:
         rows, weights = model.rows, model.weights
         n, d = rows.shape
         self._model, self._omega = model, omega
-        self._thresholds, self._ridge = omega.lasso_form
+        form = omega.lasso_form
+        assert form is not None
+        self._thresholds, self._ridge = form
         self._mean, self._mean_y = np.zeros(d), 0.0
         if model.free:
             self._mean, self._mean_y = rows.gradient(weights), float(weights @ model.y)

@@ -11,9 +11,9 @@ from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 from sklearn_bundle.linear.solvers.protocols import NewtonRounds
@@ -60,7 +60,7 @@ class RoundsGradientDescent:
     bound only if it is zero, so planes of both signs are mixed.
     """
 
-    def __init__(self, problem: RowBlocks, reg_lambda: float, start: tuple | None):
+    def __init__(self, problem: NewtonRounds, reg_lambda: float, start: PointToStart | None):
         self._problem, self._lambda = problem, reg_lambda
         self._free = problem.n_free > 0
         _, self._units = problem.sample(0)
@@ -98,7 +98,7 @@ class RoundsGradientDescent:
         slopes = self._slopes()
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
 
-    def attach(self, problem: RowBlocks) -> None:
+    def attach(self, problem: NewtonRounds) -> None:
         """As of :class:`~._descent_solver.SmoothDescent`."""
         self._problem = problem
 
@@ -238,11 +238,12 @@ class RoundsGradientDescent:
         return look
 
 
-class LBFGSRoundsSolver(DescentSolver):
+class LBFGSRoundsSolver(DescentSolver[RoundsGradientDescent]):
     """L-BFGS in w and b for smooth losses of rows on workers, where Hessians are too large."""
 
     needs: ClassVar[type] = NewtonRounds
     name = "lbfgs"
+    _problem: NewtonRounds
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -255,8 +256,8 @@ class LBFGSRoundsSolver(DescentSolver):
         """As of :class:`LinearSolver`: Newton's method was asked before, for few features."""
         return True
 
-    def _begin(self, problem, start):
-        return RoundsGradientDescent(problem, self._lambda, start)
+    def _begin(self, start: PointToStart | None) -> RoundsGradientDescent:
+        return RoundsGradientDescent(self._problem, self._lambda, start)
 
 
 class SquaresRoundsSolver(LBFGSRoundsSolver):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import confirmed
-from sklearn_bundle.core.contract import State, uncrossed
+from sklearn_bundle.core.contract import ABSENT, State, uncrossed
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
@@ -101,18 +101,16 @@ def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
     return None
 
 
-def linear_solver(
-    name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
-) -> "LinearSolver | LinearAutoSolver":
+def linear_solver(name: str, task: Task, kept: LinearStart) -> "LinearSolver | LinearAutoSolver":
     """The solver of this name, started from what suits it.
 
-    Dual coordinate epochs switch to another solver if they take too long, unless ``to_the_end``.
+    Dual coordinate epochs switch to another solver if they take too long.
     """
     if name == "auto":
         best = _best(task)
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
-    kind = solver_class(name, task)
-    if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
+    kind = _fitting(name, task)
+    if name == "dual-coordinate" and not kind.is_best(task):
         return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
 
@@ -130,6 +128,19 @@ def solve_along(
 
 def _can(name: str, task: Task) -> bool:
     return solver_class(name, task) is not None
+
+
+def _fitting(name: str, task: Task) -> type[LinearSolver]:
+    """The class with this name for a task for which there is one."""
+    kind = solver_class(name, task)
+    assert kind is not None
+    return kind
+
+
+def _is_smooth(problem: LinearProblem) -> bool:
+    """Whether Newton's method needs no smoothing."""
+    form = problem.newton_loss
+    return form is not None and form.smooth
 
 
 def _can_newton(task: Task) -> bool:
@@ -189,7 +200,7 @@ class LinearAutoSolver:
         self._margin = 1.0 if asked is None else _MARGIN_OF_CHOSEN
         first = self._first() if asked is None else asked
         self._running = self._contestant(first)
-        self._running.solver = linear_solver(first, task, start, to_the_end=True)
+        self._solver = self._running.solver = _fitting(first, task).of(task, start)
         self._waiting: Contestant | None = None
         if first in _PASSES or self._is_brief():
             self._waiting = self._contestant(self._second())
@@ -199,10 +210,6 @@ class LinearAutoSolver:
         self._left: State | None = None  # the confirmed state of the solver before
         self._patience = _SURE
         self._looking = 0  # passes of confirmations, which are no solver's work
-
-    @property
-    def _solver(self) -> LinearSolver:
-        return self._running.solver
 
     @property
     def name(self) -> str:
@@ -221,18 +228,18 @@ class LinearAutoSolver:
     def attach(self, problem: LinearProblem) -> None:
         """Attach the solvers."""
         self._task = replace(self._task, problem=problem)
-        for contestant in self._started():
-            contestant.solver.attach(problem)
+        for solver in self._started():
+            solver.attach(problem)
 
     def detach(self) -> None:
         """Detach the solvers."""
-        self._task = replace(self._task, problem=None)
-        for contestant in self._started():
-            contestant.solver.detach()
+        self._task = replace(self._task, problem=ABSENT)
+        for solver in self._started():
+            solver.detach()
 
-    def _started(self) -> list[Contestant]:
+    def _started(self) -> list[LinearSolver]:
         both = self._running, self._waiting
-        return [one for one in both if one is not None and one.solver is not None]
+        return [one.solver for one in both if one is not None and one.solver is not None]
 
     def states(self) -> Iterator[State]:
         """The states of the solvers that run."""
@@ -245,12 +252,15 @@ class LinearAutoSolver:
         """The states of a contestant, until another one promises to need less work."""
         if self._patience == 0:  # the last run ended this way
             return
-        solver, before = contestant.solver, self._spent(contestant.solver)
+        solver = contestant.solver
+        assert solver is not None
+        before = self._spent(solver)
         at_a_time, taken = self._at_a_time(contestant.name), 0.0
         for state in solver.states():
             if contestant is not self._running:
                 # Not earlier: until now it had no point to confirm.
                 self._running, self._waiting = contestant, self._running
+                self._solver = solver
             spent = self._spent(solver)
             work, before = spent - before, spent
             contestant.note(work + self._beside(solver.name), solver.gap_of(state))
@@ -284,7 +294,7 @@ class LinearAutoSolver:
         """Cost of a step's Hessian and of solving with it, in passes."""
         problem = self._task.problem
         hessian = _SMOOTH_HESSIAN
-        if not problem.newton_loss.smooth:
+        if not _is_smooth(problem):
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
             hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
@@ -305,7 +315,7 @@ class LinearAutoSolver:
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what the current one found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
-        return linear_solver(name, self._task, self._solver.handed_on(start), to_the_end=True)
+        return _fitting(name, self._task).of(self._task, self._solver.handed_on(start))
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, recomputed, as those of the solver before were."""
@@ -336,7 +346,7 @@ class LinearAutoSolver:
         if name == "newton":
             n_steps: float = _SMOOTH_STEPS
             problem = self._task.problem
-            if not problem.newton_loss.smooth:
+            if not _is_smooth(problem):
                 by_shape = _STEPS_BY_SHAPE * problem.n_features / problem.n_samples
                 a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
                 n_steps = a_decade * max(-log10(self._task.tol), 1.0)
@@ -351,14 +361,14 @@ class LinearAutoSolver:
         if bundle is None or bundle.is_empty or not _can_newton(task):
             return False
         problem = task.problem
-        return problem.n_entries <= _FEW_ENTRIES and not problem.newton_loss.smooth
+        return problem.n_entries <= _FEW_ENTRIES and not _is_smooth(problem)
 
     def _first(self) -> str:
         task = self._task
         if self._is_brief():
             return "line-search"
         if _can_newton(task):
-            smooth = task.problem.newton_loss.smooth
+            smooth = _is_smooth(task.problem)
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             problem = task.problem
             cheap = factorization(problem.n_features, problem.n_entries) <= affordable

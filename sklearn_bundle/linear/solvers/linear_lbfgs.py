@@ -12,10 +12,10 @@ from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
@@ -55,9 +55,9 @@ class ScoreDescent:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: NewtonSteps,
         reg_lambda: float,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
     ):
         self._model: NewtonModel
         self.attach(problem)
@@ -87,7 +87,7 @@ class ScoreDescent:
         """See :class:`~._descent_solver.SmoothDescent`."""
         return self._gradient, self._offset
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: NewtonSteps) -> None:
         """See :class:`~._descent_solver.SmoothDescent`."""
         self._model = problem.newton_model()
 
@@ -204,7 +204,7 @@ class ScoreDescent:
         return float(curvature.sum()) * variances + self._lambda
 
 
-class LinearLBFGSSolver(DescentSolver):
+class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     """L-BFGS in w, each w at its best intercept: for wide data, and sparse data of many columns.
 
     A step costs two passes and needs no matrix. The derivatives at the best intercept sum to zero,
@@ -213,6 +213,7 @@ class LinearLBFGSSolver(DescentSolver):
 
     needs: ClassVar[type] = NewtonSteps
     name = "lbfgs"
+    _problem: NewtonSteps
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -220,5 +221,5 @@ class LinearLBFGSSolver(DescentSolver):
         form = newton_loss(loss)
         return super().takes(loss, omega) and form is not None and form.smooth
 
-    def _begin(self, problem, start):
-        return ScoreDescent(problem, self._lambda, start)
+    def _begin(self, start: PointToStart | None) -> ScoreDescent:
+        return ScoreDescent(self._problem, self._lambda, start)

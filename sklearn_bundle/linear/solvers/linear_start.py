@@ -10,9 +10,10 @@ from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, SampleBundle
 
 Array = NDArray[np.float64]
+PointToStart = tuple[Array, float | Array | None]  # w and the intercept
 
 
 class Proof(NamedTuple):
@@ -55,10 +56,10 @@ class Seen(NamedTuple):
 class LinearStart:
     """A point with its intercept, and what else a solver may reuse; reg_lambda may differ."""
 
-    point: tuple[Array, float | Array | None] | None = None
+    point: PointToStart | None = None
     proof: Proof | None = None
     bundle: Bundle | None = None
-    sample_bundle: Bundle | None = None
+    sample_bundle: SampleBundle | None = None
     alpha: Array | None = None
     width: float | None = None
     normal_equations: NormalEquations | None = None

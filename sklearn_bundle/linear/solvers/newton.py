@@ -16,12 +16,11 @@ from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import Descent
-from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps, require
+from sklearn_bundle.linear.solvers.protocols import NewtonSteps, Points, require
 
 Array = NDArray[np.float64]
 
@@ -66,27 +65,29 @@ class NewtonSolver(BundleSolver):
 
     needs: ClassVar[type] = NewtonSteps
     needs_euclidean: ClassVar[bool] = True
+    _problem: NewtonSteps
+    _descent: Descent | None
 
     def __init__(
         self,
-        problem: NewtonSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol: float,
         theta: float = 0.1,
         bundle: Bundle | None = None,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         width: float | None = None,
     ):
         require(problem, self.needs, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
-        self._loss = problem.newton_loss
-        self._units = self._start_of(problem)
+        self._loss = self._problem.newton_loss
+        self._units = self._start_of_targets()
         widest = self._units.unit
         self.width = widest if width is None else min(widest, width / _SHRINK**2)
-        self._descent: NewtonDescent | None = None
+        self._descent = None
         self._gaps: list[float] = []
         self._widenings = 0
         self.name = "newton"
@@ -128,18 +129,19 @@ class NewtonSolver(BundleSolver):
         model = None if self._descent is None else self._descent.model
         if model is None or not model.free or not self._loss.smooth:
             return super()._fresh_risk(point)
-        units, scratch = self._units, np.empty_like(point.scores)
-        args = point.scores, self.width, point.intercept, units.unit, _FINEST * units.slope
-        point.intercept = model.intercept(*args, scratch)
+        units, scores, b = self._units, point.scores, point.intercept
+        assert scores is not None and b is not None
+        args = scores, self.width, float(b), units.unit, _FINEST * units.slope
+        point.intercept = model.intercept(*args, np.empty_like(scores))
         return self._problem.risk(point)
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """As of :class:`BundleSolver`."""
         return replace(super().kept(point), width=self.width)
 
-    def _start_of(self, problem: NewtonSteps) -> Start:
-        """What the targets tell."""
-        model = problem.newton_model()
+    def _start_of_targets(self) -> Start:
+        """What follows from the targets alone."""
+        model = self._problem.newton_model()
         return self._loss.start(model.y, model.weights, model.free)
 
     def states(self) -> Iterator[State]:
@@ -150,30 +152,29 @@ class NewtonSolver(BundleSolver):
             self.name = "line-search"
             self._descent, self._idle = None, 0
             point = self._fresh_point(self._best.point)
-            self._best.point = replace(point)
+            self._best.point = Point(point.w, point.scores, point.intercept, point.drift)
             self._begin(point)
         yield from super().states()
 
     def _newton(self) -> Iterator[None]:
-        """Steps, each followed by a look; the first look is at the start."""
-        if self._descent is None:
-            self._descent = self._first_descent()
-        elif not self._go_on():
-            return
+        """Steps, each followed by an evaluation; the first evaluation is at the start."""
         descent, gaps = self._descent, self._gaps
+        if descent is None:
+            descent = self._descent = self._first_descent()
+        elif not self._take_step(descent):
+            return
         while descent.n_steps < _MOST_STEPS and (
             len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
         ):
-            self._look(descent)
+            self._evaluate(descent)
             if self._best.bound > self._best.least:
                 gaps.append(self._best.gap)
             yield
-            if not self._go_on():
+            if not self._take_step(descent):
                 return
 
-    def _go_on(self) -> bool:
-        """A step, or a wider smoothing if nothing came of it; False after enough of these."""
-        descent = self._descent
+    def _take_step(self, descent: Descent) -> bool:
+        """Take a step, or widen the smoothing if it gained nothing; False after enough of these."""
         if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
             self.width = descent.width
             descent.differentiate()
@@ -246,7 +247,7 @@ class NewtonSolver(BundleSolver):
             return descent.decrement <= _SAMPLE_DECREMENT * np.sqrt(share) * objective
         return descent.settled and descent.width <= narrowest
 
-    def _look(self, descent: Descent) -> None:
+    def _evaluate(self, descent: Descent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
         self._set_precision(descent)
         descent.differentiate()
@@ -272,4 +273,4 @@ class NewtonSolver(BundleSolver):
 
     def _offer_copy(self, point: Point, risk: float) -> None:
         """Without the scores, which are the descent's; a confirmation computes them afresh."""
-        self._offer(replace(point, scores=None), risk)
+        self._offer(Point(point.w, None, point.intercept, point.drift), risk)
