@@ -87,7 +87,7 @@ class ClassDescent:
         return self._x[self._size :] if self.model.free else np.zeros(self._shape[0])
 
     @property
-    def promised(self) -> float:
+    def predicted_gap(self) -> float:
         """The gap to the plane at the point, if its probabilities balance."""
         slopes = self._slopes[: self._size]
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
@@ -98,11 +98,11 @@ class ClassDescent:
         return A.ravel(), offset
 
     def attach(self, problem: SoftmaxSteps) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """Continue with the same data in another object."""
         self.model = problem.softmax_model()
 
     def detach(self) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """Release the data."""
         self.model = ABSENT
 
     def renew(self, curvature: ClassCurvature) -> None:

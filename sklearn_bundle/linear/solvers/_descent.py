@@ -56,11 +56,11 @@ class Descent(NewtonDescent):
         self._spare: Array | None = None  # for temporary values
 
     def attach(self, problem: NewtonSteps) -> None:
-        """See :class:`NewtonDescent`."""
+        """Continue with the same rows in another object."""
         self.model = problem.newton_model()
 
     def detach(self) -> None:
-        """See :class:`NewtonDescent`."""
+        """Release the rows."""
         self.model = ABSENT
 
     def rest(self) -> None:

@@ -18,7 +18,7 @@ from sklearn_bundle.linear.solvers.protocols import Points, require
 Array = NDArray[np.float64]
 
 _ADVICE = "center and scale the features"
-_WORTH = 0.5  # of the gap: a plane that promises no less is not computed
+_USEFUL_GAP = 0.5  # of the gap: a plane that promises no less is not computed
 _IDLE_LIMIT = 8  # steps without progress, after which only rounding is left
 
 
@@ -49,7 +49,7 @@ class SmoothDescent(Protocol):
         ...
 
     @property
-    def promised(self) -> float:
+    def predicted_gap(self) -> float:
         """The gap to the plane at the point, if its derivatives balance."""
         ...
 
@@ -117,7 +117,7 @@ class DescentSolver(LinearSolver, Generic[D]):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the last point."""
+        """The solver of a task, started from the last point."""
         proof = kept.proof_of(task.problem.dimension)
         return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
 
@@ -176,9 +176,9 @@ class DescentSolver(LinearSolver, Generic[D]):
         """Offer the descent's point, and its plane if it promises enough."""
         best = self._best
         best.offer(descent.objective, Point(descent.w, None, descent.intercept))
-        gap, promised = best.gap, descent.promised
-        within = promised <= self._tol * best.primal
-        if within or promised <= _WORTH * gap or self._idle or descent.n_steps == 0:
+        gap, predicted_gap = best.gap, descent.predicted_gap
+        within = predicted_gap <= self._tol * best.primal
+        if within or predicted_gap <= _USEFUL_GAP * gap or self._idle or descent.n_steps == 0:
             proof = Proof(self._lambda, descent.plane())
             best.prove(proof.bound(self._omega), proof)
 

@@ -17,7 +17,7 @@ _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 # and the decrement is no more than what the smoothing hides, times the first of these; it shrinks
 # to the second as long as that leaves steps of the length in the third, and by less from then on.
-_HASTY, _CAREFUL = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
+_FAST, _SLOW = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
 _WIDER = 10.0  # factor on the width where no step is left
 _BELOW = 0.95  # of the width that is aimed at
 _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
@@ -83,7 +83,7 @@ class NewtonDescent(ABC):
         self.w, self.b, self.width = w, b, width
         self.n_steps = 0
         self.decrement, self.settled = np.inf, False
-        self._pace, self._narrowed = _HASTY, False
+        self._schedule, self._narrowed = _FAST, False
         # Of one row in so many: a Hessian may take as long as on all of them.
         self._trust, self._ridge, self._detail = 1.0, 0.0, detail
         self.factor = factor
@@ -93,11 +93,11 @@ class NewtonDescent(ABC):
 
     @abstractmethod
     def attach(self, problem: Any) -> None:
-        """Go on with the same rows in another object."""
+        """Continue with the same rows in another object."""
 
     @abstractmethod
     def detach(self) -> None:
-        """Let go of the rows."""
+        """Release the rows."""
 
     def rest(self) -> None:
         """Release what the next step makes again: nothing here."""
@@ -105,7 +105,7 @@ class NewtonDescent(ABC):
 
     @abstractmethod
     def differentiate(self) -> None:
-        """Risk, plane and gradient at the point."""
+        """Compute risk, plane and gradient at the point."""
 
     @abstractmethod
     def _hessian(self) -> Array:
@@ -126,29 +126,29 @@ class NewtonDescent(ABC):
         slack = self._lambda * self.w + self.gradient
         return float(slack @ slack) / (2.0 * self._lambda)
 
-    def narrow(self, wanted: float) -> bool:
-        """Shrink the width if the last step allows it and the smoothing hides more than wanted."""
-        if self._loss.smooth or self.smoothed <= wanted:
+    def narrow(self, allowed: float) -> bool:
+        """Shrink the width if the last step allows it and the smoothing hides more than allowed."""
+        if self._loss.smooth or self.smoothed <= allowed:
             return False
-        if self._pace is _CAREFUL:
-            if self.error > self._pace[0] * self.smoothed:
+        if self._schedule is _SLOW:
+            if self.error > self._schedule[0] * self.smoothed:
                 return False
         elif not self.settled:
             return False
-        self.width *= max(self._pace[1], _BELOW * np.sqrt(wanted / self.smoothed))
+        self.width *= max(self._schedule[1], _BELOW * np.sqrt(allowed / self.smoothed))
         self._narrowed = True
         return True
 
     def widen(self, widest: float) -> None:
         """Take the width back to where more rows bend, and shrink it with care from then on."""
         self.width = min(widest, _WIDER * self.width)
-        self._pace = _CAREFUL
+        self._schedule = _SLOW
 
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""
         ridge, factor, hidden = self._ridge, self.factor, self.smoothed
         along = self._direction()
-        was_rough = self._every > 1 or (factor is not None and self.factor is factor)
+        was_sampled = self._every > 1 or (factor is not None and self.factor is factor)
         if along is None:
             return self._adapt_strength(1.0)
         length = self._move(along[: len(self.w)], float(along[-1]) if self._free else 0.0)
@@ -159,13 +159,13 @@ class NewtonDescent(ABC):
         self.settled = self._loss.smooth or (
             length >= _SHRINKS
             and self._damped < _UNDAMPED
-            and self.decrement <= self._pace[0] * hidden
+            and self.decrement <= self._schedule[0] * hidden
         )
-        if self._narrowed and length < self._pace[2]:
-            self._pace = _CAREFUL
+        if self._narrowed and length < self._schedule[2]:
+            self._schedule = _SLOW
         self._narrowed = False
         self.n_steps += 1
-        return length > 0.0 or self._ridge > ridge or was_rough
+        return length > 0.0 or self._ridge > ridge or was_sampled
 
     def _adapt_strength(self, length: float) -> bool:
         """Change the regularization that steps are for; False if it stays the given one."""
@@ -216,7 +216,7 @@ class NewtonDescent(ABC):
         return along
 
     def _fresh_direction(self, steepest: Array) -> Array | None:
-        """The same with a new Hessian."""
+        """The direction from a new Hessian."""
         hessian = self._hessian()
         diagonal = np.einsum("ii->i", hessian)
         self._trace = max(self._trace, float(diagonal[: len(self.w)].sum()))

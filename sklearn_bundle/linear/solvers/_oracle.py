@@ -34,7 +34,7 @@ class Oracle:
         return getattr(self._problem, "passes", self._n_evaluations)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """See the problem."""
+        """R(w) and a subgradient of R at w, as the problem gives them."""
         self._n_evaluations += 1
         return self._problem.evaluate(w)
 

@@ -49,10 +49,10 @@ class Sweep:
         self._known: NDArray[np.intp] | None = None  # features of these columns, None for all
         self._columns: WeightedColumns = ABSENT  # until the first :meth:`choose`
         self._share, self._trusted = _SHARE, _TRUSTED_EPOCHS
-        self._would_pay, self._too_long = False, 0
+        self._matrix_is_faster, self._too_long = False, 0
 
     @staticmethod
-    def pays(model: ColumnModel) -> bool:
+    def suits(model: ColumnModel) -> bool:
         """Whether the data are sparse, and the loss has another curvature at each point."""
         n, d = model.rows.shape
         return not model.is_quadratic and model.rows.n_entries <= _DENSEST * n * d
@@ -81,25 +81,25 @@ class Sweep:
             return w
         v, limits = w.copy(), np.ascontiguousarray(limits)
         allowed = self._share * violation(a + ridge * w, w, limits)
-        worth_a_matrix = self._worth_a_matrix(int(np.count_nonzero(w)))
+        epochs_of_matrix = self._epochs_of_matrix(int(np.count_nonzero(w)))
         self._columns.weigh(curvature)
-        most = min(worth_a_matrix, self._trusted)
+        most = min(epochs_of_matrix, self._trusted)
         epochs = self._columns.sweep(a, v, limits, ridge, most, allowed)
         if epochs <= 1.0:
             self._share *= _TIGHTER
-        self._would_pay = epochs >= worth_a_matrix
+        self._matrix_is_faster = epochs >= epochs_of_matrix
         return v
 
-    def learn(self, length: float) -> bool:
+    def adapt(self, length: float) -> bool:
         """Note the share of the last step that was taken; returns whether to continue like this."""
         if length == 1.0:
             self._trusted = min(2.0 * self._trusted, _MOST_EPOCHS)
-            return not self._would_pay
+            return not self._matrix_is_faster
         self._trusted = _TRUSTED_EPOCHS
         self._too_long += 1
         return length > 0.0 and self._too_long <= _MOST_TOO_LONG
 
-    def _worth_a_matrix(self, n_used: int) -> float:
+    def _epochs_of_matrix(self, n_used: int) -> float:
         """Epochs in the time of a matrix, including its own epochs or Newton's steps."""
         columns: Any = self._columns.entries  # sparse
         size, n_rows = columns.shape

@@ -84,7 +84,7 @@ class WorkingSet:
             self._weighted = model.weighted(columns)
         self._weighted.weigh(curvature)
 
-    def learn(self, length: float) -> None:
+    def adapt(self, length: float) -> None:
         """Note the share of the last step that was taken, 1 for all of it."""
         if length == 1.0:
             self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
@@ -177,7 +177,7 @@ class WorkingSet:
         return cost
 
     def _most_changes(self, n_used: int) -> int:
-        """As many as pay; nonzeros far beyond the rank of H have to be removed one by one."""
+        """The most Newton steps; nonzeros far beyond the rank of H are removed one by one."""
         affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
         beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
         return max(_CHANGES, affordable) + beyond

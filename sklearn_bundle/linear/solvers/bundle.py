@@ -14,7 +14,7 @@ from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._oracle import with_points
-from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center, alone, l1_limits
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center, bound_of_plane, l1_limits
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, Points, require
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 
 _QP_SHARE = 0.1  # the inner problem is solved to this share of the outer gap: more is wasted
-_WORTH = 0.8  # of the gap: a costly bound that promises a larger one is not computed
+_USEFUL_GAP = 0.8  # of the gap: a costly bound that promises a larger one is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which only rounding is left
 _PATIENCE = 48  # the same if w_t is not unique, or the bound is that of plane 0 for long
 _ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest useful one, 1e-18, to 1
@@ -36,7 +36,7 @@ _LIFT = 100.0  # factor on both limits for every iteration without progress
 _ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
 _STEP_PRECISION = (
     1e-6  # of a step along a curve other than a parabola; the objective has its square
 )
@@ -114,7 +114,7 @@ class BundleSolver(LinearSolver):
         )
         self._problem = problem
         self._start = (omega.start(problem.dimension), None) if start is None else start
-        self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
+        self._proximal = min(problem.intercept_scale, _LARGEST_PROXIMAL / reg_lambda)
         self._step = 1.0
         self._wait = _Wait()
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
@@ -124,7 +124,7 @@ class BundleSolver(LinearSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from planes, if there are any."""
+        """The solver of a task, started from planes if there are any."""
         return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
 
     @staticmethod
@@ -144,7 +144,7 @@ class BundleSolver(LinearSolver):
 
     @property
     def multiplications(self) -> float:
-        """See :class:`LinearSolver`: those of the inner problems."""
+        """Multiplications so far in the inner problems."""
         return self.bundle.multiplications
 
     def attach(self, problem: CuttingPlanes | Points) -> None:
@@ -267,9 +267,15 @@ class BundleSolver(LinearSolver):
         known, gap = self._best, self._best.gap
         exact = not np.isfinite(gap) or self._idle > 0
         tolerance = 0.0 if exact else _QP_SHARE * gap
-        worth = -np.inf if exact else known.primal - _WORTH * gap
-        near = known.point.w, known.point.intercept, known.primal
-        center = Center(*near, worth, self._pull, self._step)
+        least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
+        center = Center(
+            known.point.w,
+            known.point.intercept,
+            known.primal,
+            least_bound,
+            self._proximal,
+            self._step,
+        )
         inner = self.bundle.solve(self._lambda, tolerance, center)
         self._prove(inner.bound, inner.plane)
         return self._near_best(inner.w), inner.intercept
@@ -350,7 +356,7 @@ class BundleSolver(LinearSolver):
         gap = best.gap
         if plane is not None:
             self.bundle.add(plane.gradient, plane.offset, plane.balance)
-            self._prove(*alone(self.bundle, -1, self._lambda, best.point.intercept))
+            self._prove(*bound_of_plane(self.bundle, -1, self._lambda, best.point.intercept))
         wait.length = 1 if best.gap < gap else 2 * wait.length
         wait.left = wait.length
 
@@ -415,6 +421,6 @@ class CuttingPlaneSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`BundleSolver`."""
+        """The solver of a task, started from planes if there are any."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

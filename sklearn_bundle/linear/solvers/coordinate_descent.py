@@ -15,7 +15,7 @@ from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof, Seen
+from sklearn_bundle.linear.solvers.linear_start import Evaluation, LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import ColumnSteps, Points, require
 
@@ -26,9 +26,9 @@ _FEWEST = 128  # least number of columns in a working set, if there are as many
 _NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
 # Shares of the limits, and of tol if that is less, below which a working set's violations have to
 # fall at first. The gap over the objective is at most the largest violation over its limit.
-_PRECISION, _OF_TOL = 1e-2, 0.3
+_PRECISION, _SHARE_OF_TOL = 1e-2, 0.3
 _SHARPER = 1e-2  # factor on these if nothing else is left to do
-_LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
+_OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
 _INNER = 0.4  # share of the violation before a step that its quadratic may leave: .05 is no faster
 _SEARCHES = 40  # halvings of a step
@@ -75,8 +75,8 @@ class CoordinateDescentSolver(LinearSolver):
         Columns of the same data that were copied before.
     sweep : Sweep
         The same for sweeps.
-    seen : Seen
-        What is known about ``start``; it saves a path one look at all features per value.
+    evaluation : Evaluation
+        What is known about ``start``; it saves a path one pass over all features per value.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class CoordinateDescentSolver(LinearSolver):
         proof: Proof | None = None,
         working_set: WorkingSet | None = None,
         sweep: Sweep | None = None,
-        seen: Seen | None = None,
+        evaluation: Evaluation | None = None,
     ):
         problem = require(problem, ColumnSteps, self.name, "line-search")
         super().__init__(problem, reg_lambda, omega, proof, advice=_ADVICE)
@@ -113,32 +113,33 @@ class CoordinateDescentSolver(LinearSolver):
         self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
         self._proved: Array | None = None  # the dual point of the proof
         self._set, self._is_warm = working_set, working_set is not None
-        self._sweep = (sweep or Sweep()) if Sweep.pays(self._model) else None
+        self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
         self._scores: Array = ABSENT  # until the first evaluation
-        self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
-        self._precision = min(_PRECISION, _OF_TOL * tol)
+        known = evaluation is not None and np.array_equal(evaluation.w, self._w)
+        self._evaluation = evaluation if known else None  # of the current point
+        self._precision = min(_PRECISION, _SHARE_OF_TOL * tol)
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: a curved loss, L1 or elastic net."""
+        """Whether the loss is curved and the regularizer L1 or elastic net."""
         form = omega.lasso_form
         return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: one score per sample, and no weight of 0."""
+        """Whether the problem offers columns and has one score per sample."""
         form = task.omega.lasso_form
         return super().fits(task) and task.problem.n_outputs == 1 and form is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: no other solver skips the zeros."""
+        """Always: no other solver skips the zeros."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the last point, with its columns."""
+        """The solver of a task, started from the last point with the columns copied for it."""
         return cls(
             task.problem,
             task.reg_lambda,
@@ -148,22 +149,22 @@ class CoordinateDescentSolver(LinearSolver):
             proof=kept.proof_of(task.problem.dimension),
             working_set=kept.working_set,
             sweep=kept.sweep,
-            seen=kept.seen,
+            evaluation=kept.evaluation,
         )
 
     @classmethod
     def along(
         cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
     ) -> Along | None:
-        """See :class:`LinearSolver`: squared errors of few features, from products alone."""
-        if not GramPath.pays(task.problem.column_model(), len(reg_lambdas)):
+        """Solutions for squared errors of few features, from products of the columns alone."""
+        if not GramPath.is_faster(task.problem.column_model(), len(reg_lambdas)):
             return None
         return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
         return LinearStart(
-            point, self.proof, working_set=self._set, sweep=self._sweep, seen=self._seen
+            point, self.proof, working_set=self._set, sweep=self._sweep, evaluation=self._evaluation
         )
 
     def attach(self, problem: ColumnSteps) -> None:
@@ -177,13 +178,13 @@ class CoordinateDescentSolver(LinearSolver):
     def states(self) -> Iterator[State]:
         """One state per working set; ends when rounding leaves nothing to gain."""
         if self._best.point is None:
-            if self._seen is None:
+            if self._evaluation is None:
                 scores = self._problem.point(self._w, None).scores
                 assert scores is not None
                 self._scores = scores
                 self._evaluate()
             else:
-                self._record(self._seen)
+                self._record(self._evaluation)
             yield self._state()
         elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
@@ -214,21 +215,21 @@ class CoordinateDescentSolver(LinearSolver):
         """Compute derivatives for all features; offer the point and the bound."""
         g, risk, b = self._model.derive(self._scores)
         gradient = self._model.gradient(g)
-        self._record(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
+        self._record(Evaluation(self._w.copy(), self._scores, g, gradient, risk, b))
 
-    def _record(self, seen: Seen) -> None:
+    def _record(self, evaluation: Evaluation) -> None:
         """Continue from the point that is known, and offer it and its bound."""
-        best, g, b = self._best, seen.g, seen.b
-        self._seen, self._scores, self._gradient = seen, seen.scores, seen.gradient
+        best, g, b = self._best, evaluation.g, evaluation.b
+        self._evaluation, self._scores = evaluation, evaluation.scores
+        self._gradient, self._risk = evaluation.gradient, evaluation.risk
         self._point_b, self._g = b, g
-        self._risk = seen.risk
-        self._value = self._objective(seen.w, seen.risk)
+        self._value = self._objective(evaluation.w, evaluation.risk)
         if best.point is None and not np.isfinite(self._value):
             raise ValueError(
                 "The loss is not finite at the starting point: check the loss, and the scale of X "
                 "and y."
             )
-        best.offer(self._value, Point(seen.w, None, b))
+        best.offer(self._value, Point(evaluation.w, None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
             self._proved = g
@@ -257,13 +258,13 @@ class CoordinateDescentSolver(LinearSolver):
         limits, a, start = self._limits[which], self._gradient[which], w[which]
         curvature = model.curvature(self._scores, self._point_b)
         new = sweep.minimize(curvature, a, start, limits, self._ridge)
-        self._sweeps = sweep.learn(self._move(sweep, new - start, a, limits))
+        self._sweeps = sweep.adapt(self._move(sweep, new - start, a, limits))
 
     def _step_in_set(self, chosen: WorkingSet) -> None:
         self._set = chosen
         model, which = self._model, chosen.which
         limits, g, b = self._limits[which], self._g, self._point_b
-        share = max(self._precision, _LOOSE * self._outside)
+        share = max(self._precision, _OF_OUTSIDE * self._outside)
         precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
         for k in range(_INNER_STEPS):
@@ -280,7 +281,7 @@ class CoordinateDescentSolver(LinearSolver):
             length = self._move(chosen, new - w, a, limits)
             if length == 0.0 or model.is_quadratic:
                 break
-            chosen.learn(length)
+            chosen.adapt(length)
 
     def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
         """Go along the step while the objective falls enough; returns the share taken, or 0."""
@@ -289,10 +290,10 @@ class CoordinateDescentSolver(LinearSolver):
         direction = chosen.columns(self._model).scores(along)
         w = self._w[chosen.which]
         start = self._penalty(w, limits)
-        promised = float(a @ along) + self._penalty(w + along, limits) - start
+        predicted = float(a @ along) + self._penalty(w + along, limits) - start
         before = self._value
         unseen = _UNSEEN * abs(before)
-        if not promised <= unseen:
+        if not predicted <= unseen:
             return 0.0
         t = 1.0
         for _ in range(_SEARCHES):
@@ -305,7 +306,7 @@ class CoordinateDescentSolver(LinearSolver):
                 self._problem.set_intercept(point)
                 risk = self._problem.risk(point)
                 value = before + (risk - self._risk) + self._penalty(moved, limits) - start
-            enough = before + _GAINED * t * promised + unseen
+            enough = before + _GAINED * t * predicted + unseen
             if value <= enough or (self._model.is_quadratic and t == 1.0):
                 self._w[chosen.which] = moved
                 self._scores = scores

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 _PLANES = 2  # in its own bundle, for another solver
 _SINGLE = 1e-4  # relative gap down to which w in single precision is enough
-_MET = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
+_GAP_RATIO = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
 _CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
 _FALL = 0.25  # of the gap at the last check: the same without a tol
 _LONGEST = 20.0  # most passes over all rows without a check
@@ -96,19 +96,19 @@ class DualCoordinateSolver(DualAscentSolver):
         self._start = (np.zeros(d), None) if start is None else start
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._mean: Array | None = None  # of dual points, if a check is near
-        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
+        self._ratio, self._dual = _GAP_RATIO, 0.0  # the latter is about the dual's value
         self._estimates: deque[float] = deque(maxlen=_RECENT)
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._since = 0.0  # passes over all rows since the last check
+        self._passes_since_check = 0.0  # passes over all rows since the last check
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: if the loss has dual steps."""
+        """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
         return super().takes(loss, omega) and dual_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the dual point, if there is one."""
+        """The solver of a task, started from the last dual point if there is one."""
         bundle = kept.bundle
         if bundle is not None:
             bundle.resize(task.max_size)
@@ -144,7 +144,7 @@ class DualCoordinateSolver(DualAscentSolver):
         """About the relative gap after the last epoch; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
 
-    def handed_on(self, start: LinearStart) -> LinearStart:
+    def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
         return replace(start, proof=self.proof, bundle=self.bundle)
 
@@ -169,7 +169,7 @@ class DualCoordinateSolver(DualAscentSolver):
             return
         while self._idle < _IDLE_CHECKS:
             self._epoch()
-            if self._is_time():
+            if self._check_is_due():
                 self._check()
             yield self._state()
 
@@ -180,7 +180,7 @@ class DualCoordinateSolver(DualAscentSolver):
         had been no confirmation, and its passes are not added to theirs.
         """
         spent, best = self.n_passes, self._best
-        if moving and self._since > 0.0:
+        if moving and self._passes_since_check > 0.0:
             self._prove((self._steps.held if self._mean is None else self._mean).copy())
         best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
@@ -217,7 +217,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _epoch(self) -> None:
         epoch = self._steps.epoch()
-        self._since += epoch.share
+        self._passes_since_check += epoch.share
         self.multiplications += _CALL + epoch.multiplications
         self._dual += epoch.gained
         gap = max(epoch.gap, 0.0) * self._ratio
@@ -229,18 +229,18 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._mean is not None:
             newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
             self._steps.follow(newest, self._mean)
-        elif self.estimate <= _NEAR * self._wanted():
+        elif self.estimate <= _NEAR * self._target():
             self._mean = self.alpha
 
-    def _is_time(self) -> bool:
+    def _check_is_due(self) -> bool:
         """Whether a check is due, which costs two passes."""
-        if self._steps.n_active == 0 or self._since > _LONGEST:
+        if self._steps.n_active == 0 or self._passes_since_check > _LONGEST:
             return True
         if self._single and self.estimate <= _SINGLE:
             return True
-        return self.estimate <= self._wanted()
+        return self.estimate <= self._target()
 
-    def _wanted(self) -> float:
+    def _target(self) -> float:
         """The estimate that triggers a check."""
         if self._tol is not None and self._at_check > self._tol:
             return _CAUTION * self._tol
@@ -252,7 +252,7 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._mean is not None:
             self._steps.adopt(self._mean)
             self._mean = None
-        self._go_on_from(*self._prove(self._steps.held))
+        self._continue_from(*self._prove(self._steps.held))
         self._count_idle(gap)
         if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
@@ -290,18 +290,18 @@ class DualCoordinateSolver(DualAscentSolver):
                 scaled.w = step * point.w
                 self._best.offer(self._objective(scaled.w, risk), scaled)
 
-    def _go_on_from(self, point: Point, bound: float) -> None:
+    def _continue_from(self, point: Point, bound: float) -> None:
         """Set the working w, the intercept and the active rows to those of the check."""
-        met = self.estimate / self._ratio if self._estimates else np.inf
+        gap_met = self.estimate / self._ratio if self._estimates else np.inf
         self._dual = bound
         objective = self._objective(point.w, self._problem.risk(point))
         found = max(objective - bound, 0.0) / max(objective, _TINY)
-        if 0.0 < met < np.inf and found > 0.0:
+        if 0.0 < gap_met < np.inf and found > 0.0:
             self._ratio *= found / self.estimate
         if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):
             self._single = False
             self._steps.use_doubles()
-        self._at_check, self._since = found, 0.0
+        self._at_check, self._passes_since_check = found, 0.0
         self._problem.rest()
         assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)

@@ -112,17 +112,17 @@ class LeastSquaresSolver(LinearSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: squared errors with a quadratic form."""
+        """Whether the loss is a squared error and the regularizer a quadratic form."""
         return squared_errors(loss) is not None and omega.has_form
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: no other solver uses that the Hessian is constant."""
+        """Always: no other solver uses that the Hessian is constant."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the matrices, if there are any."""
+        """The solver of a task, started from the last point with the matrices formed for it."""
         return cls(
             task.problem,
             task.reg_lambda,

@@ -33,11 +33,11 @@ class Proof(NamedTuple):
         return bound - self.shortfall
 
     def lowered(self, bound: float, omega: Regularizer) -> "Proof":
-        """The same plane, with a bound that is known to be at most this."""
+        """A proof by the same plane that claims at most this bound."""
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
-class Seen(NamedTuple):
+class Evaluation(NamedTuple):
     """What is known about the weights w from all rows and features, for any reg_lambda.
 
     ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
@@ -65,7 +65,7 @@ class LinearStart:
     normal_equations: NormalEquations | None = None
     working_set: WorkingSet | None = None
     sweep: Sweep | None = None
-    seen: Seen | None = None
+    evaluation: Evaluation | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
         """The proof, if its plane has this length: planes in sample space have another."""

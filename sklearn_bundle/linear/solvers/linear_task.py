@@ -133,7 +133,7 @@ class LinearSolver(ABC):
         """The relative gap by which its rate is judged: that of the state, or a better guess."""
         return state.relative_gap
 
-    def handed_on(self, start: LinearStart) -> LinearStart:
+    def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start of a solver of another kind, with what this one can add to the point."""
         return start
 
@@ -154,11 +154,11 @@ class LinearSolver(ABC):
 
     @abstractmethod
     def states(self) -> Iterator[State]:
-        """See :class:`~.contract.Solver`."""
+        """One state per iteration; ends by itself only when rounding leaves nothing to gain."""
 
     @abstractmethod
     def confirm(self, *, moving: bool = True) -> State:
-        """See :class:`~.contract.Solver`."""
+        """The best point and bound, both recomputed from the data."""
 
     @abstractmethod
     def attach(self, problem: Any) -> None:
@@ -183,7 +183,7 @@ class LinearSolver(ABC):
         return self._best.proof.plane
 
     def size_of_terms(self) -> float:
-        """See :func:`~.linear_rounding.size_of_terms`."""
+        """Size of the terms whose differences objective and bound are."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
     def _objective(self, w: Array, risk: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,16 @@ _MOST_WIDENINGS = 5
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 
 
+class _Begin(NamedTuple):
+    """Where a descent begins: scale of the features, point, width, factor of a Hessian."""
+
+    scale: Array
+    w: Array
+    b: float
+    width: float
+    factor: Array | None = None
+
+
 class NewtonSolver(BundleSolver):
     """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
 
@@ -58,7 +68,7 @@ class NewtonSolver(BundleSolver):
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
     theta, bundle, start, proof
-        As of :class:`BundleSolver`; from a bundle with planes no sample is taken.
+        See :class:`BundleSolver`; no sample is taken if the bundle has planes.
     width : float
         Of the smoothing, to go on with from a bundle.
     """
@@ -94,29 +104,29 @@ class NewtonSolver(BundleSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: where the loss has pieces for Newton's method."""
+        """Whether the loss has a form for Newton's method, and the regularizer is L2."""
         return super().takes(loss, omega) and newton_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`BundleSolver`, with the width of the last smoothing."""
+        """The solver of a task, started from planes, with the width of the last smoothing."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
 
     def attach(self, problem: NewtonSteps) -> None:
-        """As of :class:`BundleSolver`."""
+        """Continue with the same problem in another object."""
         super().attach(problem)
         if self._descent is not None:
             self._descent.attach(problem)
 
     def detach(self) -> None:
-        """As of :class:`BundleSolver`."""
+        """Release the problem and its data."""
         super().detach()
         if self._descent is not None:
             self._descent.detach()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """As of :class:`BundleSolver`; what only steps need makes room for it."""
+        """Recompute point and bound; memory that only steps need is released before."""
         if self._descent is not None:
             self._descent.rest()
             self._best.point.scores = None
@@ -125,7 +135,7 @@ class NewtonSolver(BundleSolver):
         return state
 
     def _fresh_risk(self, point: Point) -> float:
-        """As of :class:`BundleSolver`; of a smooth loss from the intercept that is almost best."""
+        """The risk at the best intercept; for a smooth loss its search starts near it."""
         model = None if self._descent is None else self._descent.model
         if model is None or not model.free or not self._loss.smooth:
             return super()._fresh_risk(point)
@@ -136,7 +146,7 @@ class NewtonSolver(BundleSolver):
         return self._problem.risk(point)
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """As of :class:`BundleSolver`."""
+        """Where a new solver may start: the point, planes, proof and width."""
         return replace(super().kept(point), width=self.width)
 
     def _start_of_targets(self) -> Start:
@@ -189,26 +199,22 @@ class NewtonSolver(BundleSolver):
     def _first_descent(self) -> Descent:
         model = self._problem.newton_model()
         w, b = self._start
-        factor = None
         b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
             problem = self._problem
             cost = factorization(problem.n_features, problem.n_entries)
             cheap = cost <= CHEAP_FACTORISATION
-            w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
+            begin = self._on_sample(_SHARES if cheap else (), model, w, b)
         else:
-            width, scale = self.width, model.rows.column_scale()
+            begin = _Begin(model.rows.column_scale(), w, b, self.width)
             point = self._problem.point(w, b)
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
-        return Descent(model, self._lambda, self._units, scale, w, b, width, factor)
+        return Descent(model, self._lambda, self._units, *begin)
 
-    def _on_sample(
-        self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float
-    ) -> tuple[Array, float, float, Array, Array | None]:
-        """Start, width, scale of the features and Hessian, from a problem that costs little."""
-        unit = self._units.unit
+    def _on_sample(self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float) -> _Begin:
+        """Where a descent begins, from a problem that costs little."""
         enough = max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w))
         least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
         for share in shares:
@@ -219,8 +225,8 @@ class NewtonSolver(BundleSolver):
             scale = model.rows.column_scale()
             descent = self._descended(model, scale, w, b, share)
             full.rows.passes += model.rows.passes // share
-            return descent.w, descent.b, descent.width, scale, descent.factor
-        return w, b, unit, full.rows.column_scale(), None
+            return _Begin(scale, descent.w, descent.b, descent.width, descent.factor)
+        return _Begin(full.rows.column_scale(), w, b, self._units.unit)
 
     def _descended(
         self, model: NewtonModel, scale: Array, w: Array, b: float, share: int
@@ -265,7 +271,7 @@ class NewtonSolver(BundleSolver):
             self._problem.rest()
 
     def _set_precision(self, descent: Descent) -> None:
-        """As a derivative in b takes no more than itself times the unit from the plane."""
+        """Set how small the derivative in b must be: times the unit, it lowers the plane."""
         units, primal = self._units, self._best.primal
         if np.isfinite(primal):
             share = _BALANCED * self._tol * primal / (units.unit * units.slope)

@@ -73,11 +73,11 @@ class RoundsDescent(NewtonDescent):
         self._none = np.empty(0)
 
     def attach(self, problem: NewtonRounds) -> None:
-        """As of :class:`NewtonDescent`."""
+        """Continue with the same rows in another object."""
         self._problem = problem
 
     def detach(self) -> None:
-        """As of :class:`NewtonDescent`."""
+        """Release the rows."""
         self._problem = ABSENT
 
     def differentiate(self) -> None:
@@ -89,23 +89,23 @@ class RoundsDescent(NewtonDescent):
         self.balance *= self._free
         self._n_curved = int(size)
 
-    def narrow(self, wanted: float) -> bool:
+    def narrow(self, allowed: float) -> bool:
         """Shrink to a width that was evaluated, if it is not far below what would do."""
         width = self.width
-        if not super().narrow(wanted):
+        if not super().narrow(allowed):
             return False
         narrower = [known for known in self._found if known < width]
         if narrower:
             self.width = max(narrower)
         return True
 
-    def balance_out(self) -> None:
+    def cut_on_other_side(self) -> None:
         """Add the plane at a b on the other side of the best one: one round."""
         bend = self._found[self.width].hessian[-1, -1]
         if not (self.balance and bend > 0.0):
             return
         beyond = self.b - _BEYOND * self.balance / bend
-        self._evaluate([(self.w, beyond)], self._none, beside=True)
+        self._evaluate([(self.w, beyond)], self._none, planes_only=True)
 
     def _hessian(self) -> Array:
         return self._found[self.width].hessian.copy()
@@ -141,14 +141,16 @@ class RoundsDescent(NewtonDescent):
                 break
         return bracket.zero()
 
-    def _evaluate(self, ends: list, steps: Array, beside: bool = False) -> Array:
-        """One round, for the point at the end of a line; ``beside`` it, planes are all that counts.
+    def _evaluate(self, ends: list, steps: Array, planes_only: bool = False) -> Array:
+        """One round at the end of a line; with ``planes_only`` it keeps nothing but planes.
 
         Second derivatives that are the same everywhere come once.
         """
         problem, loss = self._problem, self._loss
-        widths = [self.width] if loss.smooth or beside else [self.width, _NARROWER * self.width]
-        every = 0 if beside or (loss.quadratic and self._found) else 1
+        widths = (
+            [self.width] if loss.smooth or planes_only else [self.width, _NARROWER * self.width]
+        )
+        every = 0 if planes_only or (loss.quadratic and self._found) else 1
         if every and loss.smooth and not loss.quadratic:
             enough = self._detail * _HESSIAN_ROWS * len(self.w)
             every = self._every = max(1, problem.n_samples // enough)
@@ -159,7 +161,7 @@ class RoundsDescent(NewtonDescent):
                 farthest = max(abs(b) for _, b in ends)
                 offset, balance = self._balanced(*sums[1:3].tolist(), farthest)
                 self.planes.append((gradient, offset, balance))
-        if beside:
+        if planes_only:
             return along
         if not every:
             hessian = next(iter(self._found.values())).hessian
@@ -190,12 +192,12 @@ class NewtonRoundsSolver(NewtonSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: squared errors too."""
+        """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean and curved_loss(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: rounds are what costs, and it needs the fewest."""
+        """Up to 2000 features: rounds cost most, and Newton's method needs the fewest."""
         return task.problem.n_features <= MOST_FEATURES
 
     def _start_of_targets(self) -> Start:
@@ -209,8 +211,8 @@ class NewtonRoundsSolver(NewtonSolver):
         n, d = problem.n_samples, problem.n_features
         affordable = _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
         least = max(_FEWEST_ROWS, _ROWS_A_FEATURE * d)
-        wanted = max(n // _SHARE, least)
-        return min(wanted, affordable) if least <= min(n // 2, affordable) else 0
+        desired = max(n // _SHARE, least)
+        return min(desired, affordable) if least <= min(n // 2, affordable) else 0
 
     def _first_descent(self) -> RoundsDescent:
         problem, (w, b) = self._problem, self._start
@@ -229,12 +231,12 @@ class NewtonRoundsSolver(NewtonSolver):
         self._take_planes(descent)
         b = np.array([descent.b]) if self._problem.n_free else 0.0
         self._offer(Point(descent.w, None, b), descent.risk)
-        promised = descent.smoothed + descent.error
-        if promised <= self._best.primal:
+        gap_of_plane = descent.smoothed + descent.error
+        if gap_of_plane <= self._best.primal:
             self._solve_inner()
         unbalanced = self.bundle.balance.any()
-        if unbalanced and promised <= _UNBALANCED * self._best.gap:
-            descent.balance_out()
+        if unbalanced and gap_of_plane <= _UNBALANCED * self._best.gap:
+            descent.cut_on_other_side()
             self._take_planes(descent)
             self._solve_inner()
 

@@ -308,7 +308,7 @@ class DualSteps(LineSearch, Protocol):
         ...
 
     def ray_search(self, end: Point, curvature: float) -> float:
-        """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+        """The step of a line search from 0, where scores and intercept are 0, without a slope."""
         ...
 
     def rest(self) -> None:

@@ -94,7 +94,7 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`."""
+        """Whether the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean
 
     @classmethod
@@ -108,7 +108,7 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from planes in sample space, if there are any."""
+        """The solver of a task, started from planes in sample space if there are any."""
         problem = task.problem
         return cls(
             problem,
@@ -121,11 +121,11 @@ class SamplePlanesSolver(BundleSolver):
         )
 
     def attach(self, problem: LinearProblem) -> None:
-        """See :class:`BundleSolver`."""
+        """Continue with the same problem in another object."""
         self._space.attach(problem)
 
     def detach(self) -> None:
-        """See :class:`BundleSolver`."""
+        """Release the problem."""
         self._space.detach()
 
     def _solve_inner(self) -> tuple[Array, Array | None]:
@@ -137,7 +137,7 @@ class SamplePlanesSolver(BundleSolver):
         return self._space.point(x, intercept, self._drift)
 
     def _fresh_point(self, point: Point) -> Point:
-        """The same with w, of length d, as the start, so that scores and norm are those of w."""
+        """The point whose start is its w, of length d, so that scores and norm are those of w."""
         w = self._space.weights(point.w, self._omega)
         x = self._space.start_at(w)
         self._omega = self._space.norm
@@ -149,7 +149,7 @@ class SamplePlanesSolver(BundleSolver):
         return L2(), self._space.weights(w, self._omega), proof._replace(plane=plane)
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """See :class:`BundleSolver`."""
+        """Where a new solver may start: the point, the planes in sample space and the proof."""
         return LinearStart(point, self.proof, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:

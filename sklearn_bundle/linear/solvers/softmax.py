@@ -44,7 +44,7 @@ class _SoftmaxSolver(DescentSolver[ClassDescent]):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: for softmax."""
+        """Whether the loss is softmax, and the regularizer ``||w||^2 / 2``."""
         return super().takes(loss, omega) and class_loss(loss) is not None
 
     def _begin(self, start: PointToStart | None) -> ClassDescent:
@@ -72,7 +72,7 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: if Newton's method is not."""
+        """Always: Newton's method comes before it where that is better."""
         return True
 
     def _prepare_step(self, descent: ClassDescent) -> None:
@@ -107,7 +107,7 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: if a Hessian fits into memory; its use shows on the way."""
+        """Whether a Hessian fits into memory; when to use it shows on the way."""
         problem = task.problem
         return problem.dimension + problem.n_free <= _MOST_COORDINATES
 

@@ -41,7 +41,7 @@ class Inner(NamedTuple):
 class Center(NamedTuple):
     """The best point so far, near which the next one is sought if the model alone is ambiguous.
 
-    ``pull`` weights moves of the intercept. ``step`` is the last one from the best point before
+    ``proximal`` weights moves of the intercept. ``step`` is the last one from the best point before
     towards the model's minimizer. No bound below ``least_bound`` is of interest.
     """
 
@@ -49,7 +49,7 @@ class Center(NamedTuple):
     intercept: Array | None
     objective: float
     least_bound: float = -np.inf
-    pull: float = 1.0
+    proximal: float = 1.0
     step: float = 1.0
 
 
@@ -144,11 +144,11 @@ class Bundle:
         reg_lambda: float,
         tolerance: float,
         center: Array | None = None,
-        pull: float = 1.0,
+        proximal: float = 1.0,
     ) -> Array:
-        """The dual over the simplex, with the term of ``center`` if there is one."""
+        """Maximize the dual over the simplex from alpha, with the term of ``center`` if given."""
         t = self.size
-        offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(pull)
+        offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(proximal)
         if center is not None:
             offsets = offsets + self._balance[:t] @ center
         if self.omega.is_quadratic:
@@ -282,7 +282,7 @@ class Master:
         return self._sharpened(bundle, inner, reg_lambda, center)
 
     def _sharpened(self, bundle: Bundle, inner: Inner, reg_lambda: float, center: Center) -> Inner:
-        """The same, with w and alpha computed in another way if the Gram matrix lost too much.
+        """Compute w and alpha without the Gram matrix where that has lost too many digits.
 
         Called when an exact solution is needed, which is when the last steps gained nothing.
         """
@@ -307,9 +307,9 @@ class BalancedMaster:
     """For an intercept that is a coordinate; a bound exists only with ``E alpha = 0``."""
 
     def solve(self, bundle: Bundle, reg_lambda: float, tolerance: float, center: Center) -> Inner:
-        """See :class:`Master`."""
+        """Solve with a proximal term for the point, and with ``E alpha = 0`` for the bound."""
         omega = bundle.omega
-        near, b, value = _solve_near(bundle, omega, reg_lambda, tolerance, center, center.pull)
+        near, b, value = _solve_near(bundle, omega, reg_lambda, tolerance, center, center.proximal)
         w, _, plane = bundle.point(near, reg_lambda)
         if value + tolerance < center.least_bound:
             return Inner(w, b, -np.inf, plane)
@@ -345,7 +345,7 @@ class L1Master:
         self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
 
     def solve(self, bundle: Bundle, reg_lambda: float, tolerance: float, center: Center) -> Inner:
-        """See :class:`Master`."""
+        """Solve near the best point, or exactly if nothing else gains more."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
         limits = l1_limits(bundle.omega, reg_lambda)
         if self._near is None or self._near[0] != reg_lambda:
@@ -356,8 +356,8 @@ class L1Master:
         w = b = intercept = None
         if self._n_free:
             omega = l1_master.NearL1(limits, weight, center.w)
-            pull = reg_lambda * center.pull
-            near, b, value = _solve_near(bundle, omega, 1.0, tolerance, center, pull)
+            proximal = reg_lambda * center.proximal
+            near, b, value = _solve_near(bundle, omega, 1.0, tolerance, center, proximal)
             w = omega.conjugate_gradient(-(near @ planes))
             if value + tolerance < center.least_bound:
                 return Inner(w, b, -np.inf, bundle.aggregate(near))
@@ -395,7 +395,7 @@ def l1_limits(omega: Regularizer, reg_lambda: float) -> l1_master.Limits:
     return reg_lambda * form.thresholds
 
 
-def alone(
+def bound_of_plane(
     bundle: Bundle, index: int, reg_lambda: float, intercept: Array
 ) -> tuple[float, tuple[Array, float]]:
     """The bound of one balanced plane, scaled down for L1 if need be, and what proves it."""
@@ -409,17 +409,22 @@ def alone(
 
 
 def _solve_near(
-    bundle: Bundle, omega: Regularizer, lam: float, tolerance: float, center: Center, pull: float
+    bundle: Bundle,
+    omega: Regularizer,
+    lam: float,
+    tolerance: float,
+    center: Center,
+    proximal: float,
 ) -> tuple[Array, Array, float]:
-    """Alpha, b and the value of the model with ``lam pull/2 ||b - best b||^2`` added.
+    """Alpha, b and the value of the model with ``lam proximal/2 ||b - best b||^2`` added.
 
     The model alone is flat in many directions of b until it has enough planes.
     """
     b = center.intercept
     assert b is not None  # it is a coordinate
-    near = bundle.maximize(bundle.alpha.copy(), omega, lam, tolerance, b, pull)
+    near = bundle.maximize(bundle.alpha.copy(), omega, lam, tolerance, b, proximal)
     balance = near @ bundle.balance
-    move = -balance / (lam * pull)
+    move = -balance / (lam * proximal)
     aggregate, offset = bundle.aggregate(near)
     value = offset - lam * omega.conjugate(-aggregate / lam)
     return near, b + move, value + float(balance @ (b + 0.5 * move))
