@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
@@ -127,7 +127,7 @@ class DescentSolver(LinearSolver, Generic[D]):
 
     def attach(self, problem: Points) -> None:
         """Continue with the same problem in another object."""
-        self._problem = problem
+        super().attach(problem)
         self._passes_before = problem.passes - self._spent
         if self._descent is not None:
             self._descent.attach(problem)
@@ -135,7 +135,7 @@ class DescentSolver(LinearSolver, Generic[D]):
     def detach(self) -> None:
         """Release the problem and its data."""
         self._spent = self._problem.passes - self._passes_before
-        self._problem = ABSENT
+        super().detach()
         if self._descent is not None:
             self._descent.detach()
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import CROSSED
-from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
@@ -151,10 +151,6 @@ class BundleSolver(LinearSolver):
         """Continue with the same problem in another object."""
         self._problem = with_points(problem)
 
-    def detach(self) -> None:
-        """Release the problem."""
-        self._problem = ABSENT
-
     def states(self) -> Iterator[State]:
         """One state per iteration; ends when rounding leaves nothing to gain."""
         if self._best.point is None:
@@ -189,14 +185,9 @@ class BundleSolver(LinearSolver):
             return self._state()
         omega, w, proof = self._in_features(point.w, best.proof)
         certified = Certified(w, point.intercept, objective, proof.plane)
-        best.renew(
-            objective,
-            point,
-            proof.bound(omega),
-            best.proof,
-            terms=self.size_of_terms,
-            rounding=rounding(self._problem, point, certified, omega, self._lambda),
-        )
+        bound, terms = proof.bound(omega), self.size_of_terms
+        taken = rounding(self._problem, point, certified, omega, self._lambda)
+        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
         return self._state()
 
     def _check_sign(self) -> None:
@@ -268,14 +259,8 @@ class BundleSolver(LinearSolver):
         exact = not np.isfinite(gap) or self._idle > 0
         tolerance = 0.0 if exact else _QP_SHARE * gap
         least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
-        center = Center(
-            known.point.w,
-            known.point.intercept,
-            known.primal,
-            least_bound,
-            self._proximal,
-            self._step,
-        )
+        w, b = known.point.w, known.point.intercept
+        center = Center(w, b, known.primal, least_bound, self._proximal, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, center)
         self._prove(inner.bound, inner.plane)
         return self._near_best(inner.w), inner.intercept

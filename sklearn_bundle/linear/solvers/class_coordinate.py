@@ -15,7 +15,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
+from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
@@ -25,12 +25,8 @@ Array = NDArray[np.float64]
 
 _SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
 _GAP_RATIO = 0.7  # gap of the mean of dual points over that of the rows when visited: a first guess
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol
 _LONGEST, _SHARE = 10.0, 0.3  # most passes over all rows without a check, and share of all so far
 _NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
-_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _RECENT = 6  # sweeps over all rows from which the rate is measured
 _MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
@@ -102,16 +98,14 @@ class ClassCoordinateSolver(DualAscentSolver):
         alpha: Array | None = None,
     ):
         problem = require(problem, ClassSteps, self.name, "line-search")
-        super().__init__(problem, reg_lambda, problem.class_ascent(reg_lambda, alpha), proof)
-        self._tol = tol_hint
-        self._start = (np.zeros(problem.dimension), None) if start is None else start
+        steps = problem.class_ascent(reg_lambda, alpha)
+        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
         self._begun = False
-        self._ratio, self._dual = _GAP_RATIO, 0.0  # the latter is about the dual's value
+        self._ratio = _GAP_RATIO
         self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
         self._estimate = np.inf  # about the relative gap
         self._averaging = False
-        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._passes_since_check = self._passes_so_far = 0.0  # over all rows
+        self._passes_so_far = 0.0  # over all rows
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps of these
         self._inner = -1  # sweeps since the center moved; -1 without a center
         # Passes, gap and rate before the proximal term.
@@ -164,10 +158,10 @@ class ClassCoordinateSolver(DualAscentSolver):
         """One state per pass over as many rows as there are; ends when only rounding is left."""
         if not self._begun:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+        elif self._idle >= IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_CHECKS:
+        while self._idle < IDLE_CHECKS:
             share, enough = 0.0, max(1.0, _VISITS / self._problem.n_samples)
             while share < enough and not self._check_is_due():
                 share += self._sweep()
@@ -181,12 +175,11 @@ class ClassCoordinateSolver(DualAscentSolver):
         If the point may move, the sweeps since the last check count. They then continue as if there
         had been no confirmation.
         """
-        best, spent = self._best, self.n_passes
+        best = self._best
         if moving and self._passes_since_check > 0.0:
             self._prove()
         point = self._problem.point(best.point.w, best.point.intercept)
         self._renew(point, self._objective_at(point))
-        self._passes_before += self.n_passes - spent
         return self._state()
 
     def _begin(self) -> None:
@@ -270,12 +263,6 @@ class ClassCoordinateSolver(DualAscentSolver):
             return True
         return self._passes_since_check > 0.0 and self._estimate <= self._target()
 
-    def _target(self) -> float:
-        """The estimate that triggers a check."""
-        if self._tol is not None and self._at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self._at_check
-
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next sweep begins."""
         gap, before = self._best.gap, self._at_check
@@ -286,10 +273,8 @@ class ClassCoordinateSolver(DualAscentSolver):
         if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
             self._ratio *= self._at_check / self._estimate
         self._averaging, self._passes_since_check = False, 0.0
-        self._count_idle(gap)
-        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
-            self._idle = 0
-        if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._is_faster()):
+        self._count_idle_check(gap, before)
+        if self._inner >= 0 and (self._idle >= IDLE_CHECKS or not self._is_faster()):
             self._steps.let_go()
             self._inner, self._idle, self._ratio = -1, 0, _GAP_RATIO
             self._next_try, self._pause = self._passes_so_far + self._pause, 2.0 * self._pause

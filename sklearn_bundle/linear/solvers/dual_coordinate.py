@@ -14,7 +14,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
+from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
 from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
@@ -25,16 +25,12 @@ Array = NDArray[np.float64]
 _PLANES = 2  # in its own bundle, for another solver
 _SINGLE = 1e-4  # relative gap down to which w in single precision is enough
 _GAP_RATIO = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol
 _LONGEST = 20.0  # most passes over all rows without a check
 _RECENT = 6  # epochs from which the rate is measured
 _NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
 _TINY = 1e-300  # replaces a gap or an objective of 0
-_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
@@ -89,17 +85,13 @@ class DualCoordinateSolver(DualAscentSolver):
         alpha: Array | None = None,
     ):
         problem = require(problem, DualSteps, self.name, "line-search")
-        super().__init__(problem, reg_lambda, problem.dual_ascent(reg_lambda, alpha), proof)
-        self._tol = tol_hint
-        d = problem.dimension
-        self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
-        self._start = (np.zeros(d), None) if start is None else start
+        steps = problem.dual_ascent(reg_lambda, alpha)
+        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
+        self.bundle = Bundle(problem.dimension, _PLANES) if bundle is None else bundle
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._mean: Array | None = None  # of dual points, if a check is near
-        self._ratio, self._dual = _GAP_RATIO, 0.0  # the latter is about the dual's value
+        self._ratio = _GAP_RATIO
         self._estimates: deque[float] = deque(maxlen=_RECENT)
-        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._passes_since_check = 0.0  # passes over all rows since the last check
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -164,10 +156,10 @@ class DualCoordinateSolver(DualAscentSolver):
         """One state per epoch; ends when rounding leaves nothing to gain."""
         if self._steps.w is None:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+        elif self._idle >= IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_CHECKS:
+        while self._idle < IDLE_CHECKS:
             self._epoch()
             if self._check_is_due():
                 self._check()
@@ -177,9 +169,9 @@ class DualCoordinateSolver(DualAscentSolver):
         """Objective from the data at the best point, bound from the kept aggregate plane.
 
         If the point may move, the epochs since the last check count. They then continue as if there
-        had been no confirmation, and its passes are not added to theirs.
+        had been no confirmation.
         """
-        spent, best = self.n_passes, self._best
+        best = self._best
         if moving and self._passes_since_check > 0.0:
             self._prove((self._steps.held if self._mean is None else self._mean).copy())
         best.point = self._problem.point(best.point.w, best.point.intercept)
@@ -188,7 +180,6 @@ class DualCoordinateSolver(DualAscentSolver):
             point = best.point
             self._offer(Point(point.w, point.scores, point.intercept, point.drift))
         self._renew(best.point, best.primal)
-        self._passes_before += self.n_passes - spent
         self._problem.rest()
         return self._state()
 
@@ -240,12 +231,6 @@ class DualCoordinateSolver(DualAscentSolver):
             return True
         return self.estimate <= self._target()
 
-    def _target(self) -> float:
-        """The estimate that triggers a check."""
-        if self._tol is not None and self._at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self._at_check
-
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
         gap, before = self._best.gap, self._at_check
@@ -253,9 +238,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._steps.adopt(self._mean)
             self._mean = None
         self._continue_from(*self._prove(self._steps.held))
-        self._count_idle(gap)
-        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
-            self._idle = 0
+        self._count_idle_check(gap, before)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """Balance alpha; offer the point that belongs to it as the best one. Returns the bound too.

@@ -135,12 +135,12 @@ class LeastSquaresSolver(LinearSolver):
 
     def attach(self, problem: LeastSquares) -> None:
         """Continue with the same problem in another object."""
-        self._problem = problem
+        super().attach(problem)
         self._equations.attach(problem.rows, problem.target, problem.weights)
 
     def detach(self) -> None:
         """Release the problem and its data."""
-        self._problem = ABSENT
+        super().detach()
         self._equations.detach()
 
     def kept(self, point: PointToStart) -> LinearStart:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import SolverResult, State
+from sklearn_bundle.core.contract import ABSENT, SolverResult, State
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
@@ -160,13 +160,13 @@ class LinearSolver(ABC):
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both recomputed from the data."""
 
-    @abstractmethod
     def attach(self, problem: Any) -> None:
         """Continue with the same problem in another object."""
+        self._problem = problem
 
-    @abstractmethod
     def detach(self) -> None:
         """Release the problem and its data."""
+        self._problem = ABSENT
 
     @abstractmethod
     def kept(self, point: PointToStart) -> LinearStart:
@@ -193,14 +193,9 @@ class LinearSolver(ABC):
         """Keep recomputed values, with the bound of the kept plane less its rounding."""
         best, omega = self._best, self._omega
         certified = Certified(point.w, point.intercept, objective, self.plane)
-        best.renew(
-            objective,
-            point,
-            best.proof.bound(omega),
-            best.proof,
-            terms=self.size_of_terms,
-            rounding=rounding(self._problem, point, certified, omega, self._lambda),
-        )
+        bound, terms = best.proof.bound(omega), self.size_of_terms
+        taken = rounding(self._problem, point, certified, omega, self._lambda)
+        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
 
     def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count iterations after which the gap is no smaller than before, up to rounding."""

@@ -12,7 +12,7 @@ from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
+from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.linear_start import Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
