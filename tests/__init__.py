@@ -102,10 +102,10 @@ linear/problems
 
 linear/solvers
     test_protocols.py           protocols.py /kernel/solvers/protocols.py _oracle.py linear_start.py
-    test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
+    test_bundle.py              bundle.py _descent.py inner/planes.py
     test_inner.py               inner/ /structured/solvers/inner/ /kernel/solvers/low_rank.py
                                 /linear/_compiled/simplex_qp.py
-    test_newton.py              newton.py _descent.py _newton_descent.py
+    test_newton.py              newton.py _descent.py
                                 /linear/problems/newton_model.py /linear/losses/_newton_loss.py
                                 /linear/_compiled/design.py
     test_newton_regression.py   newton.py /linear/losses/_newton_regression.py

@@ -18,7 +18,7 @@ from sklearn_bundle import (
 from sklearn_bundle.core import contract
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.linear_auto import linear_solver
+from sklearn_bundle.linear.solvers.linear_auto import solver_class
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.losses import Hinge, MulticlassHinge, Softmax, SquaredError
@@ -174,7 +174,7 @@ def test_a_confirmation_trusts_no_kept_scores(loss, name):
     target = (y > 0.0).astype(int) if isinstance(loss, MulticlassHinge | Softmax) else y
     problem = LinearProblem(rows_in_memory(X), target, np.full(30, 1.0 / 30), loss, True)
     task = Task(problem, 0.1, L2(), 1e-9, 0.1, None)
-    solver = linear_solver(name, task, LinearStart(), to_the_end=True)
+    solver = solver_class(name, task).of(task, LinearStart())
     for _ in zip(solver.states(), range(50), strict=False):
         pass
     if solver._best.point.scores is not None:

@@ -110,10 +110,12 @@ def _fit(
     start = process_time()
     problem = LinearProblem(rows_in_memory(X), y, np.full(len(y), 1.0 / len(y)), loss, False)
     task = Task(problem, reg_lambda, L2(), tol, 0.1, None)
-    if name != "auto" and solver_class(name, task) is None:
+    kind = None if name == "auto" else solver_class(name, task)
+    if name != "auto" and kind is None:
         return np.inf, None
     with problem:
-        solver = linear_solver(name, task, LinearStart(), to_the_end=True)
+        kept = LinearStart()
+        solver = linear_solver(name, task, kept) if kind is None else kind.of(task, kept)
 
         def stop(iteration: int, state: State) -> Status | None:
             return Status.MAX_TIME if process_time() - start > limit else None

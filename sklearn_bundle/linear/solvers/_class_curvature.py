@@ -1,5 +1,6 @@
 """Second derivatives of multinomial logistic regression, exact or rough, to start descent from."""
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -67,7 +68,7 @@ class FullCurvature:
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
 
 
-class _KroneckerCurvature:
+class _KroneckerCurvature(ABC):
     """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
 
     G depends only on the rows and is centered, so that W and b separate. The matrix is exact if all
@@ -93,6 +94,14 @@ class _KroneckerCurvature:
             return found, b
         return found, classes @ (self._inverse * (classes.T @ b)) - found @ self._means
 
+    def _factor(self) -> None:
+        """Prepare for solving with the new eigenvalues of C; does nothing here."""
+        return
+
+    @abstractmethod
+    def _solve_each(self, right: Array) -> Array:
+        """Each row's solution with ``value G + reg_lambda I`` of its eigenvalue of C."""
+
 
 class GramCurvature(_KroneckerCurvature):
     """With the Gram matrix of the features: one Cholesky factor for similar eigenvalues of C."""
@@ -103,7 +112,7 @@ class GramCurvature(_KroneckerCurvature):
 
     def _factor(self) -> None:
         order = np.argsort(self._values)[::-1]
-        self._groups: list[tuple[Array, tuple]] = []
+        self._groups: list[tuple[NDArray[np.intp], tuple]] = []
         while len(order):
             alike = self._values[order] * _ALIKE >= self._values[order[0]]
             members, order = order[alike], order[~alike]
@@ -124,9 +133,6 @@ class DiagonalCurvature(_KroneckerCurvature):
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
         super().__init__(model, reg_lambda)
         self._variances = model.column_variances()
-
-    def _factor(self) -> None:
-        pass
 
     def _solve_each(self, right: Array) -> Array:
         found = np.empty_like(right)

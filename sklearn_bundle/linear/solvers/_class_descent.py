@@ -6,9 +6,10 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
+from sklearn_bundle.linear.solvers.protocols import SoftmaxSteps
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class ClassDescent:
         self,
         model: SoftmaxModel,
         reg_lambda: float,
-        start: tuple[Array, Array | None] | None = None,
+        start: PointToStart | None = None,
     ):
         self.model, self._lambda = model, reg_lambda
         K, n = model.n_classes, model.n_samples
@@ -63,7 +64,7 @@ class ClassDescent:
         self._size = K * model.n_features
         self.derivatives, self._spare = np.empty((2, K, n))
         self._pairs = Corrections(_PAIRS)
-        self._curvature: ClassCurvature | None = None
+        self._curvature: ClassCurvature = ABSENT  # until the first :meth:`renew`
         self._decrement = 0.0
         self.n_steps, self.length, self.fall = 0, 1.0, 0.0
         self._x = self._at_zero()
@@ -86,7 +87,7 @@ class ClassDescent:
         return self._x[self._size :] if self.model.free else np.zeros(self._shape[0])
 
     @property
-    def promised(self) -> float:
+    def predicted_gap(self) -> float:
         """The gap to the plane at the point, if its probabilities balance."""
         slopes = self._slopes[: self._size]
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
@@ -96,12 +97,12 @@ class ClassDescent:
         A, offset = self.model.plane(self.derivatives, self.gradient)
         return A.ravel(), offset
 
-    def attach(self, problem: LinearProblem) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+    def attach(self, problem: SoftmaxSteps) -> None:
+        """Continue with the same data in another object."""
         self.model = problem.softmax_model()
 
     def detach(self) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """Release the data."""
         self.model = ABSENT
 
     def renew(self, curvature: ClassCurvature) -> None:
@@ -152,7 +153,7 @@ class ClassDescent:
             x[self._size :] = b - b.mean()
         return x
 
-    def _joined(self, w: Array, intercept: Array | None) -> Array:
+    def _joined(self, w: Array, intercept: float | Array | None) -> Array:
         if not self.model.free:
             return np.array(w)
         b = np.zeros(self._shape[0]) if intercept is None else np.asarray(intercept)

@@ -24,9 +24,9 @@ class Contestant:
         None before the start.
     work : float
         Its cost so far.
-    allowed : float
+    budget : float
         The work up to which it is not judged.
-    trail : list of (float, float)
+    history : list of (float, float)
         Work and logarithm of the gap, after each state.
     ended : bool
         Whether it can gain nothing more.
@@ -35,35 +35,35 @@ class Contestant:
     def __init__(self, name: str, prior: float):
         self.name, self.prior = name, prior
         self.solver: LinearSolver | None = None
-        self.work = self.allowed = 0.0
+        self.work = self.budget = 0.0
         self.ended = False
-        self.trail: list[tuple[float, float]] = []
+        self.history: list[tuple[float, float]] = []
         self._half = 0  # index where the later half of the work begins
 
-    def note(self, work: float, gap: float) -> None:
+    def record(self, work: float, gap: float) -> None:
         """Record a state that cost ``work``, with about this relative gap."""
         self.work += work
-        self.trail.append((self.work, log(max(gap, _TINY))))
-        while 2.0 * self.trail[self._half][0] < self.work:
+        self.history.append((self.work, log(max(gap, _TINY))))
+        while 2.0 * self.history[self._half][0] < self.work:
             self._half += 1
 
     @property
     def gap(self) -> float:
         """About the last relative gap."""
-        return exp(self.trail[-1][1]) if self.trail else inf
+        return exp(self.history[-1][1]) if self.history else inf
 
     def remaining(self, tol: float) -> float:
         """The work until the relative gap is ``tol``, at the rate of the later half."""
-        if self.ended or not self.trail:
+        if self.ended or not self.history:
             return inf
-        (first, before), (last, now) = self.trail[self._half], self.trail[-1]
+        (first, before), (last, now) = self.history[self._half], self.history[-1]
         fall, to_fall = before - now, now - log(tol)
         if to_fall <= 0.0:
             return 0.0
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
 
-    def likely(self, tol: float, gap: float) -> float:
-        """The same for a waiting solver, after another one has reached this gap.
+    def expected(self, tol: float, gap: float) -> float:
+        """The expected work of a waiting solver, after another one has reached this gap.
 
         Before its start this is a share of the prior. Later it is at most the larger of its work so
         far and the prior, whatever the rate: a gap that has not moved for long, as Newton's at
@@ -71,7 +71,7 @@ class Contestant:
         """
         if self.ended:
             return inf
-        if not self.trail:
+        if not self.history:
             share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
             return min(max(share, _LEAST_SHARE), 1.0) * self.prior
         return min(self.remaining(tol), max(self.work, self.prior))

@@ -2,25 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
 _ADVICE = "center and scale the features"
-_WORTH = 0.5  # of the gap: a plane that promises no less is not computed
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_USEFUL_GAP = 0.5  # of the gap: a plane that promises no less is not computed
 _IDLE_LIMIT = 8  # steps without progress, after which only rounding is left
 
 
@@ -29,17 +27,31 @@ class SmoothDescent(Protocol):
 
     Attributes
     ----------
-    w, intercept : the point; arrays are not written to again
-    objective : at the point
-    promised : the gap to the plane at the point, if its derivatives balance
-    n_steps : so far
+    n_steps : int
+        Steps so far.
     """
 
-    w: Array
-    intercept: float | Array
-    objective: float
-    promised: float
     n_steps: int
+
+    @property
+    def w(self) -> Array:
+        """Weights of the point, not written to again."""
+        ...
+
+    @property
+    def intercept(self) -> float | Array:
+        """Intercept of the point, not written to again."""
+        ...
+
+    @property
+    def objective(self) -> float:
+        """The objective at the point."""
+        ...
+
+    @property
+    def predicted_gap(self) -> float:
+        """The gap to the plane at the point, if its derivatives balance."""
+        ...
 
     def step(self) -> bool:
         """Take a step; False if no descent direction is left, up to rounding."""
@@ -49,7 +61,7 @@ class SmoothDescent(Protocol):
         """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
         ...
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: Any) -> None:
         """Continue with the same data in another object."""
         ...
 
@@ -58,7 +70,10 @@ class SmoothDescent(Protocol):
         ...
 
 
-class DescentSolver(LinearSolver):
+D = TypeVar("D", bound=SmoothDescent)
+
+
+class DescentSolver(LinearSolver, Generic[D]):
     """Base class of descent methods: the point of a descent, and the bound from its derivatives.
 
     Derivatives of a smooth loss in its scores are a dual point; once balanced, they give a plane.
@@ -84,49 +99,35 @@ class DescentSolver(LinearSolver):
         The plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
     """
 
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
-    name: ClassVar[str]
-
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: Points,
         reg_lambda: float,
         *,
         tol: float,
-        start: tuple[Array, float | Array | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
     ):
         require(problem, self.needs, self.name, "line-search")
-        self._problem, self._lambda, self._tol = problem, reg_lambda, tol
-        self._omega = L2()
-        self._start = start
-        self._best = Best(least=0.0, advice=_ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
-        self._descent: SmoothDescent | None = None
-        self._idle = 0  # steps since the gap last became smaller
+        super().__init__(problem, reg_lambda, L2(), proof, advice=_ADVICE)
+        self._problem, self._tol, self._start = problem, tol, start
+        self._descent: D | None = None
         self._spent = 0  # passes, as of the last problem that was released
         self._passes_before = problem.passes
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the last point."""
+        """The solver of a task, started from the last point."""
         proof = kept.proof_of(task.problem.dimension)
         return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
 
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
-
-    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
         return LinearStart(point, self._best.proof)
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: Points) -> None:
         """Continue with the same problem in another object."""
-        self._problem = problem
+        super().attach(problem)
         self._passes_before = problem.passes - self._spent
         if self._descent is not None:
             self._descent.attach(problem)
@@ -134,27 +135,26 @@ class DescentSolver(LinearSolver):
     def detach(self) -> None:
         """Release the problem and its data."""
         self._spent = self._problem.passes - self._passes_before
-        self._problem = ABSENT
+        super().detach()
         if self._descent is not None:
             self._descent.detach()
 
     def states(self) -> Iterator[State]:
         """One state per step; the first is the start. Ends when nothing is left to gain."""
-        if self._descent is None:
-            self._descent = self._begin(self._problem, self._start)
-            self._look()
+        descent = self._descent
+        if descent is None:
+            descent = self._descent = self._begin(self._start)
+            self._evaluate(descent)
             yield self._state()
         elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_LIMIT:
-            self._prepare_step()
-            moved = self._descent.step()
+            self._prepare_step(descent)
+            moved = descent.step()
             gap = self._best.gap
-            self._look()
-            gained = gap - self._best.gap
-            progress = moved and gained > _ROUNDING * abs(self._best.primal)
-            self._idle = 0 if progress else self._idle + 1
+            self._evaluate(descent)
+            self._count_idle(gap, moved=moved)
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
@@ -164,7 +164,7 @@ class DescentSolver(LinearSolver):
         """
         best, spent = self._best, self._problem.passes
         point = self._problem.point(best.point.w, best.point.intercept)
-        objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
+        objective = self._objective(point.w, self._problem.risk(point))
         certified = Certified(point.w, point.intercept, objective, self.plane)
         taken = rounding(self._problem, point, certified, self._omega, self._lambda)
         kept, bound = Point(point.w, None, point.intercept), best.proof.bound(self._omega)
@@ -172,13 +172,13 @@ class DescentSolver(LinearSolver):
         self._passes_before += self._problem.passes - spent
         return self._state()
 
-    def _look(self) -> None:
+    def _evaluate(self, descent: D) -> None:
         """Offer the descent's point, and its plane if it promises enough."""
-        descent, best = self._descent, self._best
+        best = self._best
         best.offer(descent.objective, Point(descent.w, None, descent.intercept))
-        gap, promised = best.gap, descent.promised
-        within = promised <= self._tol * best.primal
-        if within or promised <= _WORTH * gap or self._idle or descent.n_steps == 0:
+        gap, predicted_gap = best.gap, descent.predicted_gap
+        within = predicted_gap <= self._tol * best.primal
+        if within or predicted_gap <= _USEFUL_GAP * gap or self._idle or descent.n_steps == 0:
             proof = Proof(self._lambda, descent.plane())
             best.prove(proof.bound(self._omega), proof)
 
@@ -188,11 +188,9 @@ class DescentSolver(LinearSolver):
         return self._best.state(point.w, point.intercept, passes, further=(self.name,))
 
     @abstractmethod
-    def _begin(
-        self, problem: LinearProblem, start: tuple[Array, float | Array | None] | None
-    ) -> SmoothDescent:
+    def _begin(self, start: PointToStart | None) -> D:
         """Return the descent at its start."""
 
-    def _prepare_step(self) -> None:
+    def _prepare_step(self, descent: D) -> None:
         """Hook before each step; does nothing here."""
         return

@@ -3,19 +3,18 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.solvers.bundle import ADVICE
-from sklearn_bundle.linear.solvers.linear_start import Proof
+from sklearn_bundle.linear.solvers.linear_start import PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
 from sklearn_bundle.linear.solvers.protocols import ClassSteps, DualSteps
 
-Array = NDArray[np.float64]
+IDLE_CHECKS = 4  # without progress, after which only rounding is left
+_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
+_FALL = 0.25  # of the gap at the last check: the same without a tol
+_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 
 
 class DualAscentSolver(LinearSolver):
@@ -29,69 +28,54 @@ class DualAscentSolver(LinearSolver):
     steps : DualAscent or ClassAscent
     proof : Proof
         Proof of a bound to start from, if its reg_lambda is the same.
+    tol : float or None
+        The requested relative gap; without it checks are more frequent.
+    start : (ndarray, intercept)
+        A point to begin with.
     """
 
     name = "dual-coordinate"
     estimate: float  #: about the relative gap; the certificate is that of the state
+    _problem: DualSteps | ClassSteps
 
     def __init__(
-        self, problem: DualSteps | ClassSteps, reg_lambda: float, steps: Any, proof: Proof | None
+        self,
+        problem: DualSteps | ClassSteps,
+        reg_lambda: float,
+        steps: Any,
+        proof: Proof | None,
+        tol: float | None,
+        start: PointToStart | None,
     ):
-        self._problem, self._lambda, self._steps = problem, reg_lambda, steps
-        self._omega = L2()
-        self._best = Best(least=0.0, advice=ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))  # losses are >= 0
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
-        self._spent = 0  # passes, as of the last problem that was released
-        self._passes_before = problem.passes
+        super().__init__(problem, reg_lambda, L2(), proof, advice=ADVICE)
+        self._problem, self._steps, self._tol = problem, steps, tol
+        self._start = (np.zeros(problem.dimension), None) if start is None else start
+        self._dual = 0.0  # about the dual's value
+        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
+        self._passes_since_check = 0.0  # over all rows
 
     def attach(self, problem: DualSteps | ClassSteps) -> None:
         """Continue with the same problem in another object."""
-        self._problem = problem
-        self._passes_before = problem.passes - self._spent
+        super().attach(problem)
         self._steps.attach(problem.rows)
 
     def detach(self) -> None:
         """Release the problem and its data."""
-        self._spent = self.n_passes
-        self._problem = ABSENT
+        super().detach()
         self._steps.detach()
-
-    @property
-    def proof(self) -> Proof:
-        """The proof of the best bound."""
-        return self._best.proof
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
-
-    @property
-    def n_passes(self) -> int:
-        """Number of products with X or X' of these steps and their checks."""
-        return self._problem.passes - self._passes_before
 
     def gap_of(self, state: State) -> float:
         """The estimate: a state has the certificate of the last check."""
         return self.estimate
 
-    def size_of_terms(self) -> float:
-        """See :func:`~.linear_rounding.size_of_terms`."""
-        return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
+    def _target(self) -> float:
+        """The estimate that triggers a check."""
+        if self._tol is not None and self._at_check > self._tol:
+            return _CAUTION * self._tol
+        return _FALL * self._at_check
 
-    def _renew(self, point: Point, objective: float) -> None:
-        """Keep recomputed values, with the bound of the kept plane."""
-        best, omega = self._best, self._omega
-        certified = Certified(point.w, point.intercept, objective, self.plane)
-        best.renew(
-            *(objective, point, best.proof.bound(omega), best.proof),
-            terms=self.size_of_terms,
-            rounding=rounding(self._problem, point, certified, omega, self._lambda),
-        )
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+    def _count_idle_check(self, gap_before: float, at_check_before: float) -> None:
+        """Count checks without progress; the dual point may be far behind the starting point."""
+        self._count_idle(gap_before)
+        if self._at_check < (1.0 - _PROGRESS) * at_check_before:
+            self._idle = 0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.linear.problems.linear import Plane, Point
-from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
+from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers, require
 
 Array = NDArray[np.float64]
 
@@ -34,11 +34,11 @@ class Oracle:
         return getattr(self._problem, "passes", self._n_evaluations)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """See the problem."""
+        """R(w) and a subgradient of R at w, as the problem gives them."""
         self._n_evaluations += 1
         return self._problem.evaluate(w)
 
-    def point(self, w: Array, intercept: None = None) -> Point:
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
         """The point w, without an intercept."""
         return Point(w, None, None)
 
@@ -67,6 +67,8 @@ class Oracle:
         """None: they are not known."""
 
 
-def with_points(problem: CuttingPlanes) -> Points:
+def with_points(problem: CuttingPlanes | Points) -> Points:
     """The problem itself if it offers points, else an adapter that does."""
-    return problem if offers(problem, Points) else Oracle(problem)
+    if offers(problem, Points):
+        return problem
+    return Oracle(require(problem, CuttingPlanes, "cutting-plane"))

@@ -1,9 +1,12 @@
 """Epochs over the columns of sparse data, for all features that may be nonzero."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear.problems.column_model import ColumnModel, WeightedColumns, violation
 from sklearn_bundle.linear.solvers._working_set import MOST_FEATURES, newton_cost
 
@@ -42,14 +45,14 @@ class Sweep:
 
     def __init__(self) -> None:
         self.which = np.zeros(0, np.intp)
-        self._stored: sp.csr_array | None = None
+        self._stored: Array | sp.csr_array | None = None
         self._known: NDArray[np.intp] | None = None  # features of these columns, None for all
-        self._columns: WeightedColumns | None = None
+        self._columns: WeightedColumns = ABSENT  # until the first :meth:`choose`
         self._share, self._trusted = _SHARE, _TRUSTED_EPOCHS
-        self._would_pay, self._too_long = False, 0
+        self._matrix_is_faster, self._too_long = False, 0
 
     @staticmethod
-    def pays(model: ColumnModel) -> bool:
+    def suits(model: ColumnModel) -> bool:
         """Whether the data are sparse, and the loss has another curvature at each point."""
         n, d = model.rows.shape
         return not model.is_quadratic and model.rows.n_entries <= _DENSEST * n * d
@@ -60,15 +63,17 @@ class Sweep:
 
     def choose(self, model: ColumnModel, wanted: NDArray[np.bool_]) -> None:
         """Select the wanted features, or continue with a set that has hardly any others."""
-        which = np.flatnonzero(wanted)
-        if not self._has(which):
-            self._store(model, which)
+        which, stored = np.flatnonzero(wanted), self._stored
+        if stored is None or not (self._known is None or _are_in(which, self._known)):
+            few = _FEW * len(which) < model.rows.shape[1]
+            self._known = which if few and stored is None else None
+            stored = self._stored = model.rows.transposed(self._known)
         few_others = len(self.which) <= _SPARE * len(which)
-        if self._columns is not None and few_others and _are_in(which, self.which):
+        if self._columns is not ABSENT and few_others and _are_in(which, self.which):
             return
         self.which = which
         places = which if self._known is None else np.searchsorted(self._known, which)
-        self._columns = WeightedColumns(self._stored[places], model.free)
+        self._columns = WeightedColumns(stored[places], model.free)
 
     def minimize(self, curvature: Array, a: Array, w: Array, limits: Array, ridge: float) -> Array:
         """The end of a step from w, with the gradient a at w."""
@@ -76,40 +81,31 @@ class Sweep:
             return w
         v, limits = w.copy(), np.ascontiguousarray(limits)
         allowed = self._share * violation(a + ridge * w, w, limits)
-        worth_a_matrix = self._worth_a_matrix(np.count_nonzero(w))
+        epochs_of_matrix = self._epochs_of_matrix(int(np.count_nonzero(w)))
         self._columns.weigh(curvature)
-        most = min(worth_a_matrix, self._trusted)
+        most = min(epochs_of_matrix, self._trusted)
         epochs = self._columns.sweep(a, v, limits, ridge, most, allowed)
         if epochs <= 1.0:
             self._share *= _TIGHTER
-        self._would_pay = epochs >= worth_a_matrix
+        self._matrix_is_faster = epochs >= epochs_of_matrix
         return v
 
-    def learn(self, length: float) -> bool:
+    def adapt(self, length: float) -> bool:
         """Note the share of the last step that was taken; returns whether to continue like this."""
         if length == 1.0:
             self._trusted = min(2.0 * self._trusted, _MOST_EPOCHS)
-            return not self._would_pay
+            return not self._matrix_is_faster
         self._trusted = _TRUSTED_EPOCHS
         self._too_long += 1
         return length > 0.0 and self._too_long <= _MOST_TOO_LONG
 
-    def _has(self, which: NDArray[np.intp]) -> bool:
-        if self._stored is None:
-            return False
-        return self._known is None or _are_in(which, self._known)
-
-    def _store(self, model: ColumnModel, which: NDArray[np.intp]) -> None:
-        few = _FEW * len(which) < model.rows.shape[1]
-        self._known = which if few and self._stored is None else None
-        self._stored = model.rows.transposed(self._known)
-
-    def _worth_a_matrix(self, n_used: int) -> float:
+    def _epochs_of_matrix(self, n_used: int) -> float:
         """Epochs in the time of a matrix, including its own epochs or Newton's steps."""
-        size, n_rows = self._columns.entries.shape
+        columns: Any = self._columns.entries  # sparse
+        size, n_rows = columns.shape
         if size > MOST_FEATURES:
             return np.inf
-        entries = max(self._columns.entries.nnz, 1)
+        entries = max(columns.nnz, 1)
         squares = size * size / entries
         matrix, epoch = 0.5 * _PRODUCT * entries / n_rows + _FORMED * squares, _VISITED * squares
         most = matrix + _NEWTON_STEPS * newton_cost(n_used, size) * epoch

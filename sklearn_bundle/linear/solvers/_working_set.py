@@ -84,7 +84,7 @@ class WorkingSet:
             self._weighted = model.weighted(columns)
         self._weighted.weigh(curvature)
 
-    def learn(self, length: float) -> None:
+    def adapt(self, length: float) -> None:
         """Note the share of the last step that was taken, 1 for all of it."""
         if length == 1.0:
             self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
@@ -94,7 +94,7 @@ class WorkingSet:
     def minimize(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
-        if self.matrix is None:
+        if self._weighted is not None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
@@ -124,7 +124,7 @@ class WorkingSet:
         """Take epochs and steps from v, in place, given its slopes; returns the cost in epochs."""
         flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
         while spent < most:
-            epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
+            epochs = longer * max(_EPOCHS, int(newton_cost(int(np.count_nonzero(v)), len(v))))
             epochs = min(epochs, int(most - spent) + 1)
             met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n
@@ -177,7 +177,7 @@ class WorkingSet:
         return cost
 
     def _most_changes(self, n_used: int) -> int:
-        """As many as pay; nonzeros far beyond the rank of H have to be removed one by one."""
+        """The most Newton steps; nonzeros far beyond the rank of H are removed one by one."""
         affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
         beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
         return max(_CHANGES, affordable) + beyond

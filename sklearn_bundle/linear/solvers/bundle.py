@@ -1,24 +1,23 @@
 """BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import CROSSED, Best
-from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.certificate import CROSSED
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._line_search import best_step
 from sklearn_bundle.linear.solvers._oracle import with_points
-from sklearn_bundle.linear.solvers.inner.master import Center, alone
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center, bound_of_plane, l1_limits
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, require
+from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, Points, require
 
 Array = NDArray[np.float64]
 
@@ -26,10 +25,9 @@ Array = NDArray[np.float64]
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 
 _QP_SHARE = 0.1  # the inner problem is solved to this share of the outer gap: more is wasted
-_WORTH = 0.8  # of the gap: a costly bound that promises a larger one is not computed
+_USEFUL_GAP = 0.8  # of the gap: a costly bound that promises a larger one is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which only rounding is left
 _PATIENCE = 48  # the same if w_t is not unique, or the bound is that of plane 0 for long
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
 _ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest useful one, 1e-18, to 1
 _MOST_SHRINKS = 30  # most times that a start whose risk overflows is multiplied by 0.1
 _RISK_LIMIT = 10.0  # times the best objective: planes from farther out are too steep to be useful
@@ -38,7 +36,10 @@ _LIFT = 100.0  # factor on both limits for every iteration without progress
 _ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_STEP_PRECISION = (
+    1e-6  # of a step along a curve other than a parabola; the objective has its square
+)
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
@@ -74,57 +75,56 @@ class BundleSolver(LinearSolver):
     needs: ClassVar[type] = LineSearch
     needs_euclidean: ClassVar[bool] = False
 
-    #: The solver of an iteration, since others may begin or continue.
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
-
     def __init__(
         self,
-        problem: CuttingPlanes,
+        problem: CuttingPlanes | Points,
         reg_lambda: float,
         *,
         algorithm: str = "line-search",
         theta: float = 0.1,
         bundle: Bundle | None = None,
-        start: tuple[Array, float | Array | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
     ):
         instead = "cutting-plane" if algorithm == "line-search" else None
         protocol = LineSearch if algorithm == "line-search" else CuttingPlanes
         require(problem, protocol, algorithm, instead)
-        self._problem = problem = with_points(problem)
-        self._lambda = reg_lambda
+        problem = with_points(problem)
         self._algorithm = self.name = algorithm
         self._theta = theta
         self.bundle = Bundle(problem.dimension) if bundle is None else bundle
-        self._omega = self.bundle.omega
-        if self.needs_euclidean and not self._omega.is_euclidean:
+        omega = self.bundle.omega
+        if self.needs_euclidean and not omega.is_euclidean:
             raise ValueError(
                 f"{type(self).__name__} is for the L2 regularizer; got "
-                f"{type(self._omega).__name__}. Use 'line-search'."
+                f"{type(omega).__name__}. Use 'line-search'."
             )
         if self.bundle.anchored and not problem.nonnegative:
             raise ValueError(
-                f"{type(self._omega).__name__} needs a risk that is nowhere negative; if yours "
+                f"{type(omega).__name__} needs a risk that is nowhere negative; if yours "
                 "never is, set nonnegative = True on the problem."
             )
-        self._start = (self._omega.start(problem.dimension), None) if start is None else start
-        self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
-        self._best = Best(least=0.0 if problem.nonnegative else -np.inf, advice=ADVICE)
-        if problem.nonnegative:
-            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
+        super().__init__(
+            problem,
+            reg_lambda,
+            omega,
+            proof,
+            advice=ADVICE,
+            least=0.0 if problem.nonnegative else -np.inf,
+        )
+        self._problem = problem
+        self._start = (omega.start(problem.dimension), None) if start is None else start
+        self._proximal = min(problem.intercept_scale, _LARGEST_PROXIMAL / reg_lambda)
         self._step = 1.0
         self._wait = _Wait()
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
-        self._idle = 0  # iterations since the gap last became smaller
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
         self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else _IDLE_LIMIT
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from planes, if there are any."""
+        """The solver of a task, started from planes if there are any."""
         return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
 
     @staticmethod
@@ -138,32 +138,18 @@ class BundleSolver(LinearSolver):
         proof = kept.proof_of(problem.dimension)
         return {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
 
-    @property
-    def proof(self) -> Proof | None:
-        """The proof of the best bound."""
-        return self._best.proof
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
-
-    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, planes and proof."""
         return LinearStart(point, self.proof, bundle=self.bundle)
 
     @property
     def multiplications(self) -> float:
-        """See :class:`LinearSolver`: those of the inner problems."""
+        """Multiplications so far in the inner problems."""
         return self.bundle.multiplications
 
-    def attach(self, problem: CuttingPlanes) -> None:
+    def attach(self, problem: CuttingPlanes | Points) -> None:
         """Continue with the same problem in another object."""
         self._problem = with_points(problem)
-
-    def detach(self) -> None:
-        """Release the problem."""
-        self._problem = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends when rounding leaves nothing to gain."""
@@ -187,7 +173,8 @@ class BundleSolver(LinearSolver):
         best.point = self._fresh_point(best.point)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving and best.point.intercept is not None:
-            centered = replace(best.point)
+            point = best.point
+            centered = Point(point.w, point.scores, point.intercept, point.drift)
             self._offer(centered, self._fresh_risk(centered))
         if moving and self._omega.is_l1:
             self._prune()
@@ -198,11 +185,9 @@ class BundleSolver(LinearSolver):
             return self._state()
         omega, w, proof = self._in_features(point.w, best.proof)
         certified = Certified(w, point.intercept, objective, proof.plane)
-        best.renew(
-            *(objective, point, proof.bound(omega), best.proof),
-            terms=self.size_of_terms,
-            rounding=rounding(self._problem, point, certified, omega, self._lambda),
-        )
+        bound, terms = proof.bound(omega), self.size_of_terms
+        taken = rounding(self._problem, point, certified, omega, self._lambda)
+        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
         return self._state()
 
     def _check_sign(self) -> None:
@@ -220,7 +205,7 @@ class BundleSolver(LinearSolver):
         The best point is a mean of many iterates, and has the nonzeros of all of them. Features
         with ``|A' alpha|`` below reg_lambda are zero at the optimum.
         """
-        best, limits = self._best, self._lambda * self._omega.lasso_form.thresholds
+        best, limits = self._best, l1_limits(self._omega, self._lambda)
         reach = np.abs(self.plane[0])
         for share in _PRUNED:
             w = np.where(reach >= share * limits, best.point.w, 0.0)
@@ -239,7 +224,7 @@ class BundleSolver(LinearSolver):
             yield
 
     def _line_search(self) -> Iterator[None]:
-        problem = self._problem
+        problem = require(self._problem, LineSearch, self._algorithm)
         while True:
             if self._end is not None:
                 # The same w_t again: cut closer to it, where the plane is sure to cut it off.
@@ -249,7 +234,7 @@ class BundleSolver(LinearSolver):
             gap = self._best.gap
             self._end = self._point(*self._solve_inner())
             problem.set_intercept(self._end)
-            self._search_towards(self._end)
+            self._search(problem, self._best.point, self._end)
             self._count_idle(gap)
             yield
 
@@ -273,9 +258,9 @@ class BundleSolver(LinearSolver):
         known, gap = self._best, self._best.gap
         exact = not np.isfinite(gap) or self._idle > 0
         tolerance = 0.0 if exact else _QP_SHARE * gap
-        worth = -np.inf if exact else known.primal - _WORTH * gap
-        near = known.point.w, known.point.intercept, known.primal
-        center = Center(*near, worth, self._pull, self._step)
+        least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
+        w, b = known.point.w, known.point.intercept
+        center = Center(w, b, known.primal, least_bound, self._proximal, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, center)
         self._prove(inner.bound, inner.plane)
         return self._near_best(inner.w), inner.intercept
@@ -294,12 +279,30 @@ class BundleSolver(LinearSolver):
         farthest = _LEAP * (1.0 + np.abs(self._best.point.w).max(initial=0.0))
         return np.clip(w, -farthest, farthest)
 
-    def _search_towards(self, end: Point) -> None:
-        start = self._best.point
-        self._step = best_step(self._problem, self._omega, self._lambda, start, end)
+    def _search(self, problem: LineSearch, start: Point, end: Point) -> None:
+        """Offer the best point on the line from start through end."""
+        self._step = self._best_step(problem, start, end)
         if 0.0 < self._step < np.inf:
-            point = self._problem.blend(start, end, self._step)
+            point = problem.blend(start, end, self._step)
             self._offer(point, self._fresh_risk(point))
+
+    def _best_step(self, problem: LineSearch, start: Point, end: Point) -> float:
+        """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
+        omega, reg_lambda, along = self._omega, self._lambda, end.w - start.w
+        if omega.is_quadratic:
+            slope, curvature = omega.slope(start.w, along)
+            return problem.line_search(start, end, reg_lambda * slope, reg_lambda * curvature)
+        risk = problem.risk_along(start, end)
+
+        def objective(step: float) -> tuple[float, float]:
+            w = start.w + step * along
+            penalty = omega.value(w)
+            if not np.isfinite(penalty):
+                return np.inf, np.inf  # outside its domain
+            value, slope = risk(step)
+            return reg_lambda * penalty + value, slope + reg_lambda * omega.slope(w, along)[0]
+
+        return search_kink(objective, precision=_STEP_PRECISION)
 
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or closer to the best point if it would be useless there."""
@@ -338,7 +341,7 @@ class BundleSolver(LinearSolver):
         gap = best.gap
         if plane is not None:
             self.bundle.add(plane.gradient, plane.offset, plane.balance)
-            self._prove(*alone(self.bundle, -1, self._lambda, best.point.intercept))
+            self._prove(*bound_of_plane(self.bundle, -1, self._lambda, best.point.intercept))
         wait.length = 1 if best.gap < gap else 2 * wait.length
         wait.left = wait.length
 
@@ -346,7 +349,7 @@ class BundleSolver(LinearSolver):
         """Algorithm 3 judges by the risk, which saves a product; Algorithm 2 by the slope."""
         if plane is None or self._algorithm == "line-search":
             return plane is not None
-        slope = np.abs(plane.gradient).max(initial=0.0)
+        slope = float(np.abs(plane.gradient).max(initial=0.0))
         if self._steepest is None:
             self._steepest = _STEEPEST * slope
         return slope <= self._steepest * self._lift
@@ -382,25 +385,9 @@ class BundleSolver(LinearSolver):
     def _offer(self, point: Point, risk: float) -> bool:
         return self._best.offer(self._objective(point.w, risk), point)
 
-    def _objective(self, w: Array, risk: float) -> float:
-        return self._lambda * self._omega.value(w) + risk
-
     def _in_features(self, w: Array, proof: Proof) -> tuple[Regularizer, Array, Proof]:
         """Regularizer, point and proof in terms of the features."""
         return self._omega, w, proof
-
-    def size_of_terms(self) -> float:
-        """See :func:`~.linear_rounding.size_of_terms`."""
-        return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
-
-    def _count_idle(self, gap_before: float) -> None:
-        gained = gap_before - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
 
 
 @dataclass
@@ -419,6 +406,6 @@ class CuttingPlaneSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`BundleSolver`."""
+        """The solver of a task, started from planes if there are any."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

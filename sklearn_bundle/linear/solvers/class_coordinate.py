@@ -12,31 +12,27 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
+from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import ClassSteps, require
+from sklearn_bundle.linear.solvers.protocols import ClassSteps, Points, require
 
 Array = NDArray[np.float64]
 
 _SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
-_MET = 0.7  # gap of the mean of dual points over that of the rows when visited: a first guess
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol
+_GAP_RATIO = 0.7  # gap of the mean of dual points over that of the rows when visited: a first guess
 _LONGEST, _SHARE = 10.0, 0.3  # most passes over all rows without a check, and share of all so far
 _NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
-_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _RECENT = 6  # sweeps over all rows from which the rate is measured
 _MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
 _INNER = 3  # sweeps between moves of its center
 _TRIED = 30.0  # passes over all rows with a proximal term before its effect is judged
-_WORTH = 0.25  # of the rate before it, which would not have lasted: a higher rate means it helps
+_ACCELERATED = 0.25  # of the rate before, which would not have lasted: a higher rate means it helps
 _PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
 _TINY = 1e-300  # replaces an objective of 0
 # Least number of rows visited in an iteration: few rows are visited many times, for 1 or 2 ms.
@@ -88,43 +84,42 @@ class ClassCoordinateSolver(DualAscentSolver):
     """
 
     needs: ClassVar[type] = ClassSteps
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    _problem: ClassSteps
+    _steps: ClassAscent
 
     def __init__(
         self,
-        problem: ClassSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol_hint: float | None = None,
-        start: tuple[Array, Array | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         alpha: Array | None = None,
     ):
-        require(problem, ClassSteps, self.name, "line-search")
-        super().__init__(problem, reg_lambda, problem.class_ascent(reg_lambda, alpha), proof)
-        self._tol = tol_hint
-        self._start = (np.zeros(problem.dimension), None) if start is None else start
+        problem = require(problem, ClassSteps, self.name, "line-search")
+        steps = problem.class_ascent(reg_lambda, alpha)
+        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
         self._begun = False
-        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
-        self._whole = np.inf  # the gap in the last sweep over all rows
+        self._ratio = _GAP_RATIO
+        self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
         self._estimate = np.inf  # about the relative gap
         self._averaging = False
-        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._since = self._taken = 0.0  # passes over all rows since the last check, and in total
-        self._idle = 0  # checks since the gap last became smaller
+        self._passes_so_far = 0.0  # over all rows
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps of these
         self._inner = -1  # sweeps since the center moved; -1 without a center
-        self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
-        self._pause, self._again = _PAUSE, 0.0  # passes without it, if it did not help
+        # Passes, gap and rate before the proximal term.
+        self._before_proximal: tuple[float, float, float] | None = None
+        self._pause, self._next_try = _PAUSE, 0.0  # passes without it, if it did not help
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: the multiclass hinge, except slack scaling with costs."""
+        """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
         return super().takes(loss, omega) and class_dual(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: unless reg_lambda is nearly 0."""
+        """Always, unless reg_lambda is nearly 0."""
         if not cls.fits(task):
             return False
         problem = task.problem
@@ -133,9 +128,10 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the dual point, if there is one."""
+        """The solver of a task, started from the last dual point if there is one."""
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol_hint=task.tol,
             start=kept.point,
             proof=kept.proof_of(task.problem.dimension),
@@ -147,14 +143,14 @@ class ClassCoordinateSolver(DualAscentSolver):
         """About the relative gap after the last sweep; the certificate is that of the state."""
         return self._estimate
 
-    def handed_on(self, start: LinearStart) -> LinearStart:
+    def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
         n_free = self._problem.n_free
         bundle = Bundle(self._problem.dimension, None, self._omega, n_free)
         bundle.add(*self.plane, np.zeros(n_free))
         return replace(start, proof=self.proof, bundle=bundle)
 
-    def kept(self, point: tuple[Array, Array | float]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self._steps.alpha)
 
@@ -162,14 +158,14 @@ class ClassCoordinateSolver(DualAscentSolver):
         """One state per pass over as many rows as there are; ends when only rounding is left."""
         if not self._begun:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+        elif self._idle >= IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_CHECKS:
+        while self._idle < IDLE_CHECKS:
             share, enough = 0.0, max(1.0, _VISITS / self._problem.n_samples)
-            while share < enough and not self._is_time():
+            while share < enough and not self._check_is_due():
                 share += self._sweep()
-            if self._is_time():
+            if self._check_is_due():
                 self._check()
             yield self._state()
 
@@ -179,19 +175,18 @@ class ClassCoordinateSolver(DualAscentSolver):
         If the point may move, the sweeps since the last check count. They then continue as if there
         had been no confirmation.
         """
-        best, spent = self._best, self.n_passes
-        if moving and self._since > 0.0:
+        best = self._best
+        if moving and self._passes_since_check > 0.0:
             self._prove()
         point = self._problem.point(best.point.w, best.point.intercept)
-        self._renew(point, self._objective(point))
-        self._passes_before += self.n_passes - spent
+        self._renew(point, self._objective_at(point))
         return self._state()
 
     def _begin(self) -> None:
         w, intercept = self._start
         point = self._problem.point(w, intercept)
-        self._best.offer(self._objective(point), point)
-        self._steps.begin(intercept)
+        self._best.offer(self._objective_at(point), point)
+        self._steps.begin(None if intercept is None else np.asarray(intercept))
         self._begun = True
 
     def _sweep(self) -> float:
@@ -201,31 +196,31 @@ class ClassCoordinateSolver(DualAscentSolver):
             self._inner = 0
         steps, whole = self._steps, self._steps.is_whole
         sweep = steps.sweep()
-        self._since += sweep.share
-        self._taken += sweep.share
+        self._passes_since_check += sweep.share
+        self._passes_so_far += sweep.share
         if whole:
-            self._whole = sweep.gap
-        if sweep.gap <= _SETTLED * self._whole:
+            self._gap_of_all_rows = sweep.gap
+        if sweep.gap <= _SETTLED * self._gap_of_all_rows:
             steps.take_all()
         if self._inner >= 0:
             self._inner += 1
             if self._inner == _INNER:
-                self._guess(sweep.gap + steps.follow())
+                self._estimate_gap(sweep.gap + steps.follow())
             return sweep.share
         self._dual += sweep.gained
-        self._guess(sweep.gap)
+        self._estimate_gap(sweep.gap)
         if whole:
-            self._gaps.append((self._taken, sweep.gap))
+            self._gaps.append((self._passes_so_far, sweep.gap))
         if self._is_slow():
-            self._draw()
-        elif not self._averaging and self._estimate <= _NEAR * self._wanted():
+            self._add_proximal_term()
+        elif not self._averaging and self._estimate <= _NEAR * self._target():
             self._averaging = True
             steps.start_mean()
         return sweep.share
 
-    def _guess(self, met: float) -> None:
+    def _estimate_gap(self, gap_met: float) -> None:
         """Estimate the relative gap from the rows' parts in a sweep."""
-        gap = self._ratio * max(met, 0.0)
+        gap = self._ratio * max(gap_met, 0.0)
         self._estimate = gap / max(self._dual + gap, _TINY)
 
     def _is_slow(self) -> bool:
@@ -233,10 +228,10 @@ class ClassCoordinateSolver(DualAscentSolver):
 
         False if moves of a center, which read all of W, would cost more than the sweeps.
         """
-        resting = self._taken < self._again or len(self._gaps) < _RECENT
+        resting = self._passes_so_far < self._next_try or len(self._gaps) < _RECENT
         if resting or not self._steps.is_long:
             return False
-        to_fall = math.log(max(self._estimate / max(self._wanted(), _TINY), 1.0))
+        to_fall = math.log(max(self._estimate / max(self._target(), _TINY), 1.0))
         return to_fall > _MANY * self._rate
 
     @property
@@ -246,32 +241,27 @@ class ClassCoordinateSolver(DualAscentSolver):
         fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
         return max(fallen, 0.0) / (last[0] - first[0])
 
-    def _draw(self) -> None:
+    def _add_proximal_term(self) -> None:
         """Add a proximal term with a moving center."""
-        self._tried = self._taken, self._estimate, self._rate
+        self._before_proximal = self._passes_so_far, self._estimate, self._rate
         self._steps.draw(_KAPPA * self._lambda)
         self._inner, self._averaging = 0, False
 
-    def _has_helped(self) -> bool:
+    def _is_faster(self) -> bool:
         """Whether the gap falls faster than without a proximal term, as far as known."""
-        taken, gap, rate = self._tried
-        passes = self._taken - taken
+        assert self._before_proximal is not None  # there is a proximal term
+        taken, gap, rate = self._before_proximal
+        passes = self._passes_so_far - taken
         fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
-        return passes < _TRIED or fallen > _WORTH * rate * passes
+        return passes < _TRIED or fallen > _ACCELERATED * rate * passes
 
-    def _is_time(self) -> bool:
+    def _check_is_due(self) -> bool:
         """Whether a check is due, which costs two passes."""
         if 0 <= self._inner < _INNER:
             return False
-        if self._since > max(_LONGEST, _SHARE * self._taken):
+        if self._passes_since_check > max(_LONGEST, _SHARE * self._passes_so_far):
             return True
-        return self._since > 0.0 and self._estimate <= self._wanted()
-
-    def _wanted(self) -> float:
-        """The estimate that triggers a check."""
-        if self._tol is not None and self._at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self._at_check
+        return self._passes_since_check > 0.0 and self._estimate <= self._target()
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next sweep begins."""
@@ -282,15 +272,12 @@ class ClassCoordinateSolver(DualAscentSolver):
         calibrated = self._averaging or self._inner >= 0
         if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
             self._ratio *= self._at_check / self._estimate
-        self._averaging, self._since = False, 0.0
-        gained = gap - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
-        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
-            self._idle = 0
-        if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
+        self._averaging, self._passes_since_check = False, 0.0
+        self._count_idle_check(gap, before)
+        if self._inner >= 0 and (self._idle >= IDLE_CHECKS or not self._is_faster()):
             self._steps.let_go()
-            self._inner, self._idle, self._ratio = -1, 0, _MET
-            self._again, self._pause = self._taken + self._pause, 2.0 * self._pause
+            self._inner, self._idle, self._ratio = -1, 0, _GAP_RATIO
+            self._next_try, self._pause = self._passes_so_far + self._pause, 2.0 * self._pause
             self._gaps.clear()
         self._steps.restart(alpha, pulled)
         self._steps.take_all()
@@ -306,9 +293,9 @@ class ClassCoordinateSolver(DualAscentSolver):
         intercept = steps.intercepts if self._problem.n_free else None
         drawn = steps.drawn
         point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
-        objective = self._objective(point)
+        objective = self._objective_at(point)
         self._best.offer(objective, point)
         return alpha, pulled, bound, objective
 
-    def _objective(self, point: Point) -> float:
+    def _objective_at(self, point: Point) -> float:
         return self._lambda * self._omega.value(point.w) + self._problem.risk(point)

@@ -6,20 +6,18 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import violation
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof, Seen
+from sklearn_bundle.linear.solvers.linear_start import Evaluation, LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import ColumnSteps, require
+from sklearn_bundle.linear.solvers.protocols import ColumnSteps, Points, require
 
 Array = NDArray[np.float64]
 
@@ -28,9 +26,9 @@ _FEWEST = 128  # least number of columns in a working set, if there are as many
 _NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
 # Shares of the limits, and of tol if that is less, below which a working set's violations have to
 # fall at first. The gap over the objective is at most the largest violation over its limit.
-_PRECISION, _OF_TOL = 1e-2, 0.3
+_PRECISION, _SHARE_OF_TOL = 1e-2, 0.3
 _SHARPER = 1e-2  # factor on these if nothing else is left to do
-_LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
+_OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
 _INNER = 0.4  # share of the violation before a step that its quadratic may leave: .05 is no faster
 _SEARCHES = 40  # halvings of a step
@@ -39,7 +37,6 @@ _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
 # in the remaining violations and the objective's is quadratic, so the last steps do not show in it.
 _UNSEEN = 1e-14
 _IDLE_LIMIT = 5  # steps without progress, after which only rounding is left
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
 # For squared errors, the matrix of up to so many features is formed once and for all if it costs
 # at most so many passes: a working set takes about ten. Along a path it is always formed.
@@ -78,8 +75,8 @@ class CoordinateDescentSolver(LinearSolver):
         Columns of the same data that were copied before.
     sweep : Sweep
         The same for sweeps.
-    seen : Seen
-        What is known about ``start``; it saves a path one look at all features per value.
+    evaluation : Evaluation
+        What is known about ``start``; it saves a path one pass over all features per value.
 
     Attributes
     ----------
@@ -91,91 +88,83 @@ class CoordinateDescentSolver(LinearSolver):
     needs: ClassVar[type] = ColumnSteps
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
+    _problem: ColumnSteps
 
     def __init__(
         self,
-        problem: ColumnSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol: float,
         omega: Regularizer,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         working_set: WorkingSet | None = None,
         sweep: Sweep | None = None,
-        seen: Seen | None = None,
+        evaluation: Evaluation | None = None,
     ):
-        require(problem, ColumnSteps, self.name, "line-search")
-        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
-        thresholds, ridge = omega.lasso_form
-        self._limits = np.broadcast_to(reg_lambda * thresholds, problem.n_features)
-        self._ridge = reg_lambda * ridge
+        problem = require(problem, ColumnSteps, self.name, "line-search")
+        super().__init__(problem, reg_lambda, omega, proof, advice=_ADVICE)
+        self._problem, self._tol, form = problem, tol, omega.lasso_form
+        assert form is not None
+        self._limits = np.broadcast_to(reg_lambda * form.thresholds, problem.n_features)
+        self._ridge = reg_lambda * form.ridge
         self._model = problem.column_model()
         self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
-        self._best = Best(least=0.0, advice=_ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.n_features), 0.0))
         self._proved: Array | None = None  # the dual point of the proof
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(omega), proof)
         self._set, self._is_warm = working_set, working_set is not None
-        self._sweep = (sweep or Sweep()) if Sweep.pays(self._model) else None
+        self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
-        self._scores: Array | None = None  # before the first step
-        self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
-        self._precision, self._idle = min(_PRECISION, _OF_TOL * tol), 0
+        self._scores: Array = ABSENT  # until the first evaluation
+        known = evaluation is not None and np.array_equal(evaluation.w, self._w)
+        self._evaluation = evaluation if known else None  # of the current point
+        self._precision = min(_PRECISION, _SHARE_OF_TOL * tol)
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: a curved loss, L1 or elastic net."""
+        """Whether the loss is curved and the regularizer L1 or elastic net."""
         form = omega.lasso_form
         return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: one score per sample, and no weight of 0."""
+        """Whether the problem offers columns and has one score per sample."""
         form = task.omega.lasso_form
         return super().fits(task) and task.problem.n_outputs == 1 and form is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: no other solver skips the zeros."""
+        """Always: no other solver skips the zeros."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the last point, with its columns."""
+        """The solver of a task, started from the last point with the columns copied for it."""
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol=task.tol,
             omega=task.omega,
             start=kept.point,
             proof=kept.proof_of(task.problem.dimension),
             working_set=kept.working_set,
             sweep=kept.sweep,
-            seen=kept.seen,
+            evaluation=kept.evaluation,
         )
 
     @classmethod
     def along(
         cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
     ) -> Along | None:
-        """See :class:`LinearSolver`: squared errors of few features, from products alone."""
-        if not GramPath.pays(task.problem.column_model(), len(reg_lambdas)):
+        """Solutions for squared errors of few features, from products of the columns alone."""
+        if not GramPath.is_faster(task.problem.column_model(), len(reg_lambdas)):
             return None
         return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
 
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
-
-    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
         return LinearStart(
-            *(point, self._best.proof),
-            working_set=self._set,
-            sweep=self._sweep,
-            seen=self._seen,
+            point, self.proof, working_set=self._set, sweep=self._sweep, evaluation=self._evaluation
         )
 
     def attach(self, problem: ColumnSteps) -> None:
@@ -188,12 +177,14 @@ class CoordinateDescentSolver(LinearSolver):
 
     def states(self) -> Iterator[State]:
         """One state per working set; ends when rounding leaves nothing to gain."""
-        if self._scores is None:
-            if self._seen is None:
-                self._scores = self._problem.point(self._w).scores
-                self._look()
+        if self._best.point is None:
+            if self._evaluation is None:
+                scores = self._problem.point(self._w, None).scores
+                assert scores is not None
+                self._scores = scores
+                self._evaluate()
             else:
-                self._note(self._seen)
+                self._record(self._evaluation)
             yield self._state()
         elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
@@ -201,9 +192,8 @@ class CoordinateDescentSolver(LinearSolver):
         while self._idle < _IDLE_LIMIT:
             gap = self._best.gap
             self._improve()
-            self._look()
-            gained = gap - self._best.gap
-            self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+            self._evaluate()
+            self._count_idle(gap)
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
@@ -215,35 +205,31 @@ class CoordinateDescentSolver(LinearSolver):
         point = self._problem.point(best.point.w, best.point.intercept)
         if moving:
             self._problem.set_intercept(point)
-        objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
+        objective = self._objective(point.w, self._problem.risk(point))
         if self._proved is not None:
             best.proof = self._proof(self._proved, self._model.gradient(self._proved))
-        certified = Certified(point.w, point.intercept, objective, self.plane)
-        best.renew(
-            *(objective, point, best.proof.bound(self._omega), best.proof),
-            terms=lambda: size_of_terms(self._problem, point, self.plane[1], self._lambda),
-            rounding=rounding(self._problem, point, certified, self._omega, self._lambda),
-        )
+        self._renew(point, objective)
         return self._state()
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         """Compute derivatives for all features; offer the point and the bound."""
         g, risk, b = self._model.derive(self._scores)
         gradient = self._model.gradient(g)
-        self._note(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
+        self._record(Evaluation(self._w.copy(), self._scores, g, gradient, risk, b))
 
-    def _note(self, seen: Seen) -> None:
-        best, g, b = self._best, seen.g, seen.b
-        self._seen, self._scores, self._gradient = seen, seen.scores, seen.gradient
+    def _record(self, evaluation: Evaluation) -> None:
+        """Continue from the point that is known, and offer it and its bound."""
+        best, g, b = self._best, evaluation.g, evaluation.b
+        self._evaluation, self._scores = evaluation, evaluation.scores
+        self._gradient, self._risk = evaluation.gradient, evaluation.risk
         self._point_b, self._g = b, g
-        self._risk = seen.risk
-        self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
-        if best.point is None and not np.isfinite(self._objective):
+        self._value = self._objective(evaluation.w, evaluation.risk)
+        if best.point is None and not np.isfinite(self._value):
             raise ValueError(
                 "The loss is not finite at the starting point: check the loss, and the scale of X "
                 "and y."
             )
-        best.offer(self._objective, Point(seen.w, None, b))
+        best.offer(self._value, Point(evaluation.w, None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
             self._proved = g
@@ -260,26 +246,25 @@ class CoordinateDescentSolver(LinearSolver):
 
     def _improve(self) -> None:
         """Sweep, or take steps on the next working set until it is optimal to the precision."""
-        if self._sweeps:
-            self._step_in_sweep()
+        if self._sweep is not None and self._sweeps:
+            self._step_in_sweep(self._sweep)
         else:
-            self._step_in_set()
+            self._step_in_set(self._chosen())
 
-    def _step_in_sweep(self) -> None:
-        sweep, model, w = self._sweep, self._model, self._w
+    def _step_in_sweep(self, sweep: Sweep) -> None:
+        model, w = self._model, self._w
         sweep.choose(model, (w != 0.0) | (np.abs(self._gradient) > self._limits))
         which = sweep.which
         limits, a, start = self._limits[which], self._gradient[which], w[which]
         curvature = model.curvature(self._scores, self._point_b)
         new = sweep.minimize(curvature, a, start, limits, self._ridge)
-        self._sweeps = sweep.learn(self._move(sweep, new - start, a, limits))
+        self._sweeps = sweep.adapt(self._move(sweep, new - start, a, limits))
 
-    def _step_in_set(self) -> None:
-        self._choose()
-        chosen, model = self._set, self._model
-        which = chosen.which
+    def _step_in_set(self, chosen: WorkingSet) -> None:
+        self._set = chosen
+        model, which = self._model, chosen.which
         limits, g, b = self._limits[which], self._g, self._point_b
-        share = max(self._precision, _LOOSE * self._outside)
+        share = max(self._precision, _OF_OUTSIDE * self._outside)
         precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
         for k in range(_INNER_STEPS):
@@ -296,7 +281,7 @@ class CoordinateDescentSolver(LinearSolver):
             length = self._move(chosen, new - w, a, limits)
             if length == 0.0 or model.is_quadratic:
                 break
-            chosen.learn(length)
+            chosen.adapt(length)
 
     def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
         """Go along the step while the objective falls enough; returns the share taken, or 0."""
@@ -305,10 +290,10 @@ class CoordinateDescentSolver(LinearSolver):
         direction = chosen.columns(self._model).scores(along)
         w = self._w[chosen.which]
         start = self._penalty(w, limits)
-        promised = float(a @ along) + self._penalty(w + along, limits) - start
-        before = self._objective
+        predicted = float(a @ along) + self._penalty(w + along, limits) - start
+        before = self._value
         unseen = _UNSEEN * abs(before)
-        if not promised <= unseen:
+        if not predicted <= unseen:
             return 0.0
         t = 1.0
         for _ in range(_SEARCHES):
@@ -321,11 +306,11 @@ class CoordinateDescentSolver(LinearSolver):
                 self._problem.set_intercept(point)
                 risk = self._problem.risk(point)
                 value = before + (risk - self._risk) + self._penalty(moved, limits) - start
-            enough = before + _GAINED * t * promised + unseen
+            enough = before + _GAINED * t * predicted + unseen
             if value <= enough or (self._model.is_quadratic and t == 1.0):
                 self._w[chosen.which] = moved
                 self._scores = scores
-                self._objective, self._risk = value, risk
+                self._value, self._risk = value, risk
                 return t
             t *= 0.5
         return 0.0
@@ -333,17 +318,16 @@ class CoordinateDescentSolver(LinearSolver):
     def _penalty(self, w: Array, limits: Array) -> float:
         return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
 
-    def _choose(self) -> None:
-        """Choose the working set: the same as before if it has all wanted features."""
+    def _chosen(self) -> WorkingSet:
+        """The next working set: the same as before if it has all wanted features."""
         gradient, limits, w = self._gradient, self._limits, self._w
-        d, model = len(w), self._model
+        d, model, last = len(w), self._model, self._set
         self._outside = 0.0
-        if self._set is not None and len(self._set.which) == d:
+        if last is not None and len(last.which) == d:
             self._precision *= _SHARPER
-            return
+            return last
         if self._takes_all_at_once():
-            self._set = WorkingSet(np.arange(d), None)
-            return
+            return WorkingSet(np.arange(d), None)
         used = w != 0.0
         reach = np.where(used, 0.0, np.abs(gradient) / limits)
         violated = reach > 1.0 + self._precision
@@ -354,25 +338,18 @@ class CoordinateDescentSolver(LinearSolver):
         if len(wanted) > size - n_used:
             wanted = wanted[np.argpartition(reach[wanted], n_used - size)[n_used - size :]]
         needed = np.union1d(np.flatnonzero(used), wanted)
-        known = self._set.which if self._set is not None else np.zeros(0, np.intp)
-        if self._set is not None and np.isin(needed, known, assume_unique=True).all():
+        if last is not None and np.isin(needed, last.which, assume_unique=True).all():
             self._precision *= _SHARPER
-            return
+            return last
         near = np.flatnonzero((reach > _NEAR) & ~violated)
         work = size - len(needed)
         if 0 < work < len(near):
             near = near[np.argpartition(reach[near], -work)[-work:]]
         which = np.union1d(needed, near) if work > 0 else needed
-        self._set = WorkingSet(which, model.columns(which) if len(which) < d else None)
+        return WorkingSet(which, model.columns(which) if len(which) < d else None)
 
     def _takes_all_at_once(self) -> bool:
         model, d = self._model, len(self._w)
         if not model.is_quadratic or not d < self._problem.n_samples or d > _MOST_AT_ONCE:
             return False
         return self._is_warm or model.rows.gram_passes <= _PASSES_AT_ONCE
-
-    def _state(self) -> State:
-        point = self._best.point
-        return self._best.state(
-            point.w, point.intercept, self._problem.passes, further=(self.name,)
-        )

@@ -11,31 +11,26 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
-from sklearn_bundle.linear.solvers.inner.master import Center
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import DualSteps, require
+from sklearn_bundle.linear.solvers.protocols import DualSteps, Points, require
 
 Array = NDArray[np.float64]
 
 _PLANES = 2  # in its own bundle, for another solver
 _SINGLE = 1e-4  # relative gap down to which w in single precision is enough
-_MET = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol
+_GAP_RATIO = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
 _LONGEST = 20.0  # most passes over all rows without a check
 _RECENT = 6  # epochs from which the rate is measured
 _NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
 _TINY = 1e-300  # replaces a gap or an objective of 0
-_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
-_IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
@@ -75,46 +70,43 @@ class DualCoordinateSolver(DualAscentSolver):
     """
 
     needs: ClassVar[type] = DualSteps
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    _problem: DualSteps
+    _steps: DualAscent
 
     def __init__(
         self,
-        problem: DualSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol_hint: float | None = None,
         bundle: Bundle | None = None,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         alpha: Array | None = None,
     ):
-        require(problem, DualSteps, self.name, "line-search")
-        super().__init__(problem, reg_lambda, problem.dual_ascent(reg_lambda, alpha), proof)
-        self._tol = tol_hint
-        d = problem.dimension
-        self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
-        self._start = (np.zeros(d), None) if start is None else start
+        problem = require(problem, DualSteps, self.name, "line-search")
+        steps = problem.dual_ascent(reg_lambda, alpha)
+        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
+        self.bundle = Bundle(problem.dimension, _PLANES) if bundle is None else bundle
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._mean: Array | None = None  # of dual points, if a check is near
-        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
+        self._ratio = _GAP_RATIO
         self._estimates: deque[float] = deque(maxlen=_RECENT)
-        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._since = 0.0  # passes over all rows since the last check
-        self._idle = 0  # checks since the gap last became smaller
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: if the loss has dual steps."""
+        """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
         return super().takes(loss, omega) and dual_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the dual point, if there is one."""
+        """The solver of a task, started from the last dual point if there is one."""
         bundle = kept.bundle
         if bundle is not None:
             bundle.resize(task.max_size)
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol_hint=task.tol,
             bundle=bundle,
             start=kept.point,
@@ -122,7 +114,7 @@ class DualCoordinateSolver(DualAscentSolver):
             alpha=kept.alpha,
         )
 
-    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self.alpha)
 
@@ -144,7 +136,7 @@ class DualCoordinateSolver(DualAscentSolver):
         """About the relative gap after the last epoch; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
 
-    def handed_on(self, start: LinearStart) -> LinearStart:
+    def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
         return replace(start, proof=self.proof, bundle=self.bundle)
 
@@ -164,12 +156,12 @@ class DualCoordinateSolver(DualAscentSolver):
         """One state per epoch; ends when rounding leaves nothing to gain."""
         if self._steps.w is None:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+        elif self._idle >= IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_CHECKS:
+        while self._idle < IDLE_CHECKS:
             self._epoch()
-            if self._is_time():
+            if self._check_is_due():
                 self._check()
             yield self._state()
 
@@ -177,27 +169,27 @@ class DualCoordinateSolver(DualAscentSolver):
         """Objective from the data at the best point, bound from the kept aggregate plane.
 
         If the point may move, the epochs since the last check count. They then continue as if there
-        had been no confirmation, and its passes are not added to theirs.
+        had been no confirmation.
         """
-        spent, best = self.n_passes, self._best
-        if moving and self._since > 0.0:
+        best = self._best
+        if moving and self._passes_since_check > 0.0:
             self._prove((self._steps.held if self._mean is None else self._mean).copy())
         best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
-            centered = replace(best.point)
-            self._offer(centered)
+            point = best.point
+            self._offer(Point(point.w, point.scores, point.intercept, point.drift))
         self._renew(best.point, best.primal)
-        self._passes_before += self.n_passes - spent
         self._problem.rest()
         return self._state()
 
     def _begin(self) -> None:
-        start = self._problem.point(self._start[0])
+        start = self._problem.point(self._start[0], None)
         self._offer(start)
         self._problem.rest()
         if not self.bundle.is_empty:
             self._solve_inner()
+        assert start.intercept is not None
         self._steps.begin(float(start.intercept), single=self._single)
         if self._steps.alpha.any():
             self._steps.shorten()
@@ -216,7 +208,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _epoch(self) -> None:
         epoch = self._steps.epoch()
-        self._since += epoch.share
+        self._passes_since_check += epoch.share
         self.multiplications += _CALL + epoch.multiplications
         self._dual += epoch.gained
         gap = max(epoch.gap, 0.0) * self._ratio
@@ -228,22 +220,16 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._mean is not None:
             newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
             self._steps.follow(newest, self._mean)
-        elif self.estimate <= _NEAR * self._wanted():
+        elif self.estimate <= _NEAR * self._target():
             self._mean = self.alpha
 
-    def _is_time(self) -> bool:
+    def _check_is_due(self) -> bool:
         """Whether a check is due, which costs two passes."""
-        if self._steps.n_active == 0 or self._since > _LONGEST:
+        if self._steps.n_active == 0 or self._passes_since_check > _LONGEST:
             return True
         if self._single and self.estimate <= _SINGLE:
             return True
-        return self.estimate <= self._wanted()
-
-    def _wanted(self) -> float:
-        """The estimate that triggers a check."""
-        if self._tol is not None and self._at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self._at_check
+        return self.estimate <= self._target()
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
@@ -251,11 +237,8 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._mean is not None:
             self._steps.adopt(self._mean)
             self._mean = None
-        self._go_on_from(*self._prove(self._steps.held))
-        gained = gap - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
-        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
-            self._idle = 0
+        self._continue_from(*self._prove(self._steps.held))
+        self._count_idle_check(gap, before)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """Balance alpha; offer the point that belongs to it as the best one. Returns the bound too.
@@ -269,7 +252,7 @@ class DualCoordinateSolver(DualAscentSolver):
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
-        point = self._problem.point(gradient / -self._lambda)
+        point = self._problem.point(gradient / -self._lambda, None)
         self._offer(point)
         if not self._within():
             self._search_ray(point, square / self._lambda)
@@ -281,6 +264,7 @@ class DualCoordinateSolver(DualAscentSolver):
     def _search_ray(self, point: Point, curvature: float) -> None:
         """Offer the best multiple of w: its scores are the same multiple, as good as a product."""
         step = self._problem.ray_search(point, curvature)
+        assert point.scores is not None and point.intercept is not None
         if 0.0 < step < np.inf and step != 1.0:
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._risk(scaled)
@@ -289,19 +273,20 @@ class DualCoordinateSolver(DualAscentSolver):
                 scaled.w = step * point.w
                 self._best.offer(self._objective(scaled.w, risk), scaled)
 
-    def _go_on_from(self, point: Point, bound: float) -> None:
+    def _continue_from(self, point: Point, bound: float) -> None:
         """Set the working w, the intercept and the active rows to those of the check."""
-        met = self.estimate / self._ratio if self._estimates else np.inf
+        gap_met = self.estimate / self._ratio if self._estimates else np.inf
         self._dual = bound
         objective = self._objective(point.w, self._problem.risk(point))
         found = max(objective - bound, 0.0) / max(objective, _TINY)
-        if 0.0 < met < np.inf and found > 0.0:
+        if 0.0 < gap_met < np.inf and found > 0.0:
             self._ratio *= found / self.estimate
         if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):
             self._single = False
             self._steps.use_doubles()
-        self._at_check, self._since = found, 0.0
+        self._at_check, self._passes_since_check = found, 0.0
         self._problem.rest()
+        assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)
 
     def _offer(self, point: Point) -> bool:
@@ -312,6 +297,3 @@ class DualCoordinateSolver(DualAscentSolver):
         """The risk at the best intercept, which becomes that of the point."""
         self._problem.set_intercept(point)
         return self._problem.risk(point)
-
-    def _objective(self, w: Array, risk: float) -> float:
-        return self._lambda * self._omega.value(w) + risk

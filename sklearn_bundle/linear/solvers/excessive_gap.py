@@ -71,10 +71,12 @@ class ExcessiveGapSolver:
     ):
         self._problem = problem
         self._adaptive = lipschitz is None
-        self._lipschitz = lipschitz
+        self._measure = lipschitz if callable(lipschitz) else None  # until L is known
+        self._lipschitz = 0.0 if lipschitz is None or callable(lipschitz) else lipschitz
         origin = DualPoint(*problem.origin(), 0.0)
-        warm = start is not None and self._adaptive
-        self.dual_point = self._evaluated(start) if warm else origin
+        self.dual_point = origin
+        if start is not None and self._adaptive:
+            self.dual_point = self._evaluated(start)
         self._best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
         self._best.prove(self.dual_point.value, self.dual_point)
         self._idle = 0  # steps that changed nothing
@@ -91,8 +93,8 @@ class ExcessiveGapSolver:
 
     def states(self) -> Iterator[State]:
         """One state per step; ends when nothing has changed for long."""
-        if callable(self._lipschitz):
-            self._lipschitz = self._lipschitz()
+        if self._measure is not None:
+            self._lipschitz, self._measure = self._measure(), None
         if self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
@@ -132,7 +134,7 @@ class ExcessiveGapSolver:
         self.center = start.u
         self.point = self._problem.primal_point(start.combined)
         self._offer(self.point)
-        if self._lipschitz is None:
+        if self._adaptive and self._lipschitz == 0.0:
             self._lipschitz = self._guess(start)
         self._lipschitz = max(self._lipschitz, _LEAST_LIPSCHITZ)
         self.u = self._climb(start, self.point)

@@ -85,7 +85,9 @@ class GramPath:
         rows, weights = model.rows, model.weights
         n, d = rows.shape
         self._model, self._omega = model, omega
-        self._thresholds, self._ridge = omega.lasso_form
+        form = omega.lasso_form
+        assert form is not None
+        self._thresholds, self._ridge = form
         self._mean, self._mean_y = np.zeros(d), 0.0
         if model.free:
             self._mean, self._mean_y = rows.gradient(weights), float(weights @ model.y)
@@ -108,7 +110,7 @@ class GramPath:
         return bool(np.isfinite(self._size_y + self._sizes.sum() + self._H.sum()))
 
     @staticmethod
-    def pays(model: ColumnModel, n_values: int) -> bool:
+    def is_faster(model: ColumnModel, n_values: int) -> bool:
         """Whether the products cost less than as many fits, one after the other."""
         n, d = model.rows.shape
         few = d <= _MOST_FEATURES and d < n
@@ -122,7 +124,7 @@ class GramPath:
         Limits are per value; all values after one that took too long are also left.
         """
         found: list[Found | None] = [None] * len(reg_lambdas)
-        doubtful: list[tuple[int, Found]] = []
+        unconfirmed: list[tuple[int, Found]] = []
         w, most = np.zeros(len(self._q)), min(_ROUNDED * tol, _MOST_ROUNDED)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for k, reg_lambda in enumerate(reg_lambdas):
@@ -136,11 +138,13 @@ class GramPath:
                 if rounded <= most * reached.objective:
                     found[k] = reached if reached.is_within(tol) else None
                 else:
-                    doubtful.append((k, reached))
+                    unconfirmed.append((k, reached))
                 if max_time is not None and seconds >= max_time:
                     break
-            for (k, _), sure in zip(doubtful, self._confirmed(doubtful, reg_lambdas), strict=True):
-                found[k] = sure if sure.is_within(tol) else None
+            for (k, _), checked in zip(
+                unconfirmed, self._confirmed(unconfirmed, reg_lambdas), strict=True
+            ):
+                found[k] = checked if checked.is_within(tol) else None
         return found
 
     def _descend(
@@ -170,13 +174,15 @@ class GramPath:
         b = self._mean_y - float(self._mean @ w)
         return Found(w, b, objective, max(bound, 0.0), n_rounds), rounded
 
-    def _confirmed(self, doubtful: list[tuple[int, Found]], reg_lambdas: Array) -> Iterator[Found]:
-        """The same weights, with objective and bound from the data, several at a time."""
+    def _confirmed(
+        self, unconfirmed: list[tuple[int, Found]], reg_lambdas: Array
+    ) -> Iterator[Found]:
+        """Compute objective and bound of these weights from the data, several at a time."""
         model, (n, d) = self._model, self._model.rows.shape
         weights, centered = model.weights, model.y - self._mean_y
         width = max(_SCORES // n, d // _PART_OF_X, 1)
-        for first in range(0, len(doubtful), width):
-            part = doubtful[first : first + width]
+        for first in range(0, len(unconfirmed), width):
+            part = unconfirmed[first : first + width]
             r = model.y - model.rows.class_scores(np.array([found.w for _, found in part]))
             b = r @ weights if model.free else np.zeros(len(part))
             r -= b[:, None]
@@ -249,8 +255,15 @@ def solve_path(
     def result(found: Found | None) -> SolverResult | None:
         if found is None:
             return None
-        certified = found.objective, found.lower_bound, found.w, found.intercept
-        return at_once(State(*certified, problem.passes, None, (name,)), *found[-2:], fields)
+        state = State(
+            found.objective,
+            found.lower_bound,
+            found.w,
+            found.intercept,
+            problem.passes,
+            further=(name,),
+        )
+        return at_once(state, found.n_rounds, found.seconds, fields)
 
     solved = path.solve(values, task.tol, max_iter, max_time)
     results = [result(found) for found in solved]

@@ -11,9 +11,9 @@ from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 from sklearn_bundle.linear.solvers.protocols import NewtonRounds
@@ -30,17 +30,17 @@ _REFINED = 9  # steps inside a bracket
 _ROUNDED = 1e-12  # of a typical slope: a derivative in b below this is rounding
 _FARTHEST = 2.0  # times |b|: how far the best b may be, for the effect of that rounding
 _WIDER, _FARTHER = 4.0, 12  # factor between moves of b to the other sign, and their largest number
-_MIXED = 0.3  # share of the promised gap that mixing with another plane may lose
+_MIXED = 0.3  # share of the predicted gap that mixing with another plane may lose
 # Moves of b at which a round returns the derivative, as multiples of a reach on both sides. The
 # reach becomes _REACH times the last move, and at least _SHORTEST of a unit.
 _MOVES_OF_B = np.concatenate([-np.geomspace(8.0, 0.125, 7), np.geomspace(0.125, 8.0, 7)])
 _BEFORE, _REACH, _SHORTEST = 7, 2.0, 1e-6
-_WORTH = 0.1  # of a step's gain: a better b that gains more takes another round
+_USEFUL_GAIN = 0.1  # of a step's gain: a better b that gains more takes another round
 _CONSTANT = 1e-12  # of a column's mean square: a variance below this is rounding
 _NONE = np.empty(0)
 
 
-class _Look(NamedTuple):
+class _Evaluation(NamedTuple):
     """The result of a round: a plane of the risk, slopes along a line, derivatives at other b."""
 
     risk: float
@@ -60,7 +60,7 @@ class RoundsGradientDescent:
     bound only if it is zero, so planes of both signs are mixed.
     """
 
-    def __init__(self, problem: RowBlocks, reg_lambda: float, start: tuple | None):
+    def __init__(self, problem: NewtonRounds, reg_lambda: float, start: PointToStart | None):
         self._problem, self._lambda = problem, reg_lambda
         self._free = problem.n_free > 0
         _, self._units = problem.sample(0)
@@ -77,14 +77,14 @@ class RoundsGradientDescent:
         wide = d >= problem.n_samples
         self._metric = np.ones(d) if wide else 1.0 + curvature / reg_lambda * variances
         self._reach = self._units.unit  # of moves of b
-        self._kept: dict[float, _Look] = {}  # the last plane of each sign of balance
+        self._kept: dict[float, _Evaluation] = {}  # the last plane of each sign of balance
         self.n_steps = 0
-        self._here = self._look([(self.w, self.b)])
-        self._settle(np.inf)
+        self._here = self._evaluate([(self.w, self.b)])
+        self._improve_intercept(np.inf)
 
     @property
     def intercept(self) -> float | Array:
-        """As the problem has it."""
+        """The intercept in the form in which the problem has it."""
         return np.array([self.b]) if self._free else 0.0
 
     @property
@@ -93,29 +93,29 @@ class RoundsGradientDescent:
         return self._here.risk + 0.5 * self._lambda * blas.ddot(self.w, self.w)
 
     @property
-    def promised(self) -> float:
+    def predicted_gap(self) -> float:
         """The gap to the plane at the point, if its derivative in b were zero."""
         slopes = self._slopes()
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
 
-    def attach(self, problem: RowBlocks) -> None:
-        """As of :class:`~._descent_solver.SmoothDescent`."""
+    def attach(self, problem: NewtonRounds) -> None:
+        """Continue with the same data in another object."""
         self._problem = problem
 
     def detach(self) -> None:
-        """As of :class:`~._descent_solver.SmoothDescent`."""
+        """Release the data."""
         self._problem = ABSENT
 
     def plane(self) -> tuple[Array, float]:
-        """As of :class:`~._descent_solver.SmoothDescent`."""
+        """A plane of the risk from the derivatives at the point."""
         here, sign = self._here, np.sign(self._here.balance)
         if sign == 0.0:
             return here.gradient, here.offset
         other, move = self._kept.get(-sign), abs(here.balance) / self._units.slope
-        if other is None or self._lost(other) > _MIXED * self.promised:
+        if other is None or self._lost(other) > _MIXED * self.predicted_gap:
             for _ in range(_FARTHER):
                 move *= _WIDER
-                self._look([(self.w, self.b - sign * move)])
+                self._evaluate([(self.w, self.b - sign * move)])
                 if self._kept.get(-sign) is not other:
                     break
             other = self._kept.get(-sign)
@@ -125,14 +125,14 @@ class RoundsGradientDescent:
         gradient = (1.0 - share) * here.gradient + share * other.gradient
         return gradient, (1.0 - share) * here.offset + share * other.offset
 
-    def _lost(self, other: _Look) -> float:
+    def _lost(self, other: _Evaluation) -> float:
         """By how much the mixed plane is below the risk at the point."""
         height = blas.ddot(other.gradient, self.w) + other.offset + other.balance * self.b
         share = self._here.balance / (self._here.balance - other.balance)
         return share * (self._here.risk - height)
 
     def step(self) -> bool:
-        """As of :class:`~._descent_solver.SmoothDescent`."""
+        """Take a step; False if no descent direction is left, up to rounding."""
         before, objective = self._slopes(), self.objective
         along = self._direction(before)
         self.n_steps += 1
@@ -144,19 +144,19 @@ class RoundsGradientDescent:
             along_b, slope = 0.0, blas.ddot(along, before)
         end = self.w + along, self.b + along_b
         steps = _NEAR if len(self._pairs) else _ANY
-        look = self._look([(self.w, self.b), end], steps)
-        slopes = self._with_regularizer(look.slopes, along, steps)
+        found = self._evaluate([(self.w, self.b), end], steps)
+        slopes = self._with_regularizer(found.slopes, along, steps)
         length, whole = 1.0, float(slopes[steps == 1.0][0])
-        if not (abs(whole) <= _SEARCHED * -slope and np.isfinite(look.risk)):
+        if not (abs(whole) <= _SEARCHED * -slope and np.isfinite(found.risk)):
             length = self._length(end, along, slope, steps, slopes)
             if not length > 0.0:
                 self._pairs.clear()
                 self._scale = 1.0 / self._lambda
                 return False
             end = self.w + length * along, self.b + length * along_b
-            look = self._look([end])
-        (self.w, self.b), self._here = end, look
-        self._settle(objective - self.objective)
+            found = self._evaluate([end])
+        (self.w, self.b), self._here = end, found
+        self._improve_intercept(objective - self.objective)
         change, bend = length * along, self._slopes() - before
         self._pairs.remember(change, bend)
         product, square = blas.ddot(change, bend), blas.ddot(bend, bend / self._metric)
@@ -164,7 +164,7 @@ class RoundsGradientDescent:
             self._scale = product / square
         return True
 
-    def _settle(self, gained: float) -> None:
+    def _improve_intercept(self, gained: float) -> None:
         """Go to the best b, if that gains more than a share of what the step has gained."""
         balance, moves = self._here.balance, self._reach * _MOVES_OF_B
         balances = self._here.balances
@@ -179,9 +179,9 @@ class RoundsGradientDescent:
         else:
             move = moves[min(k, len(moves) - 1)]
         self._reach = max(_REACH * abs(move), _SHORTEST * self._units.unit)
-        if 0.5 * abs(balance * move) > _WORTH * gained or gained == np.inf:
+        if 0.5 * abs(balance * move) > _USEFUL_GAIN * gained or gained == np.inf:
             self.b += move
-            self._here = self._look([(self.w, self.b)])
+            self._here = self._evaluate([(self.w, self.b)])
 
     def _direction(self, slopes: Array) -> Array | None:
         """The corrected gradient, downhill; None where there is none."""
@@ -219,7 +219,7 @@ class RoundsGradientDescent:
         """Of the objective in w."""
         return self._here.gradient + self._lambda * self.w
 
-    def _look(self, ends: list, steps: Array = _NONE) -> _Look:
+    def _evaluate(self, ends: list, steps: Array = _NONE) -> _Evaluation:
         """One round, for the point at the end of a line; its plane is kept."""
         moves = self._reach * _MOVES_OF_B if self._free else _NONE
         slopes, balances, sums, gradient = self._problem.descent_look(
@@ -232,43 +232,44 @@ class RoundsGradientDescent:
             # A derivative in b that is rounding goes off the offset, for any b that is not far.
             offset -= _FARTHEST * abs(balance) * (1.0 + abs(ends[-1][1]))
             balance = 0.0
-        look = _Look(risk, offset, balance, gradient, slopes, balances)
+        found = _Evaluation(risk, offset, balance, gradient, slopes, balances)
         if balance != 0.0 and np.isfinite(sums).all():
-            self._kept[np.sign(balance)] = look
-        return look
+            self._kept[np.sign(balance)] = found
+        return found
 
 
-class LBFGSRoundsSolver(DescentSolver):
+class LBFGSRoundsSolver(DescentSolver[RoundsGradientDescent]):
     """L-BFGS in w and b for smooth losses of rows on workers, where Hessians are too large."""
 
     needs: ClassVar[type] = NewtonRounds
     name = "lbfgs"
+    _problem: NewtonRounds
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: for the smooth losses that have L-BFGS in memory too."""
+        """Whether the loss is one of the smooth losses that have L-BFGS in memory too."""
         form = newton_loss(loss)
         return omega.is_euclidean and form is not None and form.smooth
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: Newton's method was asked before, for few features."""
+        """Always: Newton's method, which is better for few features, comes before it."""
         return True
 
-    def _begin(self, problem, start):
-        return RoundsGradientDescent(problem, self._lambda, start)
+    def _begin(self, start: PointToStart | None) -> RoundsGradientDescent:
+        return RoundsGradientDescent(self._problem, self._lambda, start)
 
 
 class SquaresRoundsSolver(LBFGSRoundsSolver):
-    """The same for squared errors, for "auto" only: in memory "lbfgs" does not support them."""
+    """L-BFGS for squared errors, for "auto" only: in memory "lbfgs" does not support them."""
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: for squared errors."""
+        """Whether the loss is a squared error."""
         form = curved_loss(loss)
         return omega.is_euclidean and form is not None and form.quadratic
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: where Hessians are too large."""
+        """Where Hessians are too large."""
         return task.problem.n_features > MOST_FEATURES

@@ -2,29 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import Plane, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import LeastSquares, require
+from sklearn_bundle.linear.solvers.protocols import LeastSquares, Points, require
 
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
 _REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_STEPS = 25  # without progress, after which only rounding is left
 _IDLE_SOLUTIONS = 3  # the same if each step is a solution
 
@@ -32,6 +29,13 @@ _IDLE_SOLUTIONS = 3  # the same if each step is a solution
 def _quiet() -> AbstractContextManager:
     """Silence warnings of overflows, which are detected and lead to other steps."""
     return np.errstate(over="ignore", invalid="ignore")
+
+
+class _Residuals(NamedTuple):
+    """Residuals, given by their scores, with the plane that they give."""
+
+    scores: Array
+    plane: Plane
 
 
 class LeastSquaresSolver(LinearSolver):
@@ -73,57 +77,55 @@ class LeastSquaresSolver(LinearSolver):
     needs: ClassVar[type] = LeastSquares
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
+    _problem: LeastSquares
 
     def __init__(
         self,
-        problem: LeastSquares,
+        problem: Points,
         reg_lambda: float,
         *,
         tol: float,
         omega: Regularizer,
-        start: tuple[Array, float | Array | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         normal_equations: NormalEquations | None = None,
     ):
-        require(problem, LeastSquares, "newton", "line-search")
-        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
+        problem = require(problem, LeastSquares, "newton", "line-search")
+        super().__init__(problem, reg_lambda, omega, proof, advice=_ADVICE)
+        self._problem, self._tol = problem, tol
         if normal_equations is None:
             normal_equations = problem.normal_equations(omega)
         else:
             normal_equations.attach(problem.rows, problem.target, problem.weights)
         self._equations = normal_equations
-        self._start = np.zeros(problem.dimension) if start is None else start[0]
-        self._best = Best(least=0.0, advice=_ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(omega), proof)
+        self._w = np.zeros(problem.dimension) if start is None else start[0]
+        self._here: _Residuals = ABSENT  # those of w, until the first step
         self.name = "conjugate-gradient"
         self._solve: Step | None = None  # a preconditioner
         self._samples: SampleSolution | None = None  # instead of it, for wide data
-        self._point: Point | None = None  # the current point of the steps
-        self._plane: Plane | None = None  # its plane
         self._along: tuple[Array, Array, float] | None = None  # of the last step
-        self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
-        self._proved: tuple[Array, Plane] | None = None  # those that proved the best bound
+        self._mixed: _Residuals | None = None  # the best ones
+        self._proved: _Residuals | None = None  # those that proved the best bound
         self._was_factored = False
-        self._n_steps = self._idle = 0
+        self._n_steps = 0
         self._spent = 0.0  # passes
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: squared errors with a quadratic form."""
+        """Whether the loss is a squared error and the regularizer a quadratic form."""
         return squared_errors(loss) is not None and omega.has_form
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: no other solver uses that the Hessian is constant."""
+        """Always: no other solver uses that the Hessian is constant."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from the matrices, if there are any."""
+        """The solver of a task, started from the last point with the matrices formed for it."""
         return cls(
-            *(task.problem, task.reg_lambda),
+            task.problem,
+            task.reg_lambda,
             tol=task.tol,
             omega=task.omega,
             start=kept.point,
@@ -133,26 +135,21 @@ class LeastSquaresSolver(LinearSolver):
 
     def attach(self, problem: LeastSquares) -> None:
         """Continue with the same problem in another object."""
-        self._problem = problem
+        super().attach(problem)
         self._equations.attach(problem.rows, problem.target, problem.weights)
 
     def detach(self) -> None:
         """Release the problem and its data."""
-        self._problem = ABSENT
+        super().detach()
         self._equations.detach()
 
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
-
-    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+    def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the matrices and the proof."""
-        return LinearStart(point, self._best.proof, normal_equations=self._equations)
+        return LinearStart(point, self.proof, normal_equations=self._equations)
 
     def states(self) -> Iterator[State]:
         """One state per step; ends when rounding leaves nothing to gain."""
-        if self._point is None:
+        if self._mixed is None:
             with _quiet():
                 self._begin()
         while True:
@@ -174,18 +171,13 @@ class LeastSquaresSolver(LinearSolver):
         if moving:
             problem.set_intercept(point)
         objective = self._objective(point.w, problem.risk(point))
-        if self._proved is not None and self._proved[1].risk == np.inf:  # a sum of planes
-            plane = problem.cut(Point(point.w, self._proved[0], 0.0))
+        if self._proved is not None and self._proved.plane.risk == np.inf:  # a sum of planes
+            plane = problem.cut(Point(point.w, self._proved.scores, 0.0), LARGEST_RISK)
+            assert plane is not None
             best.proof = self._proof(plane)
-            self._proved = self._proved[0], plane
+            self._proved = _Residuals(self._proved.scores, plane)
         with _quiet():
-            bound = best.proof.bound(self._omega)
-        certified = Certified(point.w, point.intercept, objective, self.plane)
-        best.renew(
-            *(objective, point, bound, best.proof),
-            terms=self._size_of_terms,
-            rounding=rounding(problem, point, certified, self._omega, self._lambda),
-        )
+            self._renew(point, objective)
         state = self._state()
         if claimed <= self._tol * abs(objective) < best.gap:
             self._refresh()  # for later steps: what it proves is not confirmed
@@ -197,40 +189,39 @@ class LeastSquaresSolver(LinearSolver):
     def _begin(self) -> None:
         """Move to the start, unless the first step is a solution that needs none."""
         solution = self._is_time_to_factor()
-        w = np.zeros_like(self._start) if solution else self._start
-        self._move(self._problem.point(w))
+        self._move(self._problem.point(np.zeros_like(self._w) if solution else self._w, None))
         self._spent += 2.0
 
     def _step(self) -> None:
         """Take a step along the direction, as far as it is downhill."""
         self._choose()
-        gap, point, equations = self._best.gap, self._point, self._equations
-        residual = -(self._plane.gradient + self._lambda * equations.form_times(point.w))
+        gap, w, equations, (scores, plane) = self._best.gap, self._w, self._equations, self._here
+        residual = -(plane.gradient + self._lambda * equations.form_times(w))
         if self._samples is not None:
-            direction = self._samples.direction(point.scores)
+            direction = self._samples.direction(scores)
         else:
             direction = self._direction(residual)
-        moved = self._problem.point(direction)
+        change = self._problem.point(direction, None).scores
+        assert change is not None
         image = self._lambda * equations.form_times(direction)
-        bend = float(np.sum(direction * image)) + equations.bend(moved.scores)
+        bend = float(np.sum(direction * image)) + equations.bend(change)
         slope = float(np.sum(direction * residual))
         step = slope / bend if bend > 0.0 else 0.0
         if not (np.isfinite(step) and step > 0.0):
             self._idle += 1
             self._refresh()
             return
-        w, scores = point.w + step * direction, step * moved.scores
-        if point.w.any():
-            scores += point.scores
+        change = step * change
+        if w.any():
+            change += scores
         if self._samples is not None:
             self._samples.move(step)
         self._n_steps += 1
         self._spent += 2.0
-        self._move(Point(w, scores, 0.0))
+        self._move(Point(w + step * direction, change, 0.0))
         if self._n_steps % _REFRESHED == 0:
             self._refresh(forget=False)
-        gained = gap - self._best.gap
-        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+        self._count_idle(gap)
 
     def _choose(self) -> None:
         """Switch to a factor when it is due, and from one that is no longer of use."""
@@ -240,27 +231,27 @@ class LeastSquaresSolver(LinearSolver):
         elif not self._was_factored and self._is_time_to_factor():
             self._was_factored, self._along = True, None
             if self._equations.by_samples:
-                if self._point.w.any():
-                    self._move(self._problem.point(np.zeros_like(self._point.w)))
+                if self._w.any():
+                    self._move(self._problem.point(np.zeros_like(self._w), None))
                 self._samples = self._equations.sample_solution(self._lambda)
             else:
                 self._solve = self._equations.factored(self._lambda)
             if self._samples is not None or self._solve is not None:
                 self.name = "newton"
-        if self._samples is None and self._solve is None:
-            self._solve = self._equations.scaled(self._lambda)
 
     def _factor_failed(self) -> None:
         """Continue from the best point by conjugate gradients."""
         self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
         self._idle = 0
-        self._move(self._problem.point(self._best.point.w))
+        self._move(self._problem.point(self._best.point.w, None))
 
     def _direction(self, residual: Array) -> Array:
         """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
 
         This form is right even if rounding changes the preconditioner from step to step.
         """
+        if self._solve is None:
+            self._solve = self._equations.scaled(self._lambda)
         solved = self._solve(residual)
         if not np.isfinite(solved).all():
             self._solve = self._equations.scaled(self._lambda)
@@ -279,35 +270,35 @@ class LeastSquaresSolver(LinearSolver):
         """Recompute scores and plane from the data; ``forget`` drops the last direction."""
         if forget:
             self._along = None
-        self._move(self._problem.point(self._point.w))
+        self._move(self._problem.point(self._w, None))
         self._spent += 2.0
 
     def _move(self, point: Point) -> None:
         """Move to the point, and offer it and its plane."""
-        plane = self._problem.cut(point)
-        if plane is None:
+        plane = self._problem.cut(point, LARGEST_RISK)
+        if plane is None or point.scores is None:
             raise ValueError(
                 "The squared errors are too large for floating-point numbers: scale y, or the "
                 "features."
             )
-        self._point, self._plane = point, plane
+        self._w, self._here = point.w, _Residuals(point.scores, plane)
         best = self._best
         best.offer(self._objective(point.w, plane.risk), point)
         proof = self._proof(plane)
         bound = proof.bound(self._omega)
         if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
-            self._mixed = point.scores, plane
+            self._mixed = self._here
         else:
-            self._mix(point.scores, plane)
-            proof = self._proof(self._mixed[1])
+            self._mixed = self._mix(self._mixed, self._here)
+            proof = self._proof(self._mixed.plane)
             bound = proof.bound(self._omega)
         if best.prove(bound, proof):
             self._proved = self._mixed
 
-    def _mix(self, scores: Array, plane: Plane) -> None:
-        """Keep the best residuals between the kept ones and the newest ones."""
-        kept_scores, kept = self._mixed
-        change = scores - kept_scores
+    def _mix(self, before: _Residuals, newest: _Residuals) -> _Residuals:
+        """The best residuals between those before and the newest ones."""
+        kept, plane = before.plane, newest.plane
+        change = newest.scores - before.scores
         bend = self._equations.bend(change)
         along = plane.gradient - kept.gradient
         image = self._omega.conjugate_gradient(along) / self._lambda
@@ -316,31 +307,23 @@ class LeastSquaresSolver(LinearSolver):
         second = bend + float(np.sum(along * image))
         step = first / second if second > 0.0 else 0.0
         if not (np.isfinite(step) and step != 0.0):
-            return
+            return before
         offset = kept.offset + step * (offset_slope - 0.5 * step * bend)
         gradient = kept.gradient + step * along
-        self._mixed = kept_scores + step * change, Plane(gradient, offset, np.inf)
+        return _Residuals(before.scores + step * change, Plane(gradient, offset, np.inf))
 
     def _proof(self, plane: Plane) -> Proof:
         return Proof(self._lambda, (plane.gradient, plane.offset))
-
-    def _objective(self, w: Array, risk: float) -> float:
-        return self._lambda * self._omega.value(w) + risk
 
     def _is_time_to_factor(self) -> bool:
         """Whether matrix and factor cost little, or no more than was spent so far."""
         cost = self._equations.passes_to_factor
         return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
 
-    def _size_of_terms(self) -> float:
+    def size_of_terms(self) -> float:
         """Size of the terms whose differences objective and bound are: of plane and loss."""
         w = np.zeros_like(self._best.point.w)
-        return self._problem.risk(self._problem.point(w)) + abs(self.plane[1])
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+        return self._problem.risk(self._problem.point(w, None)) + abs(self.plane[1])
 
 
 class NormalEquationsSolver(LeastSquaresSolver):

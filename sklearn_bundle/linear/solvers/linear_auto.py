@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import confirmed
-from sklearn_bundle.core.contract import State, uncrossed
+from sklearn_bundle.core.contract import ABSENT, State, uncrossed
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
@@ -60,9 +60,9 @@ _PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
 # Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
 # 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-_JUDGED = 0.15  # of the other method's expected cost: early rates make epochs look too good
-_SURE = 2  # judgments in a row, since the rate of one state may be chance
-_AGAIN = 2.0  # a method that was left is resumed if it is this many times cheaper
+_JUDGED_FROM = 0.15  # of the other method's expected cost: early rates make epochs look too good
+_SWITCH_AFTER = 2  # judgments in a row, since the rate of one state may be chance
+_RESUMED = 2.0  # a method that was left is resumed if it is this many times cheaper
 # Stored entries of X up to which paths by line search took a third to nine tenths of the time of
 # Newton's method with the hinge, and 0.8 to 1.3 of it with losses of regression.
 _FEW_ENTRIES = 1 << 14
@@ -101,19 +101,17 @@ def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
     return None
 
 
-def linear_solver(
-    name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
-) -> "LinearSolver | LinearAutoSolver":
+def linear_solver(name: str, task: Task, kept: LinearStart) -> "LinearSolver | LinearAutoSolver":
     """The solver of this name, started from what suits it.
 
-    Dual coordinate epochs switch to another solver if they take too long, unless ``to_the_end``.
+    Dual coordinate epochs switch to another solver if they take too long.
     """
     if name == "auto":
         best = _best(task)
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
-    kind = solver_class(name, task)
-    if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
-        return LinearAutoSolver(task, kept, asked=name)
+    kind = _fitting(name, task)
+    if name == "dual-coordinate" and not kind.is_best(task):
+        return LinearAutoSolver(task, kept, requested=name)
     return kind.of(task, kept)
 
 
@@ -128,11 +126,24 @@ def solve_along(
     return None if kind is None else kind.along(task, reg_lambdas, max_iter, max_time)
 
 
-def _can(name: str, task: Task) -> bool:
+def _is_available(name: str, task: Task) -> bool:
     return solver_class(name, task) is not None
 
 
-def _can_newton(task: Task) -> bool:
+def _fitting(name: str, task: Task) -> type[LinearSolver]:
+    """The class with this name for a task for which there is one."""
+    kind = solver_class(name, task)
+    assert kind is not None
+    return kind
+
+
+def _is_smooth(problem: LinearProblem) -> bool:
+    """Whether Newton's method needs no smoothing."""
+    form = problem.newton_loss
+    return form is not None and form.smooth
+
+
+def _has_newton_steps(task: Task) -> bool:
     """Whether Newton steps exist: for squared errors the name means a direct solution."""
     return solver_class("newton", task) is NewtonSolver
 
@@ -177,32 +188,28 @@ class LinearAutoSolver:
     ----------
     task : Task
     start : LinearStart
-    asked : str, default=None
+    requested : str, default=None
         The solver to begin with, which gets more passes before it is judged and may be slower than
         others; by default the rule above chooses it.
     """
 
     history_fields = BundleSolver.history_fields
 
-    def __init__(self, task: Task, start: LinearStart, asked: str | None = None):
+    def __init__(self, task: Task, start: LinearStart, requested: str | None = None):
         self._task, self._start = task, start
-        self._margin = 1.0 if asked is None else _MARGIN_OF_CHOSEN
-        first = self._first() if asked is None else asked
+        self._margin = 1.0 if requested is None else _MARGIN_OF_CHOSEN
+        first = self._first() if requested is None else requested
         self._running = self._contestant(first)
-        self._running.solver = linear_solver(first, task, start, to_the_end=True)
+        self._solver = self._running.solver = _fitting(first, task).of(task, start)
         self._waiting: Contestant | None = None
-        if first in _PASSES or self._is_brief():
+        if first in _PASSES or self._is_small():
             self._waiting = self._contestant(self._second())
             # Whatever the verdict after half of it, little is lost.
-            early = _JUDGED * self._waiting.prior
-            self._running.allowed = early if asked is None else _PASSES_OF_CHOSEN
-        self._left: State | None = None  # the confirmed state of the solver before
-        self._patience = _SURE
-        self._looking = 0  # passes of confirmations, which are no solver's work
-
-    @property
-    def _solver(self) -> LinearSolver:
-        return self._running.solver
+            early = _JUDGED_FROM * self._waiting.prior
+            self._running.budget = early if requested is None else _PASSES_OF_CHOSEN
+        self._confirmed_before: State | None = None  # the confirmed state of the solver before
+        self._patience = _SWITCH_AFTER
+        self._passes_of_confirmations = 0  # passes of confirmations, which are no solver's work
 
     @property
     def name(self) -> str:
@@ -221,18 +228,18 @@ class LinearAutoSolver:
     def attach(self, problem: LinearProblem) -> None:
         """Attach the solvers."""
         self._task = replace(self._task, problem=problem)
-        for contestant in self._started():
-            contestant.solver.attach(problem)
+        for solver in self._started():
+            solver.attach(problem)
 
     def detach(self) -> None:
         """Detach the solvers."""
-        self._task = replace(self._task, problem=None)
-        for contestant in self._started():
-            contestant.solver.detach()
+        self._task = replace(self._task, problem=ABSENT)
+        for solver in self._started():
+            solver.detach()
 
-    def _started(self) -> list[Contestant]:
+    def _started(self) -> list[LinearSolver]:
         both = self._running, self._waiting
-        return [one for one in both if one is not None and one.solver is not None]
+        return [one.solver for one in both if one is not None and one.solver is not None]
 
     def states(self) -> Iterator[State]:
         """The states of the solvers that run."""
@@ -245,18 +252,21 @@ class LinearAutoSolver:
         """The states of a contestant, until another one promises to need less work."""
         if self._patience == 0:  # the last run ended this way
             return
-        solver, before = contestant.solver, self._spent(contestant.solver)
-        at_a_time, taken = self._at_a_time(contestant.name), 0.0
+        solver = contestant.solver
+        assert solver is not None
+        before = self._spent(solver)
+        least_work, taken = self._least_work_of_state(contestant.name), 0.0
         for state in solver.states():
             if contestant is not self._running:
                 # Not earlier: until now it had no point to confirm.
                 self._running, self._waiting = contestant, self._running
+                self._solver = solver
             spent = self._spent(solver)
             work, before = spent - before, spent
-            contestant.note(work + self._beside(solver.name), solver.gap_of(state))
-            self._patience = self._patience - 1 if self._is_slow() else _SURE
+            contestant.record(work + self._further_cost(solver.name), solver.gap_of(state))
+            self._patience = self._patience - 1 if self._is_slow() else _SWITCH_AFTER
             state, taken = self._combined(state), taken + work
-            if taken < at_a_time and self._patience > 0 and state.relative_gap > self._task.tol:
+            if taken < least_work and self._patience > 0 and state.relative_gap > self._task.tol:
                 continue
             yield state
             taken = 0.0
@@ -264,7 +274,7 @@ class LinearAutoSolver:
                 return
         contestant.ended = True
 
-    def _at_a_time(self, name: str) -> float:
+    def _least_work_of_state(self, name: str) -> float:
         """Passes per iteration: epochs over few rows cost less than checking them."""
         if name != "dual-coordinate" or self._margin != 1.0:
             return 0.0
@@ -274,9 +284,9 @@ class LinearAutoSolver:
         """The work that the solver itself counts, in passes."""
         problem = self._task.problem
         entries = entries_of_pass(problem.n_entries)
-        return problem.passes - self._looking + solver.multiplications / entries
+        return problem.passes - self._passes_of_confirmations + solver.multiplications / entries
 
-    def _beside(self, name: str) -> float:
+    def _further_cost(self, name: str) -> float:
         """The further cost of a step, in passes."""
         return self._of_newton() if name == "newton" else 0.0
 
@@ -284,7 +294,7 @@ class LinearAutoSolver:
         """Cost of a step's Hessian and of solving with it, in passes."""
         problem = self._task.problem
         hessian = _SMOOTH_HESSIAN
-        if not problem.newton_loss.smooth:
+        if not _is_smooth(problem):
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
             hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
@@ -293,35 +303,35 @@ class LinearAutoSolver:
     def _following(self) -> Contestant | None:
         """The contestant that continues where the other one ends; None if there is none."""
         ended, following = self._running, self._waiting
-        self._patience = _SURE
+        self._patience = _SWITCH_AFTER
         if following is None or following.ended:
             return None if ended.ended else ended
-        self._left = self.confirm()
+        self._confirmed_before = self.confirm()
         if following.solver is None:
-            following.solver = self._solver_from(following.name, self._left)
-        following.allowed = following.work + max(following.prior, ended.work)
+            following.solver = self._solver_from(following.name, self._confirmed_before)
+        following.budget = following.work + max(following.prior, ended.work)
         return following
 
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what the current one found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
-        return linear_solver(name, self._task, self._solver.handed_on(start), to_the_end=True)
+        return _fitting(name, self._task).of(self._task, self._solver.start_of_next(start))
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, recomputed, as those of the solver before were."""
         solver, passes = self._solver, self._task.problem.passes
-        state, left = solver.confirm(moving=moving), self._left
+        state, left = solver.confirm(moving=moving), self._confirmed_before
         if left is not None and left.lower_bound > state.lower_bound:
             least = min(left.primal, state.primal)
             state.lower_bound = confirmed(left.lower_bound, least, ADVICE, solver.size_of_terms)
         state = self._combined(state)
         self._start = solver.kept((state.point, state.intercept))
-        self._looking += self._task.problem.passes - passes
+        self._passes_of_confirmations += self._task.problem.passes - passes
         return state
 
     def _combined(self, state: State) -> State:
         """The state, with the point or bound of the solver before if these are better."""
-        left = self._left
+        left = self._confirmed_before
         if left is None:
             return state
         if left.primal < state.primal:
@@ -336,7 +346,7 @@ class LinearAutoSolver:
         if name == "newton":
             n_steps: float = _SMOOTH_STEPS
             problem = self._task.problem
-            if not problem.newton_loss.smooth:
+            if not _is_smooth(problem):
                 by_shape = _STEPS_BY_SHAPE * problem.n_features / problem.n_samples
                 a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
                 n_steps = a_decade * max(-log10(self._task.tol), 1.0)
@@ -345,20 +355,20 @@ class LinearAutoSolver:
             prior = _PASSES[name]
         return Contestant(name, prior)
 
-    def _is_brief(self) -> bool:
+    def _is_small(self) -> bool:
         """Whether there are planes to start from, and a pass takes no longer than calling it."""
         bundle, task = self._start.bundle, self._task
-        if bundle is None or bundle.is_empty or not _can_newton(task):
+        if bundle is None or bundle.is_empty or not _has_newton_steps(task):
             return False
         problem = task.problem
-        return problem.n_entries <= _FEW_ENTRIES and not problem.newton_loss.smooth
+        return problem.n_entries <= _FEW_ENTRIES and not _is_smooth(problem)
 
     def _first(self) -> str:
         task = self._task
-        if self._is_brief():
+        if self._is_small():
             return "line-search"
-        if _can_newton(task):
-            smooth = task.problem.newton_loss.smooth
+        if _has_newton_steps(task):
+            smooth = _is_smooth(task.problem)
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             problem = task.problem
             cheap = factorization(problem.n_features, problem.n_entries) <= affordable
@@ -366,29 +376,29 @@ class LinearAutoSolver:
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
-        if _can("dual-coordinate", task) and not planes_alone:
+        if _is_available("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
-        return "lbfgs" if _can("lbfgs", task) else self._second()
+        return "lbfgs" if _is_available("lbfgs", task) else self._second()
 
     def _is_strong(self) -> bool:
         """Whether regularization is strong enough to try epochs although steps are cheap."""
         problem, n = self._task.problem, self._task.problem.n_samples
-        if n >= _MANY_ROWS * problem.n_features or not _can("dual-coordinate", self._task):
+        if n >= _MANY_ROWS * problem.n_features or not _is_available("dual-coordinate", self._task):
             return False
         square = problem.rows.mean_square(problem.weights)
         return square <= _STRONG * n * self._task.reg_lambda
 
     def _second(self) -> str:
         task = self._task
-        if _can_newton(task) and task.problem.n_features <= _MOST_FEATURES:
+        if _has_newton_steps(task) and task.problem.n_features <= _MOST_FEATURES:
             return "newton"
         return "line-search"
 
     def _is_slow(self) -> bool:
         """Whether the current solver has more work left than the other one."""
-        at_work, other = self._running, self._waiting
-        if other is None or other.ended or at_work.work < at_work.allowed:
+        running, other = self._running, self._waiting
+        if other is None or other.ended or running.work < running.budget:
             return False
-        cost = other.likely(self._task.tol, at_work.gap)
-        cost *= self._margin if other.solver is None else _AGAIN
-        return at_work.remaining(self._task.tol) > cost
+        cost = other.expected(self._task.tol, running.gap)
+        cost *= self._margin if other.solver is None else _RESUMED
+        return running.remaining(self._task.tol) > cost

@@ -12,10 +12,10 @@ from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
@@ -55,9 +55,9 @@ class ScoreDescent:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: NewtonSteps,
         reg_lambda: float,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
     ):
         self._model: NewtonModel
         self.attach(problem)
@@ -69,34 +69,34 @@ class ScoreDescent:
         self._pairs = Corrections(_PAIRS)
         self.n_steps, self.objective = 0, np.inf
         self._zero = np.zeros(d)
-        self._stand_at(self._zero)
+        self._move_to(self._zero)
         if start is not None and start[0].any():
             highest = self.objective
-            self._stand_at(start[0])
+            self._move_to(start[0])
             if not self.objective <= highest:
-                self._stand_at(self._zero)
+                self._move_to(self._zero)
         self._diagonal = self._curvature_of_columns() if d < n else None
         self._slopes = self._differentiate()
 
     @property
-    def promised(self) -> float:
+    def predicted_gap(self) -> float:
         """The gap to the plane at the point."""
         return blas.ddot(self._slopes, self._slopes) / (2.0 * self._lambda)
 
     def plane(self) -> tuple[Array, float]:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """A plane of the risk from the derivatives at the point."""
         return self._gradient, self._offset
 
-    def attach(self, problem: LinearProblem) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+    def attach(self, problem: NewtonSteps) -> None:
+        """Continue with the same data in another object."""
         self._model = problem.newton_model()
 
     def detach(self) -> None:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """Release the data."""
         self._model = ABSENT
 
     def step(self) -> bool:
-        """See :class:`~._descent_solver.SmoothDescent`."""
+        """Take a step; False if no descent direction is left, up to rounding."""
         along = self._direction()
         if along is None:
             return False
@@ -115,12 +115,12 @@ class ScoreDescent:
         self.n_steps += 1
         if not length > 0.0:
             self._pairs.clear()
-            self._stand_at(self.w)
+            self._move_to(self.w)
             self._slopes = self._differentiate()
             return False
         change, before = length * along, self._slopes
         if self.n_steps % _REFRESHED == 0:
-            self._stand_at(self.w + change)
+            self._move_to(self.w + change)
         else:
             self.w = self.w + change
             design.add(length, direction, self._scores)
@@ -135,7 +135,7 @@ class ScoreDescent:
         model = self._model
         return model.y, model.weights, self._units.unit, self.intercept
 
-    def _stand_at(self, w: Array) -> None:
+    def _move_to(self, w: Array) -> None:
         """Move to w, with its scores from the data and the intercept that fits the targets."""
         n = len(self._model.y)
         self.w = w
@@ -204,7 +204,7 @@ class ScoreDescent:
         return float(curvature.sum()) * variances + self._lambda
 
 
-class LinearLBFGSSolver(DescentSolver):
+class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     """L-BFGS in w, each w at its best intercept: for wide data, and sparse data of many columns.
 
     A step costs two passes and needs no matrix. The derivatives at the best intercept sum to zero,
@@ -213,12 +213,13 @@ class LinearLBFGSSolver(DescentSolver):
 
     needs: ClassVar[type] = NewtonSteps
     name = "lbfgs"
+    _problem: NewtonSteps
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: for smooth losses whose curvature is known."""
+        """Whether the loss is smooth with a known curvature, and the regularizer is L2."""
         form = newton_loss(loss)
         return super().takes(loss, omega) and form is not None and form.smooth
 
-    def _begin(self, problem, start):
-        return ScoreDescent(problem, self._lambda, start)
+    def _begin(self, start: PointToStart | None) -> ScoreDescent:
+        return ScoreDescent(self._problem, self._lambda, start)

@@ -10,9 +10,10 @@ from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.inner.planes import Bundle, SampleBundle
 
 Array = NDArray[np.float64]
+PointToStart = tuple[Array, float | Array | None]  # w and the intercept
 
 
 class Proof(NamedTuple):
@@ -32,11 +33,11 @@ class Proof(NamedTuple):
         return bound - self.shortfall
 
     def lowered(self, bound: float, omega: Regularizer) -> "Proof":
-        """The same plane, with a bound that is known to be at most this."""
+        """A proof by the same plane that claims at most this bound."""
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
-class Seen(NamedTuple):
+class Evaluation(NamedTuple):
     """What is known about the weights w from all rows and features, for any reg_lambda.
 
     ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
@@ -55,16 +56,16 @@ class Seen(NamedTuple):
 class LinearStart:
     """A point with its intercept, and what else a solver may reuse; reg_lambda may differ."""
 
-    point: tuple[Array, float | Array | None] | None = None
+    point: PointToStart | None = None
     proof: Proof | None = None
     bundle: Bundle | None = None
-    sample_bundle: Bundle | None = None
+    sample_bundle: SampleBundle | None = None
     alpha: Array | None = None
     width: float | None = None
     normal_equations: NormalEquations | None = None
     working_set: WorkingSet | None = None
     sweep: Sweep | None = None
-    seen: Seen | None = None
+    evaluation: Evaluation | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
         """The proof, if its plane has this length: planes in sample space have another."""

@@ -1,16 +1,25 @@
 """A linear problem with all arguments of its solver, and what such a solver declares."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from sklearn_bundle.core.contract import SolverResult, State
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import ABSENT, SolverResult, State
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.protocols import offers
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
 
 
 @dataclass
@@ -55,12 +64,27 @@ class Along:
 
 
 class LinearSolver(ABC):
-    """What a solver of linear problems declares, and how one is made.
+    """What a solver of linear problems declares, how one is made, and its certificate.
 
-    It is also :class:`~.contract.Resumable`, and has ``name`` (the public
-    name, which goes into the history), ``plane``, ``history_fields``, and
-    ``kept(point) -> LinearStart``, where the next solver may start.
+    It is :class:`~.contract.Resumable`, and keeps the best point and the best bound.
+
+    Parameters
+    ----------
+    problem : CuttingPlanes or Points
+    reg_lambda : float
+    omega : Regularizer
+    proof : Proof or None
+        Proof of a bound to start from, if its reg_lambda is the same.
+    advice : str
+        Why recomputed bounds may cross, and what a user can do.
+    least : float
+        A lower bound of every objective: 0 if the risk is nowhere negative.
     """
+
+    #: The public name, which goes into the history.
+    name: str
+    #: Further columns of the history: the solver of an iteration, since others may continue.
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
 
     #: Multiplications so far whose number per step grows, without the products with X and X'.
     multiplications: float = 0.0
@@ -69,6 +93,26 @@ class LinearSolver(ABC):
     needs: ClassVar[type]
     #: Whether the regularizer has to be ``||w||^2 / 2``.
     needs_euclidean: ClassVar[bool] = True
+
+    _problem: Points
+
+    def __init__(
+        self,
+        problem: CuttingPlanes | Points,
+        reg_lambda: float,
+        omega: Regularizer,
+        proof: Proof | None,
+        *,
+        advice: str,
+        least: float = 0.0,
+    ):
+        self._lambda, self._omega = reg_lambda, omega
+        self._best = Best(least=least, advice=advice)
+        if least == 0.0:
+            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(omega), proof)
+        self._idle = 0  # iterations since the gap last became smaller
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -89,7 +133,7 @@ class LinearSolver(ABC):
         """The relative gap by which its rate is judged: that of the state, or a better guess."""
         return state.relative_gap
 
-    def handed_on(self, start: LinearStart) -> LinearStart:
+    def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start of a solver of another kind, with what this one can add to the point."""
         return start
 
@@ -107,3 +151,59 @@ class LinearSolver(ABC):
     @abstractmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
         """The solver of a task, started from what it can use of what the last one kept."""
+
+    @abstractmethod
+    def states(self) -> Iterator[State]:
+        """One state per iteration; ends by itself only when rounding leaves nothing to gain."""
+
+    @abstractmethod
+    def confirm(self, *, moving: bool = True) -> State:
+        """The best point and bound, both recomputed from the data."""
+
+    def attach(self, problem: Any) -> None:
+        """Continue with the same problem in another object."""
+        self._problem = problem
+
+    def detach(self) -> None:
+        """Release the problem and its data."""
+        self._problem = ABSENT
+
+    @abstractmethod
+    def kept(self, point: PointToStart) -> LinearStart:
+        """Where a new solver may start: this point, and what else it can use."""
+
+    @property
+    def proof(self) -> Proof | None:
+        """The proof of the best bound."""
+        return self._best.proof
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The plane of the proof."""
+        return self._best.proof.plane
+
+    def size_of_terms(self) -> float:
+        """Size of the terms whose differences objective and bound are."""
+        return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _renew(self, point: Point, objective: float) -> None:
+        """Keep recomputed values, with the bound of the kept plane less its rounding."""
+        best, omega = self._best, self._omega
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        bound, terms = best.proof.bound(omega), self.size_of_terms
+        taken = rounding(self._problem, point, certified, omega, self._lambda)
+        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
+
+    def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
+        """Count iterations after which the gap is no smaller than before, up to rounding."""
+        gained = gap_before - self._best.gap
+        progress = moved and gained > _ROUNDING * abs(self._best.primal)
+        self._idle = 0 if progress else self._idle + 1
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,11 @@ from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import Descent
-from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps, require
+from sklearn_bundle.linear.solvers.protocols import NewtonSteps, Points, require
 
 Array = NDArray[np.float64]
 
@@ -44,6 +43,16 @@ _MOST_WIDENINGS = 5
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 
 
+class _Begin(NamedTuple):
+    """Where a descent begins: scale of the features, point, width, factor of a Hessian."""
+
+    scale: Array
+    w: Array
+    b: float
+    width: float
+    factor: Array | None = None
+
+
 class NewtonSolver(BundleSolver):
     """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
 
@@ -59,63 +68,65 @@ class NewtonSolver(BundleSolver):
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
     theta, bundle, start, proof
-        As of :class:`BundleSolver`; from a bundle with planes no sample is taken.
+        See :class:`BundleSolver`; no sample is taken if the bundle has planes.
     width : float
         Of the smoothing, to go on with from a bundle.
     """
 
     needs: ClassVar[type] = NewtonSteps
     needs_euclidean: ClassVar[bool] = True
+    _problem: NewtonSteps
+    _descent: Descent | None
 
     def __init__(
         self,
-        problem: NewtonSteps,
+        problem: Points,
         reg_lambda: float,
         *,
         tol: float,
         theta: float = 0.1,
         bundle: Bundle | None = None,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
         width: float | None = None,
     ):
         require(problem, self.needs, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
-        self._loss = problem.newton_loss
-        self._units = self._start_of(problem)
+        self._loss = self._problem.newton_loss
+        self._units = self._start_of_targets()
         widest = self._units.unit
         self.width = widest if width is None else min(widest, width / _SHRINK**2)
-        self._descent: NewtonDescent | None = None
+        self._descent = None
         self._gaps: list[float] = []
         self._widenings = 0
         self.name = "newton"
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: where the loss has pieces for Newton's method."""
+        """Whether the loss has a form for Newton's method, and the regularizer is L2."""
         return super().takes(loss, omega) and newton_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`BundleSolver`, with the width of the last smoothing."""
+        """The solver of a task, started from planes, with the width of the last smoothing."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
 
     def attach(self, problem: NewtonSteps) -> None:
-        """As of :class:`BundleSolver`."""
+        """Continue with the same problem in another object."""
         super().attach(problem)
         if self._descent is not None:
             self._descent.attach(problem)
 
     def detach(self) -> None:
-        """As of :class:`BundleSolver`."""
+        """Release the problem and its data."""
         super().detach()
         if self._descent is not None:
             self._descent.detach()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """As of :class:`BundleSolver`; what only steps need makes room for it."""
+        """Recompute point and bound; memory that only steps need is released before."""
         if self._descent is not None:
             self._descent.rest()
             self._best.point.scores = None
@@ -124,22 +135,23 @@ class NewtonSolver(BundleSolver):
         return state
 
     def _fresh_risk(self, point: Point) -> float:
-        """As of :class:`BundleSolver`; of a smooth loss from the intercept that is almost best."""
+        """The risk at the best intercept; for a smooth loss its search starts near it."""
         model = None if self._descent is None else self._descent.model
         if model is None or not model.free or not self._loss.smooth:
             return super()._fresh_risk(point)
-        units, scratch = self._units, np.empty_like(point.scores)
-        args = point.scores, self.width, point.intercept, units.unit, _FINEST * units.slope
-        point.intercept = model.intercept(*args, scratch)
+        units, scores, b = self._units, point.scores, point.intercept
+        assert scores is not None and b is not None
+        args = scores, self.width, float(b), units.unit, _FINEST * units.slope
+        point.intercept = model.intercept(*args, np.empty_like(scores))
         return self._problem.risk(point)
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """As of :class:`BundleSolver`."""
+        """Where a new solver may start: the point, planes, proof and width."""
         return replace(super().kept(point), width=self.width)
 
-    def _start_of(self, problem: NewtonSteps) -> Start:
-        """What the targets tell."""
-        model = problem.newton_model()
+    def _start_of_targets(self) -> Start:
+        """What follows from the targets alone."""
+        model = self._problem.newton_model()
         return self._loss.start(model.y, model.weights, model.free)
 
     def states(self) -> Iterator[State]:
@@ -150,30 +162,29 @@ class NewtonSolver(BundleSolver):
             self.name = "line-search"
             self._descent, self._idle = None, 0
             point = self._fresh_point(self._best.point)
-            self._best.point = replace(point)
+            self._best.point = Point(point.w, point.scores, point.intercept, point.drift)
             self._begin(point)
         yield from super().states()
 
     def _newton(self) -> Iterator[None]:
-        """Steps, each followed by a look; the first look is at the start."""
-        if self._descent is None:
-            self._descent = self._first_descent()
-        elif not self._go_on():
-            return
+        """Steps, each followed by an evaluation; the first evaluation is at the start."""
         descent, gaps = self._descent, self._gaps
+        if descent is None:
+            descent = self._descent = self._first_descent()
+        elif not self._take_step(descent):
+            return
         while descent.n_steps < _MOST_STEPS and (
             len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
         ):
-            self._look(descent)
+            self._evaluate(descent)
             if self._best.bound > self._best.least:
                 gaps.append(self._best.gap)
             yield
-            if not self._go_on():
+            if not self._take_step(descent):
                 return
 
-    def _go_on(self) -> bool:
-        """A step, or a wider smoothing if nothing came of it; False after enough of these."""
-        descent = self._descent
+    def _take_step(self, descent: Descent) -> bool:
+        """Take a step, or widen the smoothing if it gained nothing; False after enough of these."""
         if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
             self.width = descent.width
             descent.differentiate()
@@ -188,26 +199,22 @@ class NewtonSolver(BundleSolver):
     def _first_descent(self) -> Descent:
         model = self._problem.newton_model()
         w, b = self._start
-        factor = None
         b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
             problem = self._problem
             cost = factorization(problem.n_features, problem.n_entries)
             cheap = cost <= CHEAP_FACTORISATION
-            w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
+            begin = self._on_sample(_SHARES if cheap else (), model, w, b)
         else:
-            width, scale = self.width, model.rows.column_scale()
+            begin = _Begin(model.rows.column_scale(), w, b, self.width)
             point = self._problem.point(w, b)
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
-        return Descent(model, self._lambda, self._units, scale, w, b, width, factor)
+        return Descent(model, self._lambda, self._units, *begin)
 
-    def _on_sample(
-        self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float
-    ) -> tuple[Array, float, float, Array, Array | None]:
-        """Start, width, scale of the features and Hessian, from a problem that costs little."""
-        unit = self._units.unit
+    def _on_sample(self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float) -> _Begin:
+        """Where a descent begins, from a problem that costs little."""
         enough = max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w))
         least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
         for share in shares:
@@ -218,8 +225,8 @@ class NewtonSolver(BundleSolver):
             scale = model.rows.column_scale()
             descent = self._descended(model, scale, w, b, share)
             full.rows.passes += model.rows.passes // share
-            return descent.w, descent.b, descent.width, scale, descent.factor
-        return w, b, unit, full.rows.column_scale(), None
+            return _Begin(scale, descent.w, descent.b, descent.width, descent.factor)
+        return _Begin(full.rows.column_scale(), w, b, self._units.unit)
 
     def _descended(
         self, model: NewtonModel, scale: Array, w: Array, b: float, share: int
@@ -246,7 +253,7 @@ class NewtonSolver(BundleSolver):
             return descent.decrement <= _SAMPLE_DECREMENT * np.sqrt(share) * objective
         return descent.settled and descent.width <= narrowest
 
-    def _look(self, descent: Descent) -> None:
+    def _evaluate(self, descent: Descent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
         self._set_precision(descent)
         descent.differentiate()
@@ -264,7 +271,7 @@ class NewtonSolver(BundleSolver):
             self._problem.rest()
 
     def _set_precision(self, descent: Descent) -> None:
-        """As a derivative in b takes no more than itself times the unit from the plane."""
+        """Set how small the derivative in b must be: times the unit, it lowers the plane."""
         units, primal = self._units, self._best.primal
         if np.isfinite(primal):
             share = _BALANCED * self._tol * primal / (units.unit * units.slope)
@@ -272,4 +279,4 @@ class NewtonSolver(BundleSolver):
 
     def _offer_copy(self, point: Point, risk: float) -> None:
         """Without the scores, which are the descent's; a confirmation computes them afresh."""
-        self._offer(replace(point, scores=None), risk)
+        self._offer(Point(point.w, None, point.intercept, point.drift), risk)

@@ -1,6 +1,6 @@
 """Newton's method where rows lie on workers: a step is a round, or two."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
-from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
+from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.linear_start import Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
@@ -39,8 +38,16 @@ _BEYOND = 2.0  # times the move of b that would balance the derivatives
 _UNBALANCED = 0.5  # of the gap: a point that promises no more gets a plane to balance its own with
 
 
+class _Derivatives(NamedTuple):
+    """Those of the smoothed risk: risk, offset, balance and curved rows; gradient; Hessian."""
+
+    sums: Array
+    gradient: Array
+    hessian: Array
+
+
 class RoundsDescent(NewtonDescent):
-    """As :class:`NewtonDescent`; b moves with w, and each round looks at two widths.
+    """:class:`NewtonDescent` where b moves with w, and each round evaluates two widths.
 
     Attributes
     ----------
@@ -48,63 +55,70 @@ class RoundsDescent(NewtonDescent):
         Of the loss, from the rounds since they were last taken.
     """
 
-    model = None  # rows are not here
-
-    def __init__(self, problem: RowBlocks, reg_lambda: float, units: Start, *start, n_curved: int):
-        self._problem = problem
-        free = problem.n_free > 0
-        super().__init__(problem.newton_loss, free, reg_lambda, units, *start, n_curved=n_curved)
+    def __init__(
+        self,
+        problem: NewtonRounds,
+        reg_lambda: float,
+        units: Start,
+        scale: Array,
+        w: Array,
+        b: float,
+        width: float,
+    ):
+        self._problem, free = problem, problem.n_free > 0
+        args = problem.newton_loss, free, reg_lambda, units, scale, w, b, width
+        super().__init__(*args, n_curved=problem.n_samples)
         self.planes: list[tuple[Array, float, float]] = []
-        self._looks: dict[float, tuple[Array, Array]] = {}  # by width: balance ..., the Hessian
+        self._found: dict[float, _Derivatives] = {}  # of the last round, by width
         self._none = np.empty(0)
 
-    def attach(self, problem: RowBlocks) -> None:
-        """As of :class:`NewtonDescent`."""
+    def attach(self, problem: NewtonRounds) -> None:
+        """Continue with the same rows in another object."""
         self._problem = problem
 
     def detach(self) -> None:
-        """As of :class:`NewtonDescent`."""
+        """Release the rows."""
         self._problem = ABSENT
 
     def differentiate(self) -> None:
-        """From the round that led here, if it looked at this width."""
-        if self.width not in self._looks:
-            self._look([(self.w, self.b)], self._none)
-        sums, self.gradient, _ = self._looks[self.width]
+        """Compute risk, plane and gradient, unless the round that led here did at this width."""
+        if self.width not in self._found:
+            self._evaluate([(self.w, self.b)], self._none)
+        sums, self.gradient, _ = self._found[self.width]
         self.risk, self.offset, self.balance, size = sums.tolist()
         self.balance *= self._free
         self._n_curved = int(size)
 
-    def narrow(self, wanted: float) -> bool:
-        """To a width that was looked at, if it is not far below what would do."""
+    def narrow(self, allowed: float) -> bool:
+        """Shrink to a width that was evaluated, if it is not far below what would do."""
         width = self.width
-        if not super().narrow(wanted):
+        if not super().narrow(allowed):
             return False
-        narrower = [known for known in self._looks if known < width]
+        narrower = [known for known in self._found if known < width]
         if narrower:
             self.width = max(narrower)
         return True
 
-    def balance_out(self) -> None:
+    def cut_on_other_side(self) -> None:
         """Add the plane at a b on the other side of the best one: one round."""
-        bend = self._looks[self.width][2][-1, -1]
+        bend = self._found[self.width].hessian[-1, -1]
         if not (self.balance and bend > 0.0):
             return
         beyond = self.b - _BEYOND * self.balance / bend
-        self._look([(self.w, beyond)], self._none, beside=True)
+        self._evaluate([(self.w, beyond)], self._none, planes_only=True)
 
     def _hessian(self) -> Array:
-        return self._looks[self.width][2].copy()
+        return self._found[self.width].hessian.copy()
 
     def _move(self, w: Array, b: float) -> float:
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
         start, steps = (self.w, self.b), np.ones(1)
         whole = start[0] + w, start[1] + b
-        slope = self._look([start, whole], steps)[0, 0] + across + square
+        slope = self._evaluate([start, whole], steps)[0, 0] + across + square
         length = 1.0
         if not abs(slope) <= _WHOLE_STEP * self.decrement:
             length = self._length([start, whole], across, square, slope)
-            self._look([(start[0] + length * w, start[1] + length * b)], self._none)
+            self._evaluate([(start[0] + length * w, start[1] + length * b)], self._none)
         self.w, self.b = start[0] + length * w, start[1] + length * b
         return length
 
@@ -127,30 +141,32 @@ class RoundsDescent(NewtonDescent):
                 break
         return bracket.zero()
 
-    def _look(self, ends: list, steps: Array, beside: bool = False) -> Array:
-        """One round, for the point at the end of a line; ``beside`` it, planes are all that counts.
+    def _evaluate(self, ends: list, steps: Array, planes_only: bool = False) -> Array:
+        """One round at the end of a line; with ``planes_only`` it keeps nothing but planes.
 
         Second derivatives that are the same everywhere come once.
         """
         problem, loss = self._problem, self._loss
-        widths = [self.width] if loss.smooth or beside else [self.width, _NARROWER * self.width]
-        every = 0 if beside or (loss.quadratic and self._looks) else 1
+        widths = (
+            [self.width] if loss.smooth or planes_only else [self.width, _NARROWER * self.width]
+        )
+        every = 0 if planes_only or (loss.quadratic and self._found) else 1
         if every and loss.smooth and not loss.quadratic:
             enough = self._detail * _HESSIAN_ROWS * len(self.w)
             every = self._every = max(1, problem.n_samples // enough)
-        along, *found = problem.newton_look(ends, steps, widths, every)
-        looks = [tuple(found[k : k + 3]) for k in range(0, len(found), 3)]
-        for sums, gradient, _ in looks:
+        along, *arrays = problem.newton_look(ends, steps, widths, every)
+        found = [_Derivatives(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
+        for sums, gradient, _ in found:
             if sums[0] <= LARGEST_RISK and np.isfinite(sums).all():
                 farthest = max(abs(b) for _, b in ends)
                 offset, balance = self._balanced(*sums[1:3].tolist(), farthest)
                 self.planes.append((gradient, offset, balance))
-        if beside:
+        if planes_only:
             return along
         if not every:
-            hessian = next(iter(self._looks.values()))[2]
-            looks = [(sums, gradient, hessian) for sums, gradient, _ in looks]
-        self._looks = dict(zip(widths, looks, strict=True))
+            hessian = next(iter(self._found.values())).hessian
+            found = [one._replace(hessian=hessian) for one in found]
+        self._found = dict(zip(widths, found, strict=True))
         return along
 
     def _balanced(self, offset: float, balance: float, b: float) -> tuple[float, float]:
@@ -163,7 +179,7 @@ class RoundsDescent(NewtonDescent):
 
 
 class NewtonRoundsSolver(NewtonSolver):
-    """As :class:`NewtonSolver`, for rows on workers: the first steps are on a sample of them.
+    """:class:`NewtonSolver` for rows on workers: the first steps are on a sample of them.
 
     The intercept is a coordinate of the planes, and only planes whose coefficients of b cancel
     prove anything: where all have one sign, a round cuts one beyond the best b. After a round with
@@ -171,30 +187,32 @@ class NewtonRoundsSolver(NewtonSolver):
     """
 
     needs: ClassVar[type] = NewtonRounds
+    _problem: NewtonRounds
+    _descent: RoundsDescent | None
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: squared errors too."""
+        """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean and curved_loss(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: rounds are what costs, and it needs the fewest."""
+        """Up to 2000 features: rounds cost most, and Newton's method needs the fewest."""
         return task.problem.n_features <= MOST_FEATURES
 
-    def _start_of(self, problem: RowBlocks) -> Start:
+    def _start_of_targets(self) -> Start:
         fresh = self.bundle.is_empty and not self._start[0].any()
-        self._sampled, start = problem.sample(self._rows_of_sample(problem) if fresh else 0)
+        self._sampled, start = self._problem.sample(self._rows_of_sample() if fresh else 0)
         return start
 
-    @staticmethod
-    def _rows_of_sample(problem: RowBlocks) -> int:
-        """0 where there are too few to learn from."""
-        n, d = problem.shape
+    def _rows_of_sample(self) -> int:
+        """Rows of the first sample; 0 if there are too few to learn from."""
+        problem = self._problem
+        n, d = problem.n_samples, problem.n_features
         affordable = _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
         least = max(_FEWEST_ROWS, _ROWS_A_FEATURE * d)
-        wanted = max(n // _SHARE, least)
-        return min(wanted, affordable) if least <= min(n // 2, affordable) else 0
+        desired = max(n // _SHARE, least)
+        return min(desired, affordable) if least <= min(n // 2, affordable) else 0
 
     def _first_descent(self) -> RoundsDescent:
         problem, (w, b) = self._problem, self._start
@@ -205,21 +223,20 @@ class NewtonRoundsSolver(NewtonSolver):
             descent = self._descended(model, scale, w, b, share)
             w, b, width = descent.w, descent.b, descent.width
             self._sampled = None
-        args = problem, self._lambda, self._units, scale, w, b, width
-        return RoundsDescent(*args, n_curved=problem.n_samples)
+        return RoundsDescent(problem, self._lambda, self._units, scale, w, b, width)
 
-    def _look(self, descent: RoundsDescent) -> None:
+    def _evaluate(self, descent: RoundsDescent) -> None:
         """Planes and bound at the descent's point, which is offered as the best one."""
         descent.differentiate()
         self._take_planes(descent)
         b = np.array([descent.b]) if self._problem.n_free else 0.0
         self._offer(Point(descent.w, None, b), descent.risk)
-        promised = descent.smoothed + descent.error
-        if promised <= self._best.primal:
+        gap_of_plane = descent.smoothed + descent.error
+        if gap_of_plane <= self._best.primal:
             self._solve_inner()
         unbalanced = self.bundle.balance.any()
-        if unbalanced and promised <= _UNBALANCED * self._best.gap:
-            descent.balance_out()
+        if unbalanced and gap_of_plane <= _UNBALANCED * self._best.gap:
+            descent.cut_on_other_side()
             self._take_planes(descent)
             self._solve_inner()
 

@@ -7,11 +7,12 @@ problem cannot have for its data or its loss is None. A solver names those that 
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.linear.losses._class_dual import ClassDual
 from sklearn_bundle.linear.losses._conjugate import Conjugate
 from sklearn_bundle.linear.losses._dual import DualLoss
@@ -30,6 +31,7 @@ from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
+P = TypeVar("P")
 
 
 class CuttingPlanes(Protocol):
@@ -40,7 +42,10 @@ class CuttingPlanes(Protocol):
     the evaluations.
     """
 
-    dimension: int
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        ...
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """R(w), infinity if numbers overflow, and a subgradient of R at w."""
@@ -48,29 +53,34 @@ class CuttingPlanes(Protocol):
 
 
 class Points(Protocol):
-    """A convex risk at points that hold more than w: scores, which are linear, and an intercept.
+    """A convex risk at points that hold more than w: scores, which are linear, and an intercept."""
 
-    Attributes
-    ----------
-    dimension : int
-        Length of w.
-    passes : int
-        Products with the data so far.
-    nonnegative : bool
-        Whether the risk is known to be nonnegative.
-    n_free : int
-        Numbers in an intercept that is a coordinate of its own.
-    intercept_scale : float
-        About the square of the w that changes scores as much as such an intercept of 1.
-    """
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        ...
 
-    dimension: int
-    passes: int
-    nonnegative: bool
-    n_free: int
-    intercept_scale: float
+    @property
+    def passes(self) -> int:
+        """Products with the data so far."""
+        ...
 
-    def point(self, w: Array, intercept: float | Array | None) -> Point:
+    @property
+    def nonnegative(self) -> bool:
+        """Whether the risk is known to be nonnegative."""
+        ...
+
+    @property
+    def n_free(self) -> int:
+        """Numbers in an intercept that is a coordinate of its own."""
+        ...
+
+    @property
+    def intercept_scale(self) -> float:
+        """About the square of the w that changes scores as much as such an intercept of 1."""
+        ...
+
+    def point(self, w: Array, intercept: float | Array | None, /) -> Point:
         """The point w; None is an intercept of 0, or no intercept."""
         ...
 
@@ -165,7 +175,7 @@ class NewtonSteps(LineSearch, Protocol):
         ...
 
     def rest(self) -> None:
-        """Let go of arrays that are made again where they are needed."""
+        """Release arrays that are made again where they are needed."""
         ...
 
 
@@ -208,7 +218,7 @@ class NewtonRounds(LineSearch, Protocol):
         ...
 
     def rest(self) -> None:
-        """As of :class:`NewtonSteps`."""
+        """Release arrays that are made again where they are needed."""
         ...
 
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
@@ -298,11 +308,11 @@ class DualSteps(LineSearch, Protocol):
         ...
 
     def ray_search(self, end: Point, curvature: float) -> float:
-        """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+        """The step of a line search from 0, where scores and intercept are 0, without a slope."""
         ...
 
     def rest(self) -> None:
-        """As of :class:`NewtonSteps`."""
+        """Release arrays that are made again where they are needed."""
         ...
 
 
@@ -315,10 +325,12 @@ class ClassSteps(LineSearch, Protocol):
         The loss in the form for these steps; None if it has none.
     rows : RowOperator
         See :class:`DualSteps`.
+    n_samples : int
     """
 
     class_dual: ClassDual
     rows: RowOperator
+    n_samples: int
 
     def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
         """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
@@ -329,14 +341,12 @@ class ExcessiveGap(Protocol):
     """An objective P whose smooth dual D has a feasible set that can be projected onto.
 
     w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
-
-    Attributes
-    ----------
-    passes : int
-        The work so far.
     """
 
-    passes: int
+    @property
+    def passes(self) -> int:
+        """The work so far."""
+        ...
 
     def origin(self) -> tuple[Array, Array]:
         """A feasible u with D(u) = 0, and its ``combined``."""
@@ -366,7 +376,7 @@ class ExcessiveGap(Protocol):
         """P at the point, with its own intercept."""
         ...
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
         """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
         ...
 
@@ -400,13 +410,13 @@ def missing(problem: Any, protocol: type) -> list[str]:
     return [name for name in _members(protocol) if getattr(problem, name, None) is None]
 
 
-def offers(problem: Any, protocol: type) -> bool:
+def offers(problem: Any, protocol: type[P]) -> TypeGuard[P]:
     """Whether the problem has all members of a Protocol."""
     return not missing(problem, protocol)
 
 
-def require(problem: Any, protocol: type, who: str, instead: str | None = None) -> None:
-    """Refuse a problem that does not offer what the solver ``who`` needs.
+def require(problem: Any, protocol: type[P], who: str, instead: str | None = None) -> P:
+    """The problem, which is refused unless it offers what the solver ``who`` needs.
 
     Raises
     ------
@@ -420,6 +430,7 @@ def require(problem: Any, protocol: type, who: str, instead: str | None = None) 
             f"{who!r} needs a problem with {', '.join(names)} ({protocol.__name__} in "
             f"{protocol.__module__}), which {type(problem).__name__} lacks{advice}."
         )
+    return problem
 
 
 @cache  # a path needs this for each value and for several solvers

@@ -118,6 +118,7 @@ class CountedRounds:
         That takes a round, which the cluster no longer answers. A risk that is nonnegative has the
         bound 0.
         """
+        assert self._last is not None
         return replace(self._last, lower_bound=0.0 if self._problem.nonnegative else -np.inf)
 
     def attach(self, problem: RowBlocks) -> None:

@@ -13,35 +13,12 @@ from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.inner.planes import SampleBundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.protocols import OwnRows
 
 Array = NDArray[np.float64]
-
-
-class SampleBundle(Bundle):
-    """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~.sample_space`.
-
-    They depend on the data and the loss, but not on reg_lambda or on a point.
-    """
-
-    def __init__(self, n_samples: int, max_size: int | None = None):
-        super().__init__(2 * n_samples + 1, max_size, SampleNorm(n_samples))
-
-    def cancellation(self) -> float:
-        """How much larger the planes are than their alpha-weighted mean: at least 1."""
-        alpha, gram = self.alpha, self.gram
-        together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
-        apart = float(alpha @ np.sqrt(np.diagonal(gram)))
-        return apart / together if together > 0.0 else np.inf
-
-    def _image(self, plane: Array) -> Array:
-        image = np.zeros_like(plane)
-        n = self.omega.n_samples
-        image[:n] = plane[n:-1]
-        return image
 
 
 class LazyState(State):
@@ -88,6 +65,8 @@ class SamplePlanesSolver(BundleSolver):
     """
 
     needs: ClassVar[type] = OwnRows
+    bundle: SampleBundle
+    _omega: SampleNorm
 
     def __init__(
         self,
@@ -97,7 +76,7 @@ class SamplePlanesSolver(BundleSolver):
         theta: float = 0.1,
         max_size: int | None = None,
         bundle: SampleBundle | None = None,
-        start: tuple[Array, float | None] | None = None,
+        start: PointToStart | None = None,
         proof: Proof | None = None,
     ):
         space = SampleSpace(problem)
@@ -115,7 +94,7 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`."""
+        """Whether the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean
 
     @classmethod
@@ -129,10 +108,11 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """See :class:`LinearSolver`: from planes in sample space, if there are any."""
+        """The solver of a task, started from planes in sample space if there are any."""
         problem = task.problem
         return cls(
-            *(problem, task.reg_lambda),
+            problem,
+            task.reg_lambda,
             theta=task.theta,
             max_size=task.max_size,
             bundle=kept.sample_bundle,
@@ -141,23 +121,23 @@ class SamplePlanesSolver(BundleSolver):
         )
 
     def attach(self, problem: LinearProblem) -> None:
-        """See :class:`BundleSolver`."""
+        """Continue with the same problem in another object."""
         self._space.attach(problem)
 
     def detach(self) -> None:
-        """See :class:`BundleSolver`."""
+        """Release the problem."""
         self._space.detach()
 
-    def _solve_inner(self) -> tuple[Array, None]:
+    def _solve_inner(self) -> tuple[Array, Array | None]:
         inner = super()._solve_inner()
         self._drift = self.bundle.cancellation()
         return inner
 
-    def _point(self, x: Array, intercept: float | None) -> Point:
+    def _point(self, x: Array, intercept: float | Array | None) -> Point:
         return self._space.point(x, intercept, self._drift)
 
     def _fresh_point(self, point: Point) -> Point:
-        """The same with w, of length d, as the start, so that scores and norm are those of w."""
+        """The point whose start is its w, of length d, so that scores and norm are those of w."""
         w = self._space.weights(point.w, self._omega)
         x = self._space.start_at(w)
         self._omega = self._space.norm
@@ -168,8 +148,8 @@ class SamplePlanesSolver(BundleSolver):
         plane = self._space.gradient(g), offset
         return L2(), self._space.weights(w, self._omega), proof._replace(plane=plane)
 
-    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """See :class:`BundleSolver`."""
+    def kept(self, point: PointToStart) -> LinearStart:
+        """Where a new solver may start: the point, the planes in sample space and the proof."""
         return LinearStart(point, self.proof, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:

@@ -14,8 +14,9 @@ from sklearn_bundle.linear.solvers._class_curvature import (
 )
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import SoftmaxSteps
+from sklearn_bundle.linear.solvers.protocols import Points, SoftmaxSteps
 
 _FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
 _HESSIANS = 3.0  # or as many as take as long as so many Hessians
@@ -31,7 +32,7 @@ _MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to facto
 _FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and growth of this number
 
 
-class _SoftmaxSolver(DescentSolver):
+class _SoftmaxSolver(DescentSolver[ClassDescent]):
     """Base class of both methods, which begin with W = 0 and the logarithms of the class shares.
 
     Any probabilities of the classes are a dual point; once balanced, they give a plane (see
@@ -39,20 +40,18 @@ class _SoftmaxSolver(DescentSolver):
     """
 
     needs: ClassVar[type] = SoftmaxSteps
+    _problem: SoftmaxSteps
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """See :class:`LinearSolver`: for softmax."""
+        """Whether the loss is softmax, and the regularizer ``||w||^2 / 2``."""
         return super().takes(loss, omega) and class_loss(loss) is not None
 
-    def _begin(self, problem, start):
-        return ClassDescent(problem.softmax_model(), self._lambda, start)
-
-    def _prepare_step(self) -> None:
-        self._renew_curvature(self._descent)
+    def _begin(self, start: PointToStart | None) -> ClassDescent:
+        return ClassDescent(self._problem.softmax_model(), self._lambda, start)
 
     @abstractmethod
-    def _renew_curvature(self, descent: ClassDescent) -> None:
+    def _prepare_step(self, descent: ClassDescent) -> None:
         """Give the descent a curvature to begin with, or a new one."""
 
 
@@ -66,17 +65,17 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     name = "lbfgs"
 
-    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+    def __init__(self, problem: Points, reg_lambda: float, **parameters: Any):
         super().__init__(problem, reg_lambda, **parameters)
         self._curvature: ClassCurvature | None = None
         self._next_refresh = _FIRST_REFRESH
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: if Newton's method is not."""
+        """Always: Newton's method comes before it where that is better."""
         return True
 
-    def _renew_curvature(self, descent: ClassDescent) -> None:
+    def _prepare_step(self, descent: ClassDescent) -> None:
         if self._curvature is None:
             few = self._problem.n_features <= _MOST_GRAM
             kind = GramCurvature if few else DiagonalCurvature
@@ -100,7 +99,7 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
 
     name = "newton"
 
-    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+    def __init__(self, problem: Points, reg_lambda: float, **parameters: Any):
         super().__init__(problem, reg_lambda, **parameters)
         self._full: FullCurvature | None = None
         self._fresh = True  # whether the last step was the first one with its Hessian
@@ -108,12 +107,13 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """See :class:`LinearSolver`: if a Hessian fits into memory; its use shows on the way."""
-        return _n_coordinates(task.problem) <= _MOST_COORDINATES
+        """Whether a Hessian fits into memory; when to use it shows on the way."""
+        problem = task.problem
+        return problem.dimension + problem.n_free <= _MOST_COORDINATES
 
-    def _renew_curvature(self, descent: ClassDescent) -> None:
+    def _prepare_step(self, descent: ClassDescent) -> None:
         if descent.n_steps < self._steps_before:
-            super()._renew_curvature(descent)
+            super()._prepare_step(descent)
         elif self._full is None:
             self._full = FullCurvature(self._lambda, self._rows)
             descent.renew(self._full)
@@ -131,12 +131,8 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
         The rows are enough for a rough Hessian, or as many as cost a few passes.
         """
         problem = self._problem
-        n, m = problem.n_samples, _n_coordinates(problem)
+        n, m = problem.n_samples, problem.dimension + problem.n_free
         a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
         rows = max(_ROWS_A_COORDINATE * m, int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
         passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
         return rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
-
-
-def _n_coordinates(problem: SoftmaxSteps) -> int:
-    return problem.dimension + problem.n_free

@@ -135,9 +135,8 @@ def test_a_coefficient_of_b_that_counts_as_rounding_lifts_no_bound(ulps, far):
     ]
     form = formulation(SquaredError(), n_outputs=None)
     problem = RowBlocks(Here(blocks), form, (256, 1), 256, 1.0, np.ones(1), True)
-    descent = RoundsDescent(
-        *(problem, 1.0, Start(far, 1.0, 1.0), np.ones(1), np.zeros(1), far, 1.0), n_curved=256
-    )
+    start = Start(far, 1.0, 1.0)
+    descent = RoundsDescent(problem, 1.0, start, np.ones(1), np.zeros(1), far, 1.0)
     descent.differentiate()
     ((gradient, offset, balance),) = descent.planes
     exact = y.astype(np.longdouble) - far

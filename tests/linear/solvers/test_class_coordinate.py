@@ -187,7 +187,7 @@ def test_weak_duality_with_a_proximal_term(free):
     states = solver.states()
     for _, state in zip(range(25), states, strict=False):
         assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
-    assert solver._tried is not None
+    assert solver._before_proximal is not None
     assert solver.confirm().gap <= 1e-3 * best
 
 
@@ -257,7 +257,7 @@ def test_iterations_one_by_one_are_those_of_a_long_run():
         short.attach(problem)
     alphas = [solver.kept((None, None)).alpha for solver in (long, short)]
     assert np.array_equal(*alphas)
-    assert long._tried is not None  # with a proximal term
+    assert long._before_proximal is not None  # with a proximal term
 
 
 def test_starts_from_the_dual_point_of_another_reg_lambda():

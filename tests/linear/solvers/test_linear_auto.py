@@ -118,7 +118,9 @@ def changing(monkeypatch):
     def change(second, n_epochs=3):
         def is_slow(self):
             solver = self._solver
-            return isinstance(solver, DualCoordinateSolver) and len(self._running.trail) >= n_epochs
+            return (
+                isinstance(solver, DualCoordinateSolver) and len(self._running.history) >= n_epochs
+            )
 
         monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
         monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)
@@ -218,14 +220,14 @@ def test_certificate_over_many_changes(second, n_features, monkeypatch):
 
 def test_work_to_come_is_told_by_the_later_half():
     one = Contestant("newton", prior=50.0)
-    assert one.likely(1e-4, 1.0) == 50.0 and one.likely(1e-4, 1e-2) == pytest.approx(25.0)
+    assert one.expected(1e-4, 1.0) == 50.0 and one.expected(1e-4, 1e-2) == pytest.approx(25.0)
     for k in range(41):  # a power of ten in 10 passes, then in 20
-        one.note(1.0, 10.0 ** -(k / 10 if k <= 20 else 2 + (k - 20) / 20))
+        one.record(1.0, 10.0 ** -(k / 10 if k <= 20 else 2 + (k - 20) / 20))
     assert one.remaining(1e-4) == pytest.approx(20.0, rel=0.1)
     assert one.remaining(1e-2) == 0.0
     for _ in range(60):
-        one.note(1.0, 1e-3)  # nothing more
-    assert one.remaining(1e-4) == np.inf and one.likely(1e-4, 1e-3) == one.work == 101.0
+        one.record(1.0, 1e-3)  # nothing more
+    assert one.remaining(1e-4) == np.inf and one.expected(1e-4, 1e-3) == one.work == 101.0
 
 
 def test_a_race_costs_a_few_times_the_better_method(monkeypatch):

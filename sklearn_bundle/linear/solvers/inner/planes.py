@@ -1,20 +1,56 @@
-"""The planes of a bundle method and its inner problem."""
+"""The planes of a bundle method, its inner problem, and ways to solve it."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design, simplex_qp
+from sklearn_bundle.linear.problems.sample_space import SampleNorm
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.regularizers.base import WithIntercept
-from sklearn_bundle.linear.solvers.inner import simplex_newton
-from sklearn_bundle.linear.solvers.inner.master import Center, Inner, master_for
+from sklearn_bundle.linear.solvers.inner import l1_master, simplex_newton, stiff_planes
 
 Array = NDArray[np.float64]
 
 # Most steps of the quadratic program. It starts from the last solution, and any alpha proves a
 # bound: stopping early makes the bound lower, but not false.
 _QP_STEPS = 500
+# Times the tolerance, or the bound if that is more: a gap of the balanced problem that requires
+# another way. Gaps left by rounding are far smaller.
+_FAILED = 2.0
+_SHARP = 0.1  # share of the outer gap that an exact solution of the inner problem may leave
+_SHARP_ROUNDING = 1e-13  # the same, relative to its value: 500 times the precision
+_FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
+
+
+class Inner(NamedTuple):
+    """The minimizer of a model, and the aggregate plane (A alpha, c' alpha) that proves the bound.
+
+    ``w`` nearly minimizes ``reg_lambda Omega + model``, together with the intercept if that is a
+    coordinate; no objective is below ``bound``.
+    """
+
+    w: Array
+    intercept: Array | None
+    bound: float
+    plane: tuple[Array, float]
+
+
+class Center(NamedTuple):
+    """The best point so far, near which the next one is sought if the model alone is ambiguous.
+
+    ``proximal`` weights moves of the intercept. ``step`` is the last one from the best point before
+    towards the model's minimizer. No bound below ``least_bound`` is of interest.
+    """
+
+    w: Array
+    intercept: Array | None
+    objective: float
+    least_bound: float = -np.inf
+    proximal: float = 1.0
+    step: float = 1.0
 
 
 class Bundle:
@@ -108,11 +144,11 @@ class Bundle:
         reg_lambda: float,
         tolerance: float,
         center: Array | None = None,
-        pull: float = 1.0,
+        proximal: float = 1.0,
     ) -> Array:
-        """The dual over the simplex, with the term of ``center`` if there is one."""
+        """Maximize the dual over the simplex from alpha, with the term of ``center`` if given."""
         t = self.size
-        offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(pull)
+        offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(proximal)
         if center is not None:
             offsets = offsets + self._balance[:t] @ center
         if self.omega.is_quadratic:
@@ -206,3 +242,197 @@ class Bundle:
         self._support = np.empty(side, dtype=np.int64)
         self._factor = np.empty((side, side))
         self._work = np.empty((3, side))
+
+
+class SampleBundle(Bundle):
+    """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~.sample_space`.
+
+    They depend on the data and the loss, but not on reg_lambda or on a point.
+    """
+
+    def __init__(self, n_samples: int, max_size: int | None = None):
+        self._n_samples = n_samples
+        super().__init__(2 * n_samples + 1, max_size, SampleNorm(n_samples))
+
+    def cancellation(self) -> float:
+        """How much larger the planes are than their alpha-weighted mean: at least 1."""
+        alpha, gram = self.alpha, self._gram[: self.size, : self.size]
+        together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
+        apart = float(alpha @ np.sqrt(np.diagonal(gram)))
+        return apart / together if together > 0.0 else np.inf
+
+    def _image(self, plane: Array) -> Array:
+        image = np.zeros_like(plane)
+        n = self._n_samples
+        image[:n] = plane[n:-1]
+        return image
+
+
+class Master:
+    """The dual over the simplex, for an intercept that is not a coordinate."""
+
+    def solve(self, bundle: Bundle, reg_lambda: float, tolerance: float, center: Center) -> Inner:
+        """The inner solution for a nearly optimal alpha, which becomes the bundle's alpha."""
+        alpha = bundle.alpha
+        alpha[:] = bundle.maximize(alpha, bundle.omega, reg_lambda, tolerance)
+        w, bound, plane = bundle.point(alpha, reg_lambda)
+        inner = Inner(w, None, bound, plane)
+        if tolerance > 0.0 or not bundle.omega.is_euclidean:
+            return inner
+        return self._sharpened(bundle, inner, reg_lambda, center)
+
+    def _sharpened(self, bundle: Bundle, inner: Inner, reg_lambda: float, center: Center) -> Inner:
+        """Compute w and alpha without the Gram matrix where that has lost too many digits.
+
+        Called when an exact solution is needed, which is when the last steps gained nothing.
+        """
+        planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
+
+        def value(w: Array) -> float:
+            return reg_lambda * bundle.omega.value(w) + float((planes @ w + offsets).max())
+
+        reached = value(inner.w)
+        enough = max(_SHARP * (center.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
+        if reached - inner.bound <= enough:
+            return inner
+        other, w = stiff_planes.solve(planes, offsets, reg_lambda, alpha)
+        _, bound, plane = bundle.point(other, reg_lambda)
+        if bound > inner.bound:
+            alpha[:] = other
+            inner = inner._replace(bound=bound, plane=plane)
+        return inner._replace(w=w) if value(w) < reached else inner
+
+
+class BalancedMaster:
+    """For an intercept that is a coordinate; a bound exists only with ``E alpha = 0``."""
+
+    def solve(self, bundle: Bundle, reg_lambda: float, tolerance: float, center: Center) -> Inner:
+        """Solve with a proximal term for the point, and with ``E alpha = 0`` for the bound."""
+        omega = bundle.omega
+        near, b, value = _solve_near(bundle, omega, reg_lambda, tolerance, center, center.proximal)
+        w, _, plane = bundle.point(near, reg_lambda)
+        if value + tolerance < center.least_bound:
+            return Inner(w, b, -np.inf, plane)
+        alpha, intercept, gap = simplex_newton.solve(
+            bundle.planes,
+            bundle.offsets,
+            bundle.balance,
+            omega,
+            reg_lambda,
+            bundle.alpha,
+            tolerance,
+            gram=bundle.gram,
+            center=center.intercept,
+        )
+        _, bound, plane = bundle.point(alpha, reg_lambda)
+        bound -= _imbalance(bundle, intercept, alpha)
+        if gap > _FAILED * max(tolerance, abs(bound)):
+            moved = simplex_newton.nearest_balanced(near, bundle.balance)
+            if moved is not None:
+                _, value, of_moved = bundle.point(moved, reg_lambda)
+                value -= _imbalance(bundle, b, moved)
+                if value > bound:
+                    alpha, bound, plane = moved, value, of_moved
+        bundle.alpha[:] = alpha
+        return Inner(w, b, bound, plane)
+
+
+class L1Master:
+    """For multiples of ``|w_j|``: solves near the best point, or exactly if that gains no more."""
+
+    def __init__(self, n_free: int):
+        self._n_free = n_free
+        self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
+
+    def solve(self, bundle: Bundle, reg_lambda: float, tolerance: float, center: Center) -> Inner:
+        """Solve near the best point, or exactly if nothing else gains more."""
+        planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
+        limits = l1_limits(bundle.omega, reg_lambda)
+        if self._near is None or self._near[0] != reg_lambda:
+            weight = l1_master.first_weight(planes[-1], limits, center.objective)
+            self._near = reg_lambda, weight
+        weight = self._near[1]
+        args = planes, offsets, bundle.balance if self._n_free else None, limits
+        w = b = intercept = None
+        if self._n_free:
+            omega = l1_master.NearL1(limits, weight, center.w)
+            proximal = reg_lambda * center.proximal
+            near, b, value = _solve_near(bundle, omega, 1.0, tolerance, center, proximal)
+            w = omega.conjugate_gradient(-(near @ planes))
+            if value + tolerance < center.least_bound:
+                return Inner(w, b, -np.inf, bundle.aggregate(near))
+            intercept = center.intercept
+        found = None
+        if tolerance == 0.0 and not self._n_free:
+            found = l1_master.solve(*args, start=alpha)
+        if found is None:
+            places = {"center": center.w, "weight": weight, "intercept": intercept}
+            found = l1_master.solve_near(*args, alpha, tolerance, **places)
+        alpha[:], intercept = found[0], found[2]
+        w = found[1] if w is None else w
+        proof = l1_master.scaled(alpha, planes, limits)
+        plane = bundle.aggregate(proof)
+        bound = plane[1] - _imbalance(bundle, intercept, proof)
+        costs = float(alpha @ offsets), bound
+        self._near = (
+            reg_lambda,
+            l1_master.next_weight(weight, center.step, center.objective, *costs),
+        )
+        return Inner(w, b, bound, plane)
+
+
+def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1Master:
+    """The master for this regularizer and an intercept of ``n_free`` coordinates."""
+    if omega.is_l1:
+        return L1Master(n_free)
+    return BalancedMaster() if n_free else Master()
+
+
+def l1_limits(omega: Regularizer, reg_lambda: float) -> l1_master.Limits:
+    """What multiplies the ``|w_j|`` in ``reg_lambda Omega(w)``."""
+    form = omega.lasso_form
+    assert form is not None
+    return reg_lambda * form.thresholds
+
+
+def bound_of_plane(
+    bundle: Bundle, index: int, reg_lambda: float, intercept: Array
+) -> tuple[float, tuple[Array, float]]:
+    """The bound of one balanced plane, scaled down for L1 if need be, and what proves it."""
+    alpha = np.zeros(len(bundle.offsets))
+    alpha[index] = 1.0
+    if bundle.omega.is_l1:
+        limits = l1_limits(bundle.omega, reg_lambda)
+        alpha = l1_master.scaled(alpha, bundle.planes, limits)
+    _, value, plane = bundle.point(alpha, reg_lambda)
+    return value - _imbalance(bundle, intercept, alpha), plane
+
+
+def _solve_near(
+    bundle: Bundle,
+    omega: Regularizer,
+    lam: float,
+    tolerance: float,
+    center: Center,
+    proximal: float,
+) -> tuple[Array, Array, float]:
+    """Alpha, b and the value of the model with ``lam proximal/2 ||b - best b||^2`` added.
+
+    The model alone is flat in many directions of b until it has enough planes.
+    """
+    b = center.intercept
+    assert b is not None  # it is a coordinate
+    near = bundle.maximize(bundle.alpha.copy(), omega, lam, tolerance, b, proximal)
+    balance = near @ bundle.balance
+    move = -balance / (lam * proximal)
+    aggregate, offset = bundle.aggregate(near)
+    value = offset - lam * omega.conjugate(-aggregate / lam)
+    return near, b + move, value + float(balance @ (b + 0.5 * move))
+
+
+def _imbalance(bundle: Bundle, intercept: Array | None, alpha: Array) -> float:
+    """The effect of rounding in ``E alpha = 0`` at any intercept that is not far away."""
+    if intercept is None:
+        return 0.0
+    off = np.abs(alpha @ bundle.balance).sum()
+    return _FARTHEST * float(off) * (1.0 + float(np.abs(intercept).max()))
