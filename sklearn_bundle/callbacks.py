@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from contextvars import copy_context
 from numbers import Integral
 from threading import Event, Lock, Thread
@@ -126,8 +127,10 @@ class ProgressBar:
         run = _RUNS.get(context.root_uuid)
         if run is not None and run.process == os.getpid():
             run.tell(event, *what)
-        elif self._folders.get(context.root_uuid) is not None:
-            _OUTBOX.write(self._folders[context.root_uuid], event, *what)
+            return
+        folder = self._folders.get(context.root_uuid)
+        if folder is not None:
+            _OUTBOX.write(folder, event, *what)
 
 
 def _path(context: Any) -> Path:
@@ -162,10 +165,9 @@ class _Run:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        try:
+        self.folder: str | None = None  # nothing can be written: other processes do not report
+        with suppress(OSError):
             self.folder = tempfile.mkdtemp(prefix="sklearn_bundle_bars_")
-        except OSError:  # nothing can be written: other processes do not report
-            self.folder = None
         self._read: dict[str, int] = {}  # bytes, by the file of each process
         self._bars, self._lock, self._over = Bars(), Lock(), Event()
         self._display = display()
@@ -195,13 +197,13 @@ class _Run:
     def _lines(self) -> list[str]:
         if self.folder is not None:
             for name in os.listdir(self.folder):
-                self._read_from(name)
+                self._read_from(self.folder, name)
         with self._lock:
             return self._bars.lines()
 
-    def _read_from(self, name: str) -> None:
+    def _read_from(self, folder: str, name: str) -> None:
         """What a process has added; a line that is not whole is read the next time."""
-        with open(os.path.join(self.folder, name), "rb") as file:
+        with open(os.path.join(folder, name), "rb") as file:
             file.seek(self._read.get(name, 0))
             lines, end, _ = file.read().rpartition(b"\n")
         self._read[name] = self._read.get(name, 0) + len(lines) + len(end)

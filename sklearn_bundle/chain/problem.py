@@ -1,5 +1,7 @@
 """Sequences bound to a linear-chain conditional random field, with bounds on rounding."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -342,4 +344,5 @@ def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.f
     member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
     sums = member @ X
     squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
-    return np.bincount(which // per_sequence, squares, n_sequences)
+    totals: Any = np.bincount(which // per_sequence, squares, n_sequences)
+    return totals

@@ -78,13 +78,14 @@ def uncrossed(bound: float, primal: float) -> float:
 class State(Certificate):
     """The state of a solver after an iteration: the best point and the best bound so far.
 
-    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` has
-    the values of the solver's ``history_fields``; ``excess`` is what the objective was raised by,
-    since rounding may hide as much.
+    The intercept is a number, a vector or None, depending on the problem. A solver whose states are
+    many steps apart gives their number as ``n_steps``; ``further`` has the values of the solver's
+    ``history_fields``; ``excess`` is what the objective was raised by, since rounding may hide as
+    much.
     """
 
     point: NDArray[np.float64]
-    intercept: float | None
+    intercept: Any
     passes: int
     n_steps: int | None = None
     further: tuple = ()
@@ -139,7 +140,7 @@ class SolverResult(Certificate):
     """Point and certificate, recomputed at exit, with status and history."""
 
     point: NDArray[np.float64]
-    intercept: float
+    intercept: Any
     status: Status
     n_iter: int
     history: np.ndarray

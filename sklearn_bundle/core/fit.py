@@ -181,8 +181,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """Threads of BLAS, if the problem of each subproblem has ``n_threads``."""
         return n_threads
 
-    def _released(self, solver: Solver) -> Resumable | None:
-        """The solver without its data, if the next fit can continue with it."""
+    def _released(self, solver: Any) -> Resumable | None:
+        """The solver without its data, if it is resumable; otherwise a subclass returns None."""
         solver.detach()
         return solver
 
@@ -305,12 +305,11 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Solver, SolverResult]:
         """Solve one subproblem: continue ``solver``, or start a new one from the kept state."""
-        if solver is None:
-            solver = self._solver(problem, kept, seed)
-        else:
+        if solver is not None:
             solver.attach(problem)
+        started = self._solver(problem, kept, seed) if solver is None else solver
         limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
-        return solver, run(solver, observe=observe, **limits)
+        return started, run(started, observe=observe, **limits)
 
     def _take_further(
         self, problem: Any, kept: Any, seed: int | None

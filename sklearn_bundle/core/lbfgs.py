@@ -15,7 +15,7 @@ from sklearn_bundle.core.contract import ABSENT, State
 Array = NDArray[np.float64]
 
 _TINY = 1e-300  # products of a step and a change of the gradient up to this count as 0
-_MEMORY = 10  # pairs, as in SciPy
+MEMORY = 10  # pairs, as in SciPy
 _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
 _ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
@@ -117,7 +117,7 @@ class LBFGSSolver:
         start: Array | None = None,
         iterations: int = 1,
         known: State | None = None,
-        memory: int = _MEMORY,
+        memory: int = MEMORY,
     ):
         self._problem = problem
         self._iterations = iterations

@@ -88,7 +88,7 @@ def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
     try:
         if real:
             return float(value)
-        if not isinstance(value, int) or abs(value) <= _LARGEST_INT:
+        if not isinstance(value, int) or abs(int(value)) <= _LARGEST_INT:
             return value
     except OverflowError:
         pass

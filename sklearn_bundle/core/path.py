@@ -130,7 +130,7 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
 def fit_path(
     estimator: CertifiedEstimator,
     data: Any,
-    reg_lambdas: Sequence[float],
+    reg_lambdas: Sequence[float] | Numbers,
     seed: int | None = None,
     limit: TimeLimit | None = None,
 ) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
@@ -149,14 +149,15 @@ def fit_path(
         with blas_threads(1):
             ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
         warm = WarmStart(None, [None if known is None else known.start for known in ahead])
+        results: list[SolverResult] = []
         for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
-            before = warm.results
+            before, results = results, []
             warm.match((i,))
             for k, problem in enumerate(problems):
                 known = None if ahead[k] is None else ahead[k].results[i]
                 if known is not None:
-                    warm.results[k] = known
+                    results.append(known)
                     continue
                 if i > 0 and ahead[k] is not None:
                     point = before[k].point, before[k].intercept
@@ -169,7 +170,7 @@ def fit_path(
                     return
                 kept = estimator._carry(solver, result, warm.kept[k])
                 warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
-            results = warm.results
+                results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone would take as long as a small fit

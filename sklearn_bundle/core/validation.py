@@ -158,7 +158,7 @@ def _except_columns(X: Any) -> str:
 def check_classification_data(
     estimator: BaseEstimator,
     X: Any,
-    y: ArrayLike,
+    y: Any,
     sample_weight: ArrayLike | float | None,
     class_weight: dict[Any, float] | str | None,
 ) -> ClassificationData:

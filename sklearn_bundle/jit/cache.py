@@ -14,6 +14,11 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
 
 
+def named_folder() -> str:
+    """The folder that ``NUMBA_CACHE_DIR`` names, or an empty string."""
+    return getattr(config, "CACHE_DIR", "")
+
+
 class _Named(_CacheLocator):
     """Reads from the folder that ``NUMBA_CACHE_DIR`` names."""
 
@@ -24,7 +29,7 @@ class _Named(_CacheLocator):
         self._line = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        return os.path.join(config.CACHE_DIR, self.get_suitable_cache_subpath(self._py_file))
+        return os.path.join(named_folder(), self.get_suitable_cache_subpath(self._py_file))
 
     def get_source_stamp(self) -> bytes:
         return self._stamp
@@ -104,7 +109,7 @@ def enable_cache(compiled: Any, stamp: bytes) -> None:
     written = compiled._cache.cache_path
     _Named._stamp = stamp
     read = []
-    for kind in (_NamedFolder, _FolderBeside) if config.CACHE_DIR else (_FolderBeside,):
+    for kind in (_NamedFolder, _FolderBeside) if named_folder() else (_FolderBeside,):
         cache = kind(compiled.py_func)
         if written is not None and os.path.abspath(cache.cache_path) == os.path.abspath(written):
             break

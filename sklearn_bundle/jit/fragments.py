@@ -59,9 +59,10 @@ if _is_tried():
         def _finalize_final_module(self) -> None:
             """Make machine code only of the variables that numba sets at once: environments."""
             code, variables = self._final_module, self.create_ir_module(self.name)
+            context: Any = cpu_target.target_context
             for variable in code.global_variables:
                 if variable.name.startswith(_ENVIRONMENT):
-                    cpu_target.target_context.declare_env_global(variables, variable.name)
+                    context.declare_env_global(variables, variable.name)
             self._final_module = parse_assembly(str(variables))
             super()._finalize_final_module()
             self._final_module = code

@@ -397,6 +397,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     def _take_further(
         self, problem: ChainProblem, kept: Passed | None, seed: int
     ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
+        assert self.reg_lambda is not None  # a path sets it
         problem.reg_lambda = self.reg_lambda
         start = None if kept is None else kept.start(self.reg_lambda)
         return super()._take_further(problem, start, seed)
@@ -407,6 +408,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         result: SolverResult,
         last: Passed | None,
     ) -> Passed:
+        assert self.reg_lambda is not None
         kept = self._keep(solver, result)
         return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
 
@@ -432,7 +434,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         }
 
     def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
-        return {"solver_": warm.solvers[0].name, "reg_lambda_": self._reg_lambda(data.total)}
+        solver = warm.solved(0).solver
+        return {"solver_": solver.name, "reg_lambda_": self._reg_lambda(data.total)}
 
     def _reg_lambda(self, total: float) -> float:
         return checked_reg_lambda(self.reg_lambda, total)

@@ -310,7 +310,7 @@ def _refuse_several_labels(name: str, y: Any) -> None:
     kind = nature(y)
     several = kind == "matrix" and y.shape[1] > 1
     if kind == "list":
-        first = next(iter(y), None)
+        first: Any = next(iter(y), None)
         several = nature(first) == "list" and len(first) != 1
     if several:
         raise ValueError(

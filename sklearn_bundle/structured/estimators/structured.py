@@ -482,16 +482,16 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         return {"model_": data.model, **data.reading.fitted, **of_w}
 
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
-        result = warm.results[0]
-        proved = is_proved(self.loss, data.examples, data.model, result.point)
+        solved = warm.solved(0)
+        proved = is_proved(self.loss, data.examples, data.model, solved.result.point)
         further: dict[str, Any] = {
-            "solver_": warm.solvers[0].name,
+            "solver_": solved.solver.name,
             "reg_lambda_": data.reg_lambda,
             "exact_": proved,
         }
         if not proved:
             further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
-            if result.status is Status.CONVERGED:
+            if solved.result.status is Status.CONVERGED:
                 further["status_"] = str(Status.STALLED)
         return further
 

@@ -50,7 +50,7 @@ class _Cut(StructuredModel, ABC):
         self._learn(X, y)
         return self.n_features_ + self.n_edge_features_
 
-    def nonnegative(self) -> ArrayLike:
+    def nonnegative(self) -> NDArray[np.int64]:
         return np.arange(self.n_features_, self.n_features_ + self.n_edge_features_)
 
     def joint_feature(self, x, y) -> np.ndarray:

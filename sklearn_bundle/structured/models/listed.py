@@ -178,9 +178,9 @@ class ListedExamples(Examples):
         return f"{self._name}.{method} must return {right}, but returned {what} for example {i}."
 
     def _asked_size(self) -> int:
-        size = self._model.n_parameters(self._X, self._y)
+        size: Any = self._model.n_parameters(self._X, self._y)
         known = isinstance(size, Integral) and not isinstance(size, bool)
-        if not (known and 0 < size < 1 << 32):
+        if not (known and 0 < int(size) < 1 << 32):
             raise ValueError(
                 f"{self._name}.n_parameters must return a positive integer below 2^32, but "
                 f"returned {shown(size)}."

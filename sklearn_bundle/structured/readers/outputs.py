@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_bundle.structured.readers.structures import MODELS, Reader, reader_of, weighted_score
 
 
-def _if_read_so(method: str) -> Callable[[Callable], Any]:
-    """Condition for a method that only some kinds of models have."""
-    return available_if(lambda estimator: method in estimator._reader.methods)
+def _if_defined(method: str) -> Callable[[Callable], Any]:
+    """Condition for a method that only the readers of some kinds of models have."""
+    return available_if(lambda estimator: estimator._reader.defines(method))
 
 
 class OutputFinder(BaseEstimator):
@@ -65,7 +65,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return weighted_score(*self._reader.losses(self, X, y), sample_weight)
 
-    @_if_read_so("decision_function")
+    @_if_defined("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores ``<w, phi(x, y)>`` of the classes y, for models of classes.
 
@@ -82,7 +82,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @available_if(lambda self: self.loss == "log" and "predict_proba" in self._reader.methods)
+    @available_if(lambda self: self.loss == "log" and self._reader.defines("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, for models of classes with ``loss="log"``.
 
@@ -99,7 +99,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.predict_proba(self, X)
 
-    @_if_read_so("decode")
+    @_if_defined("decode")
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
         """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
 
@@ -124,7 +124,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decode(self, X, n_best)
 
-    @_if_read_so("heaviest_features")
+    @_if_defined("heaviest_features")
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
         """For each label the features with the largest weights, by size, for chains.
 

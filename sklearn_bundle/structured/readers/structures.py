@@ -120,8 +120,6 @@ class Reading:
 class Reader(ABC):
     """The parts of an estimator that depend only on the kind of model."""
 
-    #: Methods that the estimator has only for this kind.
-    methods: ClassVar[frozenset[str]] = frozenset()
     #: Whether the estimator is a classifier for scikit-learn.
     is_classifier: ClassVar[bool] = False
 
@@ -141,6 +139,28 @@ class Reader(ABC):
     def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
         """Loss of the best output of each example, and its divisor."""
 
+    # The following is optional; the estimator has only the methods that its reader defines.
+
+    def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Scores of the classes; for two classes, the second minus the first."""
+        raise NotImplementedError
+
+    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Probabilities of the classes."""
+        raise NotImplementedError
+
+    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
+        """The best labelings with their scores."""
+        raise NotImplementedError
+
+    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
+        """For each label the features with the largest weights."""
+        raise NotImplementedError
+
+    def defines(self, method: str) -> bool:
+        """Whether this kind of reader has the optional method."""
+        return getattr(type(self), method) is not getattr(Reader, method)
+
 
 @singledispatch
 def reader_of(model: Any) -> Reader:
@@ -153,8 +173,6 @@ def reader_of(model: Any) -> Reader:
 
 class ChainReader(Reader):
     """Sequences, as in SDCACRF."""
-
-    methods = frozenset({"decode", "heaviest_features"})
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         data = check_training_sequences(estimator, X, y, sample_weight)
@@ -208,7 +226,6 @@ def _(model: Chain) -> Reader:
 class ClassReader(Reader):
     """One row of X per example, and one label per output."""
 
-    methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
 
     def read(self, estimator, X, y, sample_weight) -> Reading:

@@ -119,7 +119,7 @@ class OneSimplexSolver:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from a pass at the current point if it moved, bound from that point."""
-        if moving and not np.array_equal(self._model(), self._w):
+        if moving and (self._w is None or not np.array_equal(self._model(), self._w)):
             self._look()
         self._best.prove(self._bound())
         return self._state()

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.lbfgs import LBFGSSolver
+from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.structured.solvers._adapted import AdaptedSolver
 
@@ -32,8 +32,8 @@ class StructuredLBFGS(AdaptedSolver):
         kept: Array | None = None,
     ):
         super().__init__(problem)
-        memory = {} if n_cached_outputs is None else {"memory": n_cached_outputs}
-        self._solver = LBFGSSolver(self._adapted(problem), kept, **memory)
+        memory = MEMORY if n_cached_outputs is None else n_cached_outputs
+        self._solver = LBFGSSolver(self._adapted(problem), kept, memory=memory)
 
     @property
     def kept(self) -> Array:

@@ -36,6 +36,13 @@ class Look(NamedTuple):
     gained: float  # gain of the dual in the steps before
 
 
+class Center(NamedTuple):
+    """The center of the proximal term, and w when it was last moved."""
+
+    point: Array
+    last: Array
+
+
 class BlockDual:
     """The dual point of a problem, its w, and the gap of each block as last seen.
 
@@ -55,15 +62,16 @@ class BlockDual:
     gaps : ndarray of shape (n_examples,)
         Not weighted.
     kappa : float
-    center : ndarray or None
+    center : Center or None
+        None before the first :meth:`recenter`.
     """
 
     def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
         self.problem, self.cache = problem, cache
         self._patience = patience
         self.gaps = np.zeros(problem.n_examples)
-        self.kappa, self.center = 0.0, None
-        self._last: Array | None = None
+        self.kappa = 0.0
+        self.center: Center | None = None
         self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
         self._cone[problem.cone] = True
         self.refresh()
@@ -96,8 +104,8 @@ class BlockDual:
         losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
-        if kappa > 0.0:
-            raw += kappa * self.center
+        if self.center is not None and kappa > 0.0:
+            raw += kappa * self.center.point
         raw /= reg_lambda + kappa
         w = self._projected(raw) if len(self._cone) else raw
         factor = 1.0 / (reg_lambda + kappa)
@@ -203,20 +211,19 @@ class BlockDual:
 
         The duality gap of the problem is this plus the sum of the gaps of blocks.
         """
-        if self.kappa == 0.0:
+        if self.center is None or self.kappa == 0.0:
             return 0.0
-        reg_lambda, kappa = self.problem.reg_lambda, self.kappa
-        dual, center = self._dual, self.center
-        squared = block_steps.squared_distance(dual, center, reg_lambda, kappa)
+        reg_lambda, center = self.problem.reg_lambda, self.center.point
+        squared = block_steps.squared_distance(self._dual, center, reg_lambda, self.kappa)
         return 0.5 * reg_lambda * squared
 
     def recenter(self, kappa: float, momentum: float) -> None:
         """Set a new strength, and the center to w plus ``momentum`` times its last move."""
         if self.center is None:
-            self.center, self._last = self.w.copy(), self.w.copy()
+            self.center = Center(self.w.copy(), self.w.copy())
         strengths = self.problem.reg_lambda, self.kappa, kappa
         self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
-        block_steps.recenter(self._dual, self.center, self._last, momentum, *strengths)
+        block_steps.recenter(self._dual, *self.center, momentum, *strengths)
         self.kappa = kappa
 
     def _projected(self, raw: Array) -> Array:

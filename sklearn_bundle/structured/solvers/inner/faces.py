@@ -6,6 +6,8 @@ the outputs that have weight now, and end where the face does. They replace the 
 method that section 2.1 of Yu and Rousu recommends for master problems.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,7 +94,8 @@ class Face:
 
     def _totals(self, values: Array) -> Array:
         """The sum for each block."""
-        return np.bincount(self._owner, values, len(self._of_blocks))
+        totals: Any = np.bincount(self._owner, values, len(self._of_blocks))
+        return totals
 
     def _inner(self, a: Array, b: Array) -> float:
         return float(np.sum(self._weights * a * b))
