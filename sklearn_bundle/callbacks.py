@@ -126,7 +126,7 @@ class ProgressBar:
     def _report(self, context: Any, event: str, *what: Any) -> None:
         run = _RUNS.get(context.root_uuid)
         if run is not None and run.process == os.getpid():
-            run.tell(event, *what)
+            run.handle(event, *what)
             return
         folder = self._folders.get(context.root_uuid)
         if folder is not None:
@@ -175,7 +175,7 @@ class _Run:
         self._thread = Thread(target=copy_context().run, args=(self._draw,), daemon=True)
         self._thread.start()
 
-    def tell(self, event: str, *what: Any) -> None:
+    def handle(self, event: str, *what: Any) -> None:
         with self._lock:
             getattr(self._bars, event)(*what)
 
@@ -209,7 +209,7 @@ class _Run:
         self._read[name] = self._read.get(name, 0) + len(lines) + len(end)
         for line in lines.splitlines():
             event, path, *what = json.loads(line)
-            self.tell(event, tuple(path), *what)
+            self.handle(event, tuple(path), *what)
 
 
 class _Outbox:

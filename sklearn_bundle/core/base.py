@@ -141,8 +141,8 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
         copied._validate_params()
     except InvalidParameterError as error:
         for (name, value), advice in _NO_REGULARIZATION.items():
-            asked = getattr(copied, name, None)
-            if isinstance(asked, Real) and asked == value and f"'{name}' parameter" in str(error):
+            own = getattr(copied, name, None)
+            if isinstance(own, Real) and own == value and f"'{name}' parameter" in str(error):
                 raise InvalidParameterError(f"{error} {advice}") from None
         wrong = next((name for name in given if f"The {name!r} parameter" in str(error)), None)
         hint = suggestion(constraints.get(wrong, ()), given.get(wrong))

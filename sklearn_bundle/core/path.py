@@ -103,15 +103,15 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
         )
     if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
-    asked = plain(reg_lambdas)
-    if asked is not None and number is not None:
+    given = plain(reg_lambdas)
+    if given is not None and number is not None:
         raise ValueError(
             f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
         )
-    if asked is None:
+    if given is None:
         return Grid(None, number, eps)
-    if type(asked) is int and 1 <= asked <= MOST_VALUES:
-        return Grid(None, asked, eps)
+    if type(given) is int and 1 <= given <= MOST_VALUES:
+        return Grid(None, given, eps)
     values = as_numbers("reg_lambdas", reg_lambdas)
     if values.ndim == 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What paths and searches tell of their values and folds, to ``verbose`` and to callbacks."""
+"""Reports of paths and searches on their values and folds, for ``verbose`` and callbacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn_bundle.jit import announce
 
 _RESERVE = 0.2  # of the time limit of a search: for the fit to all data
 
-# Told of every fit of a fold: the value, the results of its subproblems, and its seconds.
+# Called for every fit of a fold: the value, the results of its subproblems, and its seconds.
 Report = Callable[[float, list[SolverResult], float], None]
 
 

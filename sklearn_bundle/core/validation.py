@@ -136,12 +136,12 @@ def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> An
     try:
         return validate_data(estimator, well_formed(X, "X"), *y, **checks)
     except (TypeError, ValueError) as error:
-        told = str(error)
-        if not told.startswith(_NO_NUMBERS):
+        message = str(error)
+        if not message.startswith(_NO_NUMBERS):
             raise
-        if told.startswith(_COMPLEX):  # the rest is the whole array
-            told = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
-        raise type(error)(f"X must hold numbers{_except_columns(X)}: {told}") from None
+        if message.startswith(_COMPLEX):  # the rest is the whole array
+            message = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
+        raise type(error)(f"X must hold numbers{_except_columns(X)}: {message}") from None
 
 
 def _except_columns(X: Any) -> str:

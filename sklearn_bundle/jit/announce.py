@@ -66,7 +66,7 @@ class _Announcer(event.Listener):
         self.seconds = 0.0  # of all compilations so far
         self._outermost: Any = None  # the data of a compilation of ours that is not over
         self._start = 0.0  # of that one
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._logged = False
         self._warned = False
         self._collects = True
@@ -75,7 +75,7 @@ class _Announcer(event.Listener):
         if self._outermost is None:
             if not _is_ours(event):
                 return
-            self._tell(_dispatcher(event)._cache.cache_path)  # may raise, as warnings do
+            self._announce(_dispatcher(event)._cache.cache_path)  # may raise, as warnings do
             # All objects of a compilation live until its end: garbage collection would free
             # nothing, and took a sixth of the time.
             self._collects, self._start = gc.isenabled(), perf_counter()
@@ -107,11 +107,11 @@ class _Announcer(event.Listener):
             level = logging.WARNING if _is_watched() else logging.INFO
             _LOGGER.log(level, _LONG)
 
-    def _tell(self, folder: str | None) -> None:
+    def _announce(self, folder: str | None) -> None:
         once = "process" if folder is None else "environment"
         for reporter, kind in list(self.reporters.items()):
-            if kind not in self._told:
-                self._told.add(kind)
+            if kind not in self._announced:
+                self._announced.add(kind)
                 reporter.report(f"compiling for this kind of data: some seconds, once per {once}")
                 break
         if folder is None and not self._warned:

@@ -31,7 +31,7 @@ def without_literals(compiled: Any) -> None:
 
 
 def _call_template(compiled: Any, args: tuple, kws: dict[str, Any]) -> Any:
-    """What numba asks for to infer the type of a call."""
+    """What numba needs to infer the type of a call."""
     from numba.core.types import unliteral
 
     args, kws = tuple(map(unliteral, args)), {name: unliteral(kws[name]) for name in kws}

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.estimators._chain_path import Passed
+from sklearn_bundle.chain.estimators._chain_path import PathState
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import ChainProblem
@@ -395,7 +395,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         return data.fingerprint(), self.fit_intercept, self.solver
 
     def _take_further(
-        self, problem: ChainProblem, kept: Passed | None, seed: int
+        self, problem: ChainProblem, kept: PathState | None, seed: int
     ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
         assert self.reg_lambda is not None  # a path sets it
         problem.reg_lambda = self.reg_lambda
@@ -406,11 +406,15 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         self,
         solver: ChainAutoSolver | DualSolver | LBFGSSolver,
         result: SolverResult,
-        last: Passed | None,
-    ) -> Passed:
+        last: PathState | None,
+    ) -> PathState:
         assert self.reg_lambda is not None
         kept = self._keep(solver, result)
-        return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
+        return (
+            PathState(self.reg_lambda, kept)
+            if last is None
+            else last.followed(self.reg_lambda, kept)
+        )
 
     def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol

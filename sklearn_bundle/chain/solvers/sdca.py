@@ -34,7 +34,7 @@ _LEAST_RIDGE = 0.2
 _SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
 _OUTER = 3  # epochs between two moves of the center: the result of a trial
 _FIRST_LOOK = 2  # epochs before the first full pass
-_SHARE_OF_LOOKS = 0.11  # marginals that full passes may compute, over those of the steps
+_SHARE_OF_CHECKS = 0.11  # marginals that full passes may compute, over those of the steps
 
 
 class DualSolver:
@@ -119,7 +119,7 @@ class DualSolver:
         if accelerated or self._kappa:
             self._draw()
         self._calls = problem.n_sequences * potentials
-        self._of_steps = self._of_looks = 0  # calls, without those from outside
+        self._of_steps = self._of_checks = 0  # calls, without those from outside
         self._best = Best(least=0.0)
         self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
         self._proved = 0.0  # the highest bound that was recomputed
@@ -161,16 +161,16 @@ class DualSolver:
             estimate = float(problem.weights @ self._gaps)
             if self._follows:
                 self._dual += gained
-                self._doubt += self._precision * of_numbers
-                self._best.prove(self._dual - self._doubt)
+                self._bound_error += self._precision * of_numbers
+                self._best.prove(self._dual - self._bound_error)
             else:
                 estimate += self._share_of_center()
                 if self._kappa and self._epochs % _OUTER == 0:
                     self._move_center()
             known = self._dual if self._follows else self._best.bound
             reached = Certificate(known + estimate, known).relative_gap <= self._tol
-            if reached or self._worth_a_look():
-                yield self._look()
+            if reached or self._check_pays():
+                yield self._check()
             else:
                 yield self._state(estimate)
 
@@ -183,9 +183,9 @@ class DualSolver:
         With acceleration, all that the next steps use stays as it is: a fit that ends here and
         continues takes the steps of one that does not end.
         """
-        return self._look(moving=moving, due=not self._kappa)
+        return self._check(moving=moving, due=not self._kappa)
 
-    def _look(self, *, moving: bool = True, due: bool = True) -> State:
+    def _check(self, *, moving: bool = True, due: bool = True) -> State:
         if self._confirmed is not None:
             return self._confirmed
         problem, of_steps = self.problem, (self._w, self._raw, self._precision)
@@ -197,12 +197,12 @@ class DualSolver:
                 # P minus the divergences is Omega(w) - <w, features> plus the entropy.
                 self._entropy = primal - estimate - problem.penalty.lagrangian(w, self._features())
             estimate += self._share_of_center()
-        elif not primal - estimate - margin < self._dual - self._doubt:
-            self._dual, self._doubt = primal - estimate, margin
+        elif not primal - estimate - margin < self._dual - self._bound_error:
+            self._dual, self._bound_error = primal - estimate, margin
         calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
         self._calls += calls
         if due:
-            self._of_looks += calls
+            self._of_checks += calls
             self._gaps = gaps
             self._grow()
         else:
@@ -210,7 +210,7 @@ class DualSolver:
         best = self._best
         if moving:
             best.offer(primal, w)
-        best.renew(best.primal, best.point, max(self._proved, self._dual - self._doubt))
+        best.renew(best.primal, best.point, max(self._proved, self._dual - self._bound_error))
         self._proved = best.bound
         self._confirmed = self._state(estimate)
         return self._confirmed
@@ -224,11 +224,11 @@ class DualSolver:
     def _passes(self) -> int:
         return self._calls // self.problem.n_sequences
 
-    def _worth_a_look(self) -> bool:
+    def _check_pays(self) -> bool:
         """Whether a full pass is due, given the cost of passes so far."""
         if self._epochs < _FIRST_LOOK:
             return False
-        return self._of_looks <= _SHARE_OF_LOOKS * self._of_steps
+        return self._of_checks <= _SHARE_OF_CHECKS * self._of_steps
 
     def _renew(self) -> NDArray[np.float64]:
         """w and D of the dual point; steps continue from a copy of this w, without old rounding.
@@ -236,7 +236,7 @@ class DualSolver:
         With a proximal term w is that of the problem with the term, and D still that of P.
         """
         problem = self.problem
-        raw, self._dual, self._doubt = problem.weights_of(self.kept)
+        raw, self._dual, self._bound_error = problem.weights_of(self.kept)
         strength = problem.penalty.ridge + self._kappa
         if strength != problem.reg_lambda:
             raw *= problem.reg_lambda / strength

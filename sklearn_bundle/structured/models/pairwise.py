@@ -52,7 +52,7 @@ class PairwiseExamples(CompiledExamples):
         self.oracle_cost = float(np.mean(n * d * K + m * (e + 2 * sweeps) * K * K))
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The worst outputs with upper bounds, by the compiled sweep over the examples."""
         n, work = last - first, int(self.longest[first:last].sum())
         starts = np.empty(n + 1, np.int64)
         indices, values = np.empty(work, np.uint32), np.empty(work)

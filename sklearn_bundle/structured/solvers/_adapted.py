@@ -51,4 +51,4 @@ class AdaptedSolver(ABC):
         return self._counted(self._solver.confirm(moving=moving))
 
     def _counted(self, state: State) -> State:
-        return self._problem.in_doubt(replace(state, further=(self._problem.oracle_calls,)))
+        return self._problem.with_errors(replace(state, further=(self._problem.oracle_calls,)))

@@ -27,7 +27,7 @@ _FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the 
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
 
 
-class Look(NamedTuple):
+class Check(NamedTuple):
     """The result of an oracle pass over all examples at a point."""
 
     w: Array
@@ -115,18 +115,18 @@ class BlockDual:
         penalty = 0.5 * squared / reg_lambda
         return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
-    def look(self) -> Look:
+    def check(self) -> Check:
         """Make an oracle pass: objective, bound and gaps at w; outputs are kept, without a step."""
         gained = self.gained
         bound, problem, w = self.refresh(), self.problem, self.w
         found = problem.find(w)
         errors = problem.examples.errors(w)
         for first, part in found:
-            self.take_in(first, part, errors[first : first + len(part.losses)])
+            self.insert(first, part, errors[first : first + len(part.losses)])
         primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
-        return Look(w, primal, bound, gained)
+        return Check(w, primal, bound, gained)
 
-    def take_in(self, first: int, found: Found, errors: Array) -> None:
+    def insert(self, first: int, found: Found, errors: Array) -> None:
         """Keep an output for each of a range of examples, found at w, and note the gaps.
 
         Scores are known up to ``errors``.
@@ -144,16 +144,16 @@ class BlockDual:
             if missed >= 0:
                 raise not_exact(f"for example {first + missed}")
         while row < n:
-            row = block_steps.take_in_all(self.cache.outputs, self._dual, first, row, *of_rows)
+            row = block_steps.insert_all(self.cache.outputs, self._dual, first, row, *of_rows)
             if row < n:
                 self.cache.make_room(int(np.diff(found.starts).max()))
 
-    def look_at(self, blocks: NDArray[np.int64]) -> None:
+    def call_oracle(self, blocks: NDArray[np.int64]) -> None:
         """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
         examples = self.problem.examples
         errors = examples.errors(self.w)
         for i in blocks.tolist():
-            self.take_in(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
+            self.insert(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
         self.problem.oracle_calls += len(blocks)
 
     def sampled_pass(self, sampling: Sampling) -> None:
@@ -180,7 +180,7 @@ class BlockDual:
             i = next_block(sampling)
             found = problem.examples.find(self.w, i, i + 1)
             output = i, found.indices, found.values, found.losses[0]
-            while not block_steps.take_in_one(self.cache.outputs, self._dual, *output):
+            while not block_steps.visit_with(self.cache.outputs, self._dual, *output):
                 self.cache.make_room(len(found.indices))
             note(sampling, i, problem.weights[i] * self.gaps[i])
 

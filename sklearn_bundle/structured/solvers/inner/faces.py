@@ -43,7 +43,7 @@ class Face:
         self._of_blocks = dual.weights[blocks]
         self._weights = self._of_blocks[self._owner]
         self._q = outputs.q[self._slots]
-        self._look()
+        self._update_scores()
 
     def climb(self) -> None:
         """Take steps until the face is solved, or one of them leads to another face."""
@@ -124,9 +124,9 @@ class Face:
             dual.w[:] = np.where(dual.cone, np.maximum(dual.raw, 0.0), dual.raw)
         else:
             np.add(dual.w, step * change, out=dual.w)
-        self._look()
+        self._update_scores()
 
-    def _look(self) -> None:
+    def _update_scores(self) -> None:
         """Compute the scores at w."""
         self._scores = np.empty(len(self._slots))
         read = faces.scores_of(self._outputs, self._slots, self._dual.w, self._scores)
