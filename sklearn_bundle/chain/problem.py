@@ -330,8 +330,14 @@ class ChainProblem:
         rounding = self._rounding
         depth = rounding.depth + self._n_threads + 4.0
         chain_dual.sweep(
-            *(purpose, self.chains, self.labels, self.weights, blocks),
-            *(target if w is None else w, factor, *part),
+            purpose,
+            self.chains,
+            self.labels,
+            self.weights,
+            blocks,
+            target if w is None else w,
+            factor,
+            *part,
             (self.weights if of_scores is None else of_scores, rounding.norms, depth),
             (results[0], results[1], results[2], results[3]),
             target,

@@ -235,7 +235,10 @@ def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> S
     """
     row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
     return SolverResult(
-        *(state.primal, state.lower_bound, state.point, state.intercept),
+        primal=state.primal,
+        lower_bound=state.lower_bound,
+        point=state.point,
+        intercept=state.intercept,
         status=Status.CONVERGED,
         n_iter=n_iter,
         history=np.array([row], dtype=_history_dtype(further)),

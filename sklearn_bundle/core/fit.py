@@ -258,7 +258,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
                 raise KeyboardInterrupt
             with self._problem(data, targets[k], inner) as problem:
                 solver, result = self._take_on(
-                    *(problem, warm.kept[k], seed),
+                    problem,
+                    warm.kept[k],
+                    seed,
                     solver=warm.solver(k, self.tol),
                     max_time=seconds,
                     observe=partial(monitor, k),
@@ -278,9 +280,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
             return stored
 
         with blas_threads(self._blas_threads(inner)):
+            seconds = self._seconds_left(data)
             results, interrupted = solve_each(
-                *(solve, monitor.close, len(targets), outer),
-                *(self._seconds_left(data), monitor.stop),
+                solve, monitor.close, len(targets), outer, seconds, monitor.stop
             )
         try:
             monitor.close_all(results)
@@ -395,7 +397,10 @@ def fit_certified(
             late = _sentence(outcome.waited[0])
             advice = advice | {Status.MAX_TIME: f"{advice[Status.MAX_TIME]} {late}"}
         warned = warn_if_missed(
-            *(type(estimator).__name__, results, copied.tol, advice),
+            type(estimator).__name__,
+            results,
+            copied.tol,
+            advice,
             names=names,
             doubt=doubt,
             depth=_TO_THE_CALLER - 1,

@@ -20,10 +20,6 @@ class PathState(NamedTuple):
     kept: Any
     before: tuple[float, Any] | None = None
 
-    def followed(self, reg_lambda: float, kept: Any) -> "PathState":
-        """The same after another value."""
-        return PathState(reg_lambda, kept, (self.reg_lambda, self.kept))
-
     def start(self, reg_lambda: float) -> Any:
         """A copy of the state, extrapolated on a logarithmic scale.
 

@@ -122,8 +122,14 @@ class TrainingSequences(Sequences):
             part.X.eliminate_zeros()
         present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
         return TrainingSequences(
-            *(part.X, part.lengths, part.plain, labels, self.classes[present]),
-            *(normalized(weights), float(weights.sum()) * self.total, self.kept[which]),
+            part.X,
+            part.lengths,
+            part.plain,
+            labels,
+            self.classes[present],
+            normalized(weights),
+            float(weights.sum()) * self.total,
+            self.kept[which],
             self.fitted,
         )
 

@@ -152,8 +152,14 @@ class DualSolver:
         while True:
             self._confirmed = None
             gained, calls, of_numbers = problem.steps(
-                *(self.kept, self._w, self._raw, self._gaps, self._memory),
-                *(self._sampling, problem.n_sequences, self._kappa),
+                self.kept,
+                self._w,
+                self._raw,
+                self._gaps,
+                self._memory,
+                self._sampling,
+                problem.n_sequences,
+                self._kappa,
             )
             self._calls += calls
             self._of_steps += calls

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.structured._compiled import min_cut, structures
-from sklearn_bundle.structured._compiled.min_cut import CutRoom
+from sklearn_bundle.structured._compiled.min_cut import CutWorkspace
 
 
 class GraphOutputs(NamedTuple):
@@ -43,7 +43,7 @@ class Workspace(NamedTuple):
 
     ones: NDArray[np.float64]
     capacities: NDArray[np.float64]
-    cut: CutRoom
+    cut: CutWorkspace
 
 
 @registered(structures.new_work, GraphOutputs)

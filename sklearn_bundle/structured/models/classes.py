@@ -118,8 +118,17 @@ class _Classes(StructuredModel, ABC):
         starts = self.ancestors_.indptr.astype(np.int64)
         nodes = self.ancestors_.indices.astype(np.int64)
         outputs = ClassOutputs(
-            *(n_parameters // d, d, width, scaling == "slack"),
-            *(frozen(labels), frozen(self.costs_), starts, nodes, indptr, indices, data),
+            n_parameters // d,
+            d,
+            width,
+            scaling == "slack",
+            frozen(labels),
+            frozen(self.costs_),
+            starts,
+            nodes,
+            indptr,
+            indices,
+            data,
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
         longest = entries * (depths[labels] + depths.max())

@@ -275,11 +275,20 @@ class Multilabel(StructuredModel):
         listed = order is None or slack
         width, indptr, indices, data = stored(X)
         return MultilabelOutputs(
-            *(L, X.shape[1], width, listed, slack, self._bias, cost, sets),
+            L,
+            X.shape[1],
+            width,
+            listed,
+            slack,
+            self._bias,
+            cost,
+            sets,
             *(np.ascontiguousarray(end) for end in edges.T),
             np.arange(L) if order is None else order,
             above,
-            *(indptr, indices, data),
+            indptr,
+            indices,
+            data,
         )
 
 

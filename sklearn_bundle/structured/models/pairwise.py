@@ -299,7 +299,12 @@ class PairwiseGraph(StructuredModel):
         edges = np.concatenate([graph.edges for graph in packed])
         around = np.concatenate([[0], *(graph.degrees for graph in packed)]).cumsum()
         outputs = PairwiseOutputs(
-            *(self.n_labels_, self._d, self._e, _SWEEPS, int(self.max_branches), cost),
+            self.n_labels_,
+            self._d,
+            self._e,
+            _SWEEPS,
+            int(self.max_branches),
+            cost,
             np.concatenate([y[order] for y, order in zip(labels, orders, strict=True)]),
             np.concatenate([[0], n.cumsum()]),
             np.concatenate([[0], m.cumsum()]),

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.readers.structures import MODELS, Reader, reader_of, weighted_score
 
 
@@ -24,6 +26,22 @@ class OutputFinder(BaseEstimator):
 
     model: Any
     loss: str
+
+    w_: NDArray[np.float64]
+    model_: StructuredModel
+
+    # Which of these exist depends on the model.
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    transitions_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    first_: NDArray[np.float64]
+    last_: NDArray[np.float64]
+    lengths_: NDArray[np.float64]
+    pairs_: NDArray[np.float64]
+    attribute_names_: np.ndarray
 
     def predict(self, X: Any) -> Any:
         """The outputs of the highest scores.
@@ -146,6 +164,15 @@ class OutputFinder(BaseEstimator):
         """
         check_is_fitted(self)
         return self._reader.heaviest_features(self, n)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        if self._reader.is_classifier:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
+        return tags
 
     @property
     def _reader(self) -> Reader:
