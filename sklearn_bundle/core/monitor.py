@@ -42,12 +42,12 @@ class Lines:
         """Print a line, whatever ``verbose`` is; rich prints it above its progress bars."""
         print(writable(f"[{self.name}] {message}"), flush=True)
 
-    def must(self, line: str) -> None:
+    def print(self, line: str) -> None:
         if self.verbose:
             self._last = monotonic()
             self.report(line)
 
-    def may(self, line: Callable[[], str]) -> None:
+    def print_if_due(self, line: Callable[[], str]) -> None:
         """A line if the last one was long enough ago."""
         if not self.verbose:
             return
@@ -187,7 +187,7 @@ class Monitor:
         if self.stop.is_set():
             return Status.INTERRUPTED
         with self._lock:
-            self._lines.may(lambda: self._line(k, iteration, state))
+            self._lines.print_if_due(lambda: self._line(k, iteration, state))
             if self._called:
                 self._points[k] = (state.point, state.intercept)
                 if self._is_task(k, iteration):
@@ -212,7 +212,7 @@ class Monitor:
         k = max(range(len(results)), key=lambda k: results[k].relative_gap)
         worst, n = results[k], len(results)
         of = f"worst of {n} fits, {self._names[k]}, " if n > 1 else ""
-        self._lines.must(
+        self._lines.print(
             f"{of}ended with status {str(worst.status)!r} after {iterations(worst)}: "
             f"{_certificate(worst)}"
         )

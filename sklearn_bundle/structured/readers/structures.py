@@ -32,13 +32,11 @@ from sklearn_bundle.core.parameters import Names, suggestion
 from sklearn_bundle.core.validation import (
     check_classification_data,
     check_prediction_data,
-    check_sample_weight,
     normalized,
 )
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.warm import (
-    parts_fingerprint,
-)
+from sklearn_bundle.core.values import require_y, shown
+from sklearn_bundle.core.warm import parts_fingerprint
+from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined
@@ -288,8 +286,7 @@ class StructureReader(Reader):
     def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = _same_length(estimator, X, y)
         weights = check_sample_weight(sample_weight, len(X))
-        with np.errstate(over="ignore"):
-            total = float(weights.sum())
+        total = total_of(weights)
         weights = normalized(weights)
         kept = np.flatnonzero(weights)
         weights = normalized(weights[kept])
@@ -326,11 +323,7 @@ def _named(i: int) -> Iterator[None]:
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
+    require_y(f"This {type(estimator).__name__} estimator", y)
     X, y = _listed("X", X), _listed("y", y)
     if len(X) != len(y):
         raise ValueError(
