@@ -265,10 +265,10 @@ class ChainProblem:
         margin = self._mean(results[2]) + _ROUNDING * value
         return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
 
-    def steps(
-        self, blocks, w, raw, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
+    def epoch(
+        self, blocks, w, raw, gaps, memory, sampling: Sampling, kappa: float
     ) -> tuple[float, int, float]:
-        """Take ``number`` steps of the dual method that belongs to the blocks.
+        """As many steps of the dual method that belongs to the blocks as there are sequences.
 
         With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
         and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
@@ -282,7 +282,8 @@ class ChainProblem:
         penalty = self.penalty
         strength = penalty.ridge + kappa
         point = strength, w, raw, penalty.l1 / strength
-        return epoch(self.chains, self.weights, *point, blocks, gaps, memory, sampling, number)
+        of_blocks = blocks, gaps, memory, sampling, self.n_sequences
+        return epoch(self.chains, self.weights, *point, *of_blocks)
 
     def squared_norms(self) -> NDArray[np.float64]:
         """The mean of the squared norms of its tokens for each sequence."""

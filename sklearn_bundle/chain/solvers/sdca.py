@@ -151,15 +151,8 @@ class DualSolver:
             yield self.confirm()
         while True:
             self._confirmed = None
-            gained, calls, of_numbers = problem.steps(
-                self.kept,
-                self._w,
-                self._raw,
-                self._gaps,
-                self._memory,
-                self._sampling,
-                problem.n_sequences,
-                self._kappa,
+            gained, calls, of_numbers = problem.epoch(
+                self.kept, self._w, self._raw, self._gaps, self._memory, self._sampling, self._kappa
             )
             self._calls += calls
             self._of_steps += calls
@@ -317,9 +310,9 @@ class DualSolver:
         """``reg_lambda/2 ||w - w_d||^2``, with the ridge or its replacement."""
         away = (self._w - self._center).astype(np.float64)
         squared = float(away @ away)
-        return (
-            0.5 * (self._kappa * self._kappa) / self._momentum_ridge * squared if squared else 0.0
-        )
+        if not squared:
+            return 0.0
+        return 0.5 * (self._kappa * self._kappa) / self._momentum_ridge * squared
 
     def _center_gap(self) -> float:
         """The center's part of the gap.
