@@ -194,12 +194,7 @@ class _Graph:
             self._input = self.node("Cast", self._input, to_type=np.float32)
 
     def node(
-        self,
-        kind: str,
-        *inputs: str,
-        to: str | None = None,
-        to_type: Any = None,
-        **attributes: Any,
+        self, kind: str, *inputs: str, to: str | None = None, to_type: Any = None, **attributes: Any
     ) -> str:
         """The name of its output: ``to``, or a new one."""
         output = self._scope.get_unique_variable_name(kind.lower()) if to is None else to

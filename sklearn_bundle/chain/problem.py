@@ -115,16 +115,7 @@ class ChainProblem:
     """
 
     def __init__(
-        self,
-        X,
-        lengths,
-        labels,
-        n_labels,
-        weights,
-        reg_lambda,
-        intercept,
-        n_threads,
-        l1_ratio=0.0,
+        self, X, lengths, labels, n_labels, weights, reg_lambda, intercept, n_threads, l1_ratio=0.0
     ):
         self.chains = pack(X, lengths, n_labels, intercept)
         self.labels = np.ascontiguousarray(labels, np.int64)

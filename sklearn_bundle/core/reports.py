@@ -23,10 +23,7 @@ Report = Callable[[float, list[SolverResult], float], None]
 
 
 def told(
-    caller: str,
-    verbose: int,
-    values: NDArray,
-    models: Iterable[tuple[Any, list[SolverResult]]],
+    caller: str, verbose: int, values: NDArray, models: Iterable[tuple[Any, list[SolverResult]]]
 ) -> Iterator[tuple[Any, list[SolverResult]]]:
     """The models of a path as they come, with a line for each and a last one for all."""
     lines, n_converged, largest = Lines(caller, verbose), 0, 0.0

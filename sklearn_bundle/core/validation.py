@@ -29,11 +29,7 @@ _COMPLEX = "Complex data not supported"
 # How messages of numpy and scikit-learn begin that do not name X.
 _NO_NUMBERS = "could not convert", "float() argument", "setting an array element", _COMPLEX
 # Layouts of X after scikit-learn's checks: few, since compiled code is compiled for each.
-X_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
+X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
 
 class ContinuousLabels(ValueError):
