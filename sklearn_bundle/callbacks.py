@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from contextvars import copy_context
 from numbers import Integral
 from threading import Event, Lock, Thread
@@ -125,9 +126,11 @@ class ProgressBar:
     def _report(self, context: Any, event: str, *what: Any) -> None:
         run = _RUNS.get(context.root_uuid)
         if run is not None and run.process == os.getpid():
-            run.tell(event, *what)
-        elif self._folders.get(context.root_uuid) is not None:
-            _OUTBOX.write(self._folders[context.root_uuid], event, *what)
+            run.handle(event, *what)
+            return
+        folder = self._folders.get(context.root_uuid)
+        if folder is not None:
+            _OUTBOX.write(folder, event, *what)
 
 
 def _path(context: Any) -> Path:
@@ -162,10 +165,9 @@ class _Run:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        try:
+        self.folder: str | None = None  # nothing can be written: other processes do not report
+        with suppress(OSError):
             self.folder = tempfile.mkdtemp(prefix="sklearn_bundle_bars_")
-        except OSError:  # nothing can be written: other processes do not report
-            self.folder = None
         self._read: dict[str, int] = {}  # bytes, by the file of each process
         self._bars, self._lock, self._over = Bars(), Lock(), Event()
         self._display = display()
@@ -173,7 +175,7 @@ class _Run:
         self._thread = Thread(target=copy_context().run, args=(self._draw,), daemon=True)
         self._thread.start()
 
-    def tell(self, event: str, *what: Any) -> None:
+    def handle(self, event: str, *what: Any) -> None:
         with self._lock:
             getattr(self._bars, event)(*what)
 
@@ -195,19 +197,19 @@ class _Run:
     def _lines(self) -> list[str]:
         if self.folder is not None:
             for name in os.listdir(self.folder):
-                self._read_from(name)
+                self._read_from(self.folder, name)
         with self._lock:
             return self._bars.lines()
 
-    def _read_from(self, name: str) -> None:
+    def _read_from(self, folder: str, name: str) -> None:
         """What a process has added; a line that is not whole is read the next time."""
-        with open(os.path.join(self.folder, name), "rb") as file:
+        with open(os.path.join(folder, name), "rb") as file:
             file.seek(self._read.get(name, 0))
             lines, end, _ = file.read().rpartition(b"\n")
         self._read[name] = self._read.get(name, 0) + len(lines) + len(end)
         for line in lines.splitlines():
             event, path, *what = json.loads(line)
-            self.tell(event, tuple(path), *what)
+            self.handle(event, tuple(path), *what)
 
 
 class _Outbox:

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba.core import config
 from sklearn.exceptions import ConvergenceWarning
 
 import sklearn_bundle
 from sklearn_bundle.jit.announce import logged
+from sklearn_bundle.jit.cache import named_folder
 from sklearn_bundle.linear.solvers.linear_auto import knows
 from sklearn_bundle.losses import BINARY_LOSSES, MEASURES, MULTICLASS_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.regularizers import L2
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     seconds = sum(entry.seconds for entry in done)
     print(f"{'all':20} {sum(entry.n_compiled for entry in done):4} compiled  {seconds:6.1f} s")
-    print(f"NUMBA_CACHE_DIR: {config.CACHE_DIR or 'not set'}")
+    print(f"NUMBA_CACHE_DIR: {named_folder() or 'not set'}")
     return 0
 
 

@@ -21,7 +21,7 @@ __all__ = ["register"]
 _CLASSIFIERS = BMRMClassifier, BMRMClassifierCV, PragamSVC
 _REGRESSORS = BMRMRegressor, BMRMRegressorCV
 _RAW = "raw_scores"
-# skl2onnx asks every classifier of a pipeline for "zipmap", which is ignored.
+# skl2onnx passes "zipmap" to every classifier of a pipeline; it is ignored.
 _OPTIONS = {_RAW: [False, True], "zipmap": [False, True]}
 
 
@@ -91,7 +91,7 @@ def _alias(kind: type) -> str:
     return f"SklearnBundle{kind.__name__}"
 
 
-# ---- what skl2onnx asks first: outputs and their types ---------------------------------------
+# ---- what skl2onnx needs first: outputs and their types ---------------------------------------
 
 
 def _declare_classifier(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -194,12 +194,7 @@ class _Graph:
             self._input = self.node("Cast", self._input, to_type=np.float32)
 
     def node(
-        self,
-        kind: str,
-        *inputs: str,
-        to: str | None = None,
-        to_type: Any = None,
-        **attributes: Any,
+        self, kind: str, *inputs: str, to: str | None = None, to_type: Any = None, **attributes: Any
     ) -> str:
         """The name of its output: ``to``, or a new one."""
         output = self._scope.get_unique_variable_name(kind.lower()) if to is None else to

@@ -59,7 +59,7 @@ core
     test_refits.py              warm.py
     test_contract.py            contract.py
     test_certificate.py         certificate.py
-    test_lbfgs.py               lbfgs.py /structured/solvers/structured_lbfgs.py
+    test_lbfgs.py               lbfgs.py /structured/solvers/adapted.py
     test_score_rounding.py      score_rounding.py
 
 core/numeric
@@ -246,10 +246,10 @@ structured/problems
                                 /structured/_compiled/class_oracle.py
 
 structured/solvers
-    test_marginal_gap.py        marginal_gap.py /linear/solvers/excessive_gap.py
+    test_marginal_gap.py        adapted.py /linear/solvers/excessive_gap.py
                                 /structured/problems/marginal_chain.py
                                 /structured/_compiled/chain_marginals.py
-    test_structured_solvers.py  _block_solver.py _adapted.py block_coordinate.py simplicial.py
+    test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py inner/blocks.py inner/faces.py
                                 inner/outputs.py /structured/_compiled/block_steps.py
                                 /structured/_compiled/faces.py /structured/_compiled/outputs.py
@@ -261,7 +261,7 @@ structured/estimators
                                 /structured/readers/outputs.py /chain/estimators/_labeling.py
     test_structured_runs.py     structured.py /core/fit.py
     test_structured_log.py      structured.py _structured_solvers.py /structured/readers/outputs.py
-                                /structured/solvers/structured_lbfgs.py
+                                /structured/solvers/adapted.py
 
 structured/_compiled
     test_clique_projection.py   clique_projection.py

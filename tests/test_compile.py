@@ -28,7 +28,7 @@ X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 def uncached(monkeypatch):
     """A function that is to be compiled, and nobody who was told so before."""
     monkeypatch.setattr(announce, "_is_ours", lambda event: True)
-    monkeypatch.setattr(announce._ANNOUNCER, "_told", set())
+    monkeypatch.setattr(announce._ANNOUNCER, "_announced", set())
     monkeypatch.setattr(announce._ANNOUNCER, "_warned", True)
     monkeypatch.setattr(announce._ANNOUNCER, "_logged", False)
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])

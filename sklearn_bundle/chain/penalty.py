@@ -37,7 +37,7 @@ class ElasticPenalty(NamedTuple):
     def scale(self, sizes: Array, entropy: float, error: float = 0.0) -> float:
         """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from these sizes.
 
-        Without ridge it leaves room for an ``error`` of each entry of v.
+        Without ridge it allows for an ``error`` of each entry of v.
         """
         if not self.ridge:
             return self.l1 / (float(sizes.max()) + error) if len(sizes) else 1.0

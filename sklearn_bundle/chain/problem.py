@@ -1,5 +1,7 @@
 """Sequences bound to a linear-chain conditional random field, with bounds on rounding."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -113,16 +115,7 @@ class ChainProblem:
     """
 
     def __init__(
-        self,
-        X,
-        lengths,
-        labels,
-        n_labels,
-        weights,
-        reg_lambda,
-        intercept,
-        n_threads,
-        l1_ratio=0.0,
+        self, X, lengths, labels, n_labels, weights, reg_lambda, intercept, n_threads, l1_ratio=0.0
     ):
         self.chains = pack(X, lengths, n_labels, intercept)
         self.labels = np.ascontiguousarray(labels, np.int64)
@@ -263,10 +256,10 @@ class ChainProblem:
         margin = self._mean(results[2]) + _ROUNDING * value
         return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
 
-    def steps(
-        self, blocks, w, raw, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
+    def epoch(
+        self, blocks, w, raw, gaps, memory, sampling: Sampling, kappa: float
     ) -> tuple[float, int, float]:
-        """Take ``number`` steps of the dual method that belongs to the blocks.
+        """As many steps of the dual method that belongs to the blocks as there are sequences.
 
         With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
         and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
@@ -280,7 +273,8 @@ class ChainProblem:
         penalty = self.penalty
         strength = penalty.ridge + kappa
         point = strength, w, raw, penalty.l1 / strength
-        return epoch(self.chains, self.weights, *point, blocks, gaps, memory, sampling, number)
+        of_blocks = blocks, gaps, memory, sampling, self.n_sequences
+        return epoch(self.chains, self.weights, *point, *of_blocks)
 
     def squared_norms(self) -> NDArray[np.float64]:
         """The mean of the squared norms of its tokens for each sequence."""
@@ -328,8 +322,14 @@ class ChainProblem:
         rounding = self._rounding
         depth = rounding.depth + self._n_threads + 4.0
         chain_dual.sweep(
-            *(purpose, self.chains, self.labels, self.weights, blocks),
-            *(target if w is None else w, factor, *part),
+            purpose,
+            self.chains,
+            self.labels,
+            self.weights,
+            blocks,
+            target if w is None else w,
+            factor,
+            *part,
             (self.weights if of_scores is None else of_scores, rounding.norms, depth),
             (results[0], results[1], results[2], results[3]),
             target,
@@ -342,4 +342,5 @@ def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.f
     member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
     sums = member @ X
     squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
-    return np.bincount(which // per_sequence, squares, n_sequences)
+    totals: Any = np.bincount(which // per_sequence, squares, n_sequences)
+    return totals

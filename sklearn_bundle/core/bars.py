@@ -75,7 +75,7 @@ class Task:
 
 
 class Bars:
-    """The bars of a fit, told of its tasks by their paths."""
+    """The bars of a fit, informed of its tasks by their paths."""
 
     def __init__(self) -> None:
         self._root: Task | None = None

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 from sklearn_bundle.core.contract import MISSES, SolverResult, Status
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.parameters import in_range, suggestion
-from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core.values import as_numbers, plain, require_y, shown
 from sklearn_bundle.core.weights import check_sample_weight
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -67,11 +67,7 @@ _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any est
 
 def _checked_for_score(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
     """The weights of a score, None or checked; all may be 0, as in a fold of a search."""
-    if y is None:
-        raise ValueError(
-            f"score of {type(estimator).__name__} requires y to be passed, but the target y is "
-            "None."
-        )
+    require_y(f"score of {type(estimator).__name__}", y)
     if sample_weight is None:
         return None
     return check_sample_weight(sample_weight, _num_samples(X), all_zero=True)
@@ -141,8 +137,8 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
         copied._validate_params()
     except InvalidParameterError as error:
         for (name, value), advice in _NO_REGULARIZATION.items():
-            asked = getattr(copied, name, None)
-            if isinstance(asked, Real) and asked == value and f"'{name}' parameter" in str(error):
+            own = getattr(copied, name, None)
+            if isinstance(own, Real) and own == value and f"'{name}' parameter" in str(error):
                 raise InvalidParameterError(f"{error} {advice}") from None
         wrong = next((name for name in given if f"The {name!r} parameter" in str(error)), None)
         hint = suggestion(constraints.get(wrong, ()), given.get(wrong))

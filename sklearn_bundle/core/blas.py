@@ -10,7 +10,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 _lock = Lock()
-_inside: dict[object, int] = {}  # who asks for how many threads
+_inside: dict[object, int] = {}  # the threads that each caller requests
 _before: list[int] = []  # threads of each library before the first of them
 
 

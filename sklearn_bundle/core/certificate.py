@@ -84,8 +84,9 @@ def owned(value: Any) -> Any:
     if hasattr(value, "owned"):
         return value.owned()
     if isinstance(value, tuple):
-        items = map(owned, value)
-        return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+        items, kind = map(owned, value), type(value)
+        make: Any = getattr(kind, "_make", tuple)  # named tuples take no iterable
+        return make(items)
     return value
 
 
@@ -199,7 +200,7 @@ class Best:
     def state(
         self,
         point: NDArray[np.float64],
-        intercept: float | None,
+        intercept: Any,
         passes: int,
         n_steps: int | None = None,
         further: tuple = (),

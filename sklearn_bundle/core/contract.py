@@ -78,13 +78,14 @@ def uncrossed(bound: float, primal: float) -> float:
 class State(Certificate):
     """The state of a solver after an iteration: the best point and the best bound so far.
 
-    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` has
-    the values of the solver's ``history_fields``; ``excess`` is what the objective was raised by,
-    since rounding may hide as much.
+    The intercept is a number, a vector or None, depending on the problem. A solver whose states are
+    many steps apart gives their number as ``n_steps``; ``further`` has the values of the solver's
+    ``history_fields``; ``excess`` is what the objective was raised by, since rounding may hide as
+    much.
     """
 
     point: NDArray[np.float64]
-    intercept: float | None
+    intercept: Any
     passes: int
     n_steps: int | None = None
     further: tuple = ()
@@ -139,7 +140,7 @@ class SolverResult(Certificate):
     """Point and certificate, recomputed at exit, with status and history."""
 
     point: NDArray[np.float64]
-    intercept: float
+    intercept: Any
     status: Status
     n_iter: int
     history: np.ndarray
@@ -234,7 +235,10 @@ def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> S
     """
     row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
     return SolverResult(
-        *(state.primal, state.lower_bound, state.point, state.intercept),
+        primal=state.primal,
+        lower_bound=state.lower_bound,
+        point=state.point,
+        intercept=state.intercept,
         status=Status.CONVERGED,
         n_iter=n_iter,
         history=np.array([row], dtype=_history_dtype(further)),

@@ -181,8 +181,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """Threads of BLAS, if the problem of each subproblem has ``n_threads``."""
         return n_threads
 
-    def _released(self, solver: Solver) -> Resumable | None:
-        """The solver without its data, if the next fit can continue with it."""
+    def _released(self, solver: Any) -> Resumable | None:
+        """The solver without its data, if it is resumable; otherwise a subclass returns None."""
         solver.detach()
         return solver
 
@@ -258,7 +258,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
                 raise KeyboardInterrupt
             with self._problem(data, targets[k], inner) as problem:
                 solver, result = self._take_on(
-                    *(problem, warm.kept[k], seed),
+                    problem,
+                    warm.kept[k],
+                    seed,
                     solver=warm.solver(k, self.tol),
                     max_time=seconds,
                     observe=partial(monitor, k),
@@ -278,9 +280,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
             return stored
 
         with blas_threads(self._blas_threads(inner)):
+            seconds = self._seconds_left(data)
             results, interrupted = solve_each(
-                *(solve, monitor.close, len(targets), outer),
-                *(self._seconds_left(data), monitor.stop),
+                solve, monitor.close, len(targets), outer, seconds, monitor.stop
             )
         try:
             monitor.close_all(results)
@@ -305,12 +307,11 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Solver, SolverResult]:
         """Solve one subproblem: continue ``solver``, or start a new one from the kept state."""
-        if solver is None:
-            solver = self._solver(problem, kept, seed)
-        else:
+        if solver is not None:
             solver.attach(problem)
+        started = self._solver(problem, kept, seed) if solver is None else solver
         limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
-        return solver, run(solver, observe=observe, **limits)
+        return started, run(started, observe=observe, **limits)
 
     def _take_further(
         self, problem: Any, kept: Any, seed: int | None
@@ -396,7 +397,10 @@ def fit_certified(
             late = _sentence(outcome.waited[0])
             advice = advice | {Status.MAX_TIME: f"{advice[Status.MAX_TIME]} {late}"}
         warned = warn_if_missed(
-            *(type(estimator).__name__, results, copied.tol, advice),
+            type(estimator).__name__,
+            results,
+            copied.tol,
+            advice,
             names=names,
             doubt=doubt,
             depth=_TO_THE_CALLER - 1,

@@ -15,7 +15,7 @@ from sklearn_bundle.core.contract import ABSENT, State
 Array = NDArray[np.float64]
 
 _TINY = 1e-300  # products of a step and a change of the gradient up to this count as 0
-_MEMORY = 10  # pairs, as in SciPy
+MEMORY = 10  # pairs, as in SciPy
 _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
 _ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
@@ -70,7 +70,7 @@ class Corrections:
         return x
 
 
-class _Look(NamedTuple):
+class _Trial(NamedTuple):
     """P and its gradient at a point."""
 
     w: Array
@@ -117,7 +117,7 @@ class LBFGSSolver:
         start: Array | None = None,
         iterations: int = 1,
         known: State | None = None,
-        memory: int = _MEMORY,
+        memory: int = MEMORY,
     ):
         self._problem = problem
         self._iterations = iterations
@@ -127,7 +127,7 @@ class LBFGSSolver:
         self._best.renew(np.inf, start, bound)  # is returned if no objective is finite
         self._pairs = Corrections(memory)
         self._idle = 0
-        self._at = self._look(start)
+        self._at = self._try(start)
 
     @property
     def kept(self) -> Array:
@@ -182,7 +182,7 @@ class LBFGSSolver:
         scale = self._pairs.scale if len(self._pairs) else 1.0
         return self._pairs.correct(-self._at.gradient, lambda x: scale * x)
 
-    def _search(self, direction: Array) -> _Look | None:
+    def _search(self, direction: Array) -> _Trial | None:
         """A step that meets Wolfe's conditions; None if rounding hides every such step.
 
         Along a line the slope of a convex function rises: if P still falls at a step, it is lower
@@ -196,7 +196,7 @@ class LBFGSSolver:
         step = 1.0 if len(self._pairs) else min(1.0, 1.0 / float(np.sqrt(-slope)))
         low, high = (0.0, slope), (np.inf, np.nan)
         for _ in range(_SEARCHES):
-            found = self._look(start.w + step * direction)
+            found = self._try(start.w + step * direction)
             there = float(found.gradient @ direction)
             gained = found.value - start.value
             flat = gained <= _ROUNDING * abs(start.value)
@@ -215,12 +215,12 @@ class LBFGSSolver:
                 break
         return shorter
 
-    def _look(self, w: Array) -> _Look:
+    def _try(self, w: Array) -> _Trial:
         """Compute P and its gradient; keep the best point and the best bound."""
         value, gradient, bound = self._evaluate(w)
         self._best.offer(value, w)
         self._best.prove(bound)
-        return _Look(w, value, gradient)
+        return _Trial(w, value, gradient)
 
     def _evaluate(self, w: Array) -> tuple[float, Array, float]:
         self._passes += 1

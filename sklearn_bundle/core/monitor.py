@@ -1,4 +1,4 @@
-"""What is told of a fit while it runs: callbacks, the lines of ``verbose``, interruption."""
+"""Reports on a running fit: callbacks, the lines of ``verbose``, interruption."""
 
 from collections.abc import Callable
 from threading import Event, Lock
@@ -20,7 +20,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 _SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
-# What only bars look at need not be told at every iteration: scikit-learn keeps the task of each.
+# Between tasks if all callbacks are bars: scikit-learn keeps every task.
 _SECONDS_BETWEEN_TASKS = 0.05
 # Scikit-learn's own bar counts tasks, and sums over all of them at each: 16,000 took six times as
 # long as the fit. It gets so many, each for as many iterations.
@@ -39,15 +39,15 @@ class Lines:
         self._lock = Lock()
 
     def report(self, message: str) -> None:
-        """A line whether it was asked for or not; rich prints it above its progress bars."""
+        """Print a line, whatever ``verbose`` is; rich prints it above its progress bars."""
         print(writable(f"[{self.name}] {message}"), flush=True)
 
-    def must(self, line: str) -> None:
+    def print(self, line: str) -> None:
         if self.verbose:
             self._last = monotonic()
             self.report(line)
 
-    def may(self, line: Callable[[], str]) -> None:
+    def print_if_due(self, line: Callable[[], str]) -> None:
         """A line if the last one was long enough ago."""
         if not self.verbose:
             return
@@ -100,7 +100,7 @@ class Tasks:
         result: SolverResult | None = None,
         attributes: Callable[[], dict] | None = None,
     ) -> bool:
-        """Whether a callback asks to stop; ``attributes`` makes the model that it may look at.
+        """Whether a callback requests to stop; ``attributes`` makes the model that it may use.
 
         Callbacks find the result of a fit on the context.
         """
@@ -164,7 +164,7 @@ class Monitor:
         self._lock = Lock()
         if verbose or self._tasks.have_bars:
             announce.listen(self._lines, self._lines.name)
-        self._told = [(0, -np.inf)] * n_subproblems  # the last iteration that was a task, and when
+        self._last_task = [(0, -np.inf)] * n_subproblems  # its iteration, and when
         self._max_iter = self._n_tasks = max_iter
         if self._tasks.only_bars and self._tasks.have_their_bar:
             self._n_tasks = min(max_iter, _MOST_TASKS_OF_THEIR_BAR)
@@ -187,14 +187,14 @@ class Monitor:
         if self.stop.is_set():
             return Status.INTERRUPTED
         with self._lock:
-            self._lines.may(lambda: self._line(k, iteration, state))
+            self._lines.print_if_due(lambda: self._line(k, iteration, state))
             if self._called:
                 self._points[k] = (state.point, state.intercept)
                 if self._is_task(k, iteration):
                     context = self._tasks.under(self._parents[k], "iteration")
                     context.certificate = Certificate(state.primal, state.lower_bound)
-                    context.n_iter = iteration - self._told[k][0]
-                    self._told[k] = iteration, monotonic()
+                    context.n_iter = iteration - self._last_task[k][0]
+                    self._last_task[k] = iteration, monotonic()
                     if self._tasks.end(context, attributes=self._attributes):
                         return Status.CALLBACK
         return None
@@ -212,7 +212,7 @@ class Monitor:
         k = max(range(len(results)), key=lambda k: results[k].relative_gap)
         worst, n = results[k], len(results)
         of = f"worst of {n} fits, {self._names[k]}, " if n > 1 else ""
-        self._lines.must(
+        self._lines.print(
             f"{of}ended with status {str(worst.status)!r} after {iterations(worst)}: "
             f"{_certificate(worst)}"
         )
@@ -227,10 +227,10 @@ class Monitor:
         return lambda: self._model(self._points)
 
     def _is_task(self, k: int, iteration: int) -> bool:
-        """Whether callbacks are to see it: all see every iteration, unless only bars look."""
+        """Whether callbacks get the iteration: they get all, except bars."""
         if not self._tasks.only_bars:
             return True
-        last, when = self._told[k]
+        last, when = self._last_task[k]
         if self._tasks.have_their_bar:
             done, before = (i * self._n_tasks // self._max_iter for i in (iteration, last))
             return done > before

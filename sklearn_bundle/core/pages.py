@@ -43,7 +43,8 @@ class Documented:
 
         Its data type is a line of a thousand pixels, which pushes all values off the screen.
         """
-        shown = super()._get_fitted_attr_html(doc_link)
+        estimator: Any = super()
+        shown = estimator._get_fitted_attr_html(doc_link)
         first = [name for name in _CERTIFICATE if name in shown]
         others = [name for name in shown if name not in (*first, "history_")]
         shown.data = {name: shown[name] for name in (*first, *others)}

@@ -6,11 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from sklearn_bundle.core.values import plain, shown
 
@@ -88,7 +84,7 @@ def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
     try:
         if real:
             return float(value)
-        if not isinstance(value, int) or abs(value) <= _LARGEST_INT:
+        if not isinstance(value, int) or abs(int(value)) <= _LARGEST_INT:
             return value
     except OverflowError:
         pass

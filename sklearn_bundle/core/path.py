@@ -103,15 +103,15 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
         )
     if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
-    asked = plain(reg_lambdas)
-    if asked is not None and number is not None:
+    given = plain(reg_lambdas)
+    if given is not None and number is not None:
         raise ValueError(
             f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
         )
-    if asked is None:
+    if given is None:
         return Grid(None, number, eps)
-    if type(asked) is int and 1 <= asked <= MOST_VALUES:
-        return Grid(None, asked, eps)
+    if type(given) is int and 1 <= given <= MOST_VALUES:
+        return Grid(None, given, eps)
     values = as_numbers("reg_lambdas", reg_lambdas)
     if values.ndim == 0:
         raise ValueError(
@@ -130,7 +130,7 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
 def fit_path(
     estimator: CertifiedEstimator,
     data: Any,
-    reg_lambdas: Sequence[float],
+    reg_lambdas: Sequence[float] | Numbers,
     seed: int | None = None,
     limit: TimeLimit | None = None,
 ) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
@@ -149,14 +149,15 @@ def fit_path(
         with blas_threads(1):
             ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
         warm = WarmStart(None, [None if known is None else known.start for known in ahead])
+        results: list[SolverResult] = []
         for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
-            before = warm.results
+            before, results = results, []
             warm.match((i,))
             for k, problem in enumerate(problems):
                 known = None if ahead[k] is None else ahead[k].results[i]
                 if known is not None:
-                    warm.results[k] = known
+                    results.append(known)
                     continue
                 if i > 0 and ahead[k] is not None:
                     point = before[k].point, before[k].intercept
@@ -169,7 +170,7 @@ def fit_path(
                     return
                 kept = estimator._carry(solver, result, warm.kept[k])
                 warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
-            results = warm.results
+                results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone would take as long as a small fit

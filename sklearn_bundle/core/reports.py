@@ -1,4 +1,4 @@
-"""What paths and searches tell of their values and folds, to ``verbose`` and to callbacks."""
+"""Reports of paths and searches on their values and folds, for ``verbose`` and callbacks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from sklearn_bundle.jit import announce
 
 _RESERVE = 0.2  # of the time limit of a search: for the fit to all data
 
-# Told of every fit of a fold: the value, the results of its subproblems, and its seconds.
+# Called for every fit of a fold: the value, the results of its subproblems, and its seconds.
 Report = Callable[[float, list[SolverResult], float], None]
 
 
 def told(
-    caller: str,
-    verbose: int,
-    values: NDArray,
-    models: Iterable[tuple[Any, list[SolverResult]]],
+    caller: str, verbose: int, values: NDArray, models: Iterable[tuple[Any, list[SolverResult]]]
 ) -> Iterator[tuple[Any, list[SolverResult]]]:
     """The models of a path as they come, with a line for each and a last one for all."""
     lines, n_converged, largest = Lines(caller, verbose), 0, 0.0
@@ -37,12 +34,12 @@ def told(
         worst = max(results, key=lambda r: r.relative_gap)
         n_converged += all(r.status is Status.CONVERGED for r in results)
         largest = max(largest, worst.relative_gap)
-        lines.must(
+        lines.print(
             f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
             f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
         )
     announce.leave(lines)
-    lines.must(
+    lines.print(
         f"ended with {n_converged} of {len(values)} values converged, largest relative gap "
         f"{largest:.2e}"
     )
@@ -136,7 +133,7 @@ class SearchMonitor:
             seconds[float(value)] += spent
             gap = max(r.relative_gap for r in results)
             with self._lock:
-                self._lines.may(
+                self._lines.print_if_due(
                     lambda: (
                         f"fold {k + 1}/{self._n_folds}: {self._chosen} {value:.4g}, fit {n_ended} "
                         f"of {self._n_fits}, relative gap {gap:.2e}"
@@ -150,9 +147,9 @@ class SearchMonitor:
             if scores:
                 best = max(range(len(scores)), key=scores.__getitem__)
                 value = f"{self._chosen} {self._values[best]:.4g}"
-                self._lines.must(f"{done}best score {scores[best]:.4g} with {value}")
+                self._lines.print(f"{done}best score {scores[best]:.4g} with {value}")
             else:
-                self._lines.must(f"{done}max_time left no time for a score")
+                self._lines.print(f"{done}max_time left no time for a score")
             tasks.end(fold)
         return scores, [seconds[value] for value in self._values.tolist()]
 
@@ -161,7 +158,7 @@ class SearchMonitor:
         announce.leave(self._lines)
         score, end = found.score(found.place), found.end
         at_end = "" if end is None else f"; it is the {end} of the {len(self._values)} values tried"
-        self._lines.must(
+        self._lines.print(
             f"{found.name} {found.best:.4g} has the best mean score, {score:.4g}{at_end}"
         )
         self._tasks.end(self._search)

@@ -81,10 +81,10 @@ class RowSizes(NamedTuple):
     def of(cls, X: NDArray | sp.csr_array) -> "RowSizes":
         """The sizes; X is squared in blocks of rows."""
         n, d = X.shape
-        if sp.issparse(X):
-            values, entries, counts = X.data, np.diff(X.indptr), np.bincount(X.indices, minlength=d)
-        else:
+        if isinstance(X, np.ndarray):
             values, entries, counts = X, np.full(n, d), np.full(d, n)
+        else:
+            values, entries, counts = X.data, np.diff(X.indptr), np.bincount(X.indices, minlength=d)
         extremes = values.max(initial=0.0), values.min(initial=0.0)
         largest = max(*np.abs(np.asarray(extremes, np.float64)), np.finfo(float).tiny)
         rows = max(1, _ENTRIES * n // max(values.size, 1))
@@ -104,7 +104,7 @@ class RowSizes(NamedTuple):
 def _squares(X: NDArray | sp.csr_array, largest: float, first: int, last: int) -> Any:
     """The squares of some rows, each value divided by the largest."""
     rows = X[first:last].astype(np.float64)
-    if not sp.issparse(rows):
+    if isinstance(rows, np.ndarray):
         rows /= largest
         return np.square(rows, out=rows)
     rows.data /= largest

@@ -25,10 +25,7 @@ class SearchResults:
     """
 
     def __init__(
-        self,
-        name: str,
-        values: NDArray[np.float64],
-        folds: list[tuple[list[float], list[float]]],
+        self, name: str, values: NDArray[np.float64], folds: list[tuple[list[float], list[float]]]
     ):
         self.name, self.values = name, values
         n = len(values)

@@ -29,9 +29,10 @@ class TimeLimit:
 
     def part(self, n: int, reserve: float) -> Self:
         """An nth of what is left, without this share of all seconds."""
-        if self._seconds is None:
+        left = self.left
+        if self._seconds is None or left is None:
             return type(self)(None)
-        return type(self)(max(self.left - reserve * self._seconds, 0.0) / n)
+        return type(self)(max(left - reserve * self._seconds, 0.0) / n)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"seconds": self.left}

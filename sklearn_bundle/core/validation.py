@@ -29,11 +29,7 @@ _COMPLEX = "Complex data not supported"
 # How messages of numpy and scikit-learn begin that do not name X.
 _NO_NUMBERS = "could not convert", "float() argument", "setting an array element", _COMPLEX
 # Layouts of X after scikit-learn's checks: few, since compiled code is compiled for each.
-X_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
+X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
 
 class ContinuousLabels(ValueError):
@@ -136,12 +132,12 @@ def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> An
     try:
         return validate_data(estimator, well_formed(X, "X"), *y, **checks)
     except (TypeError, ValueError) as error:
-        told = str(error)
-        if not told.startswith(_NO_NUMBERS):
+        message = str(error)
+        if not message.startswith(_NO_NUMBERS):
             raise
-        if told.startswith(_COMPLEX):  # the rest is the whole array
-            told = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
-        raise type(error)(f"X must hold numbers{_except_columns(X)}: {told}") from None
+        if message.startswith(_COMPLEX):  # the rest is the whole array
+            message = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
+        raise type(error)(f"X must hold numbers{_except_columns(X)}: {message}") from None
 
 
 def _except_columns(X: Any) -> str:
@@ -158,7 +154,7 @@ def _except_columns(X: Any) -> str:
 def check_classification_data(
     estimator: BaseEstimator,
     X: Any,
-    y: ArrayLike,
+    y: Any,
     sample_weight: ArrayLike | float | None,
     class_weight: dict[Any, float] | str | None,
 ) -> ClassificationData:

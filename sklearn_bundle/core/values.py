@@ -133,6 +133,12 @@ def refuse_mixed(name: str, values: Any) -> None:
         raise ValueError(f"{name} must hold values of one kind, got the types {names}.")
 
 
+def require_y(caller: str, y: Any) -> None:
+    """Refuse a missing y in scikit-learn's words."""
+    if y is None:
+        raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
+
+
 class Shown:
     """The class with its parameters."""
 

@@ -11,6 +11,19 @@ from sklearn_bundle.core.validation import TrainingData
 
 
 @dataclass
+class Solved:
+    """What the fit of a subproblem left: its result, and its solver, if that can continue.
+
+    The solver is a :class:`~.contract.Resumable` of the estimator's own kinds. Its steps depend on
+    the ``tol`` that it was created for.
+    """
+
+    result: SolverResult
+    tol: float
+    solver: Any
+
+
+@dataclass
 class WarmStart:
     """The state that the solver of each subproblem left, and the problem that it belongs to.
 
@@ -21,36 +34,37 @@ class WarmStart:
     fingerprint: tuple | None
     kept: list[Any]
     settings: tuple | None = None
-    tols: list[float | None] = field(default_factory=list)
-    solvers: list[Resumable | None] = field(default_factory=list)
-    results: list[SolverResult | None] = field(default_factory=list)
+    _solved: dict[int, Solved] = field(default_factory=dict)
 
     def match(self, settings: tuple) -> None:
         """Forget solvers and results of other settings."""
-        if self.settings != settings or not self.solvers:
-            self.settings = settings
-            n = len(self.kept)
-            self.tols, self.solvers, self.results = [None] * n, [None] * n, [None] * n
+        if self.settings != settings:
+            self.settings, self._solved = settings, {}
+
+    def solved(self, k: int) -> Solved:
+        """What the last fit of subproblem k left, after a fit."""
+        return self._solved[k]
 
     def solver(self, k: int, tol: float) -> Resumable | None:
-        """The solver that can continue; its steps depend on the tol it was created for."""
-        return self.solvers[k] if tol == self.tols[k] else None
+        """The solver that can continue."""
+        last = self._solved.get(k)
+        return None if last is None or last.tol != tol else last.solver
 
     def leave(
         self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
     ) -> None:
         """Keep the start of a new solver, the result of this fit, and its solver."""
-        self.kept[k], self.results[k] = kept, result
-        self.tols[k], self.solvers[k] = tol, solver
+        self.kept[k], self._solved[k] = kept, Solved(result, tol, solver)
 
     def reached(self, k: int, tol: float) -> SolverResult | None:
         """The result of the last fit if it is within ``tol``, so that the point stays the same.
 
         Another point within ``tol`` would be valid too, but some labels would change.
         """
-        result = self.results[k]
-        if result is None or not result.relative_gap <= tol:
+        last = self._solved.get(k)
+        if last is None or not last.result.relative_gap <= tol:
             return None
+        result = last.result
         history = result.history[-1:].copy()
         history["iteration"], history["seconds"], history["passes"] = 1, 0.0, 0
         return replace(result, status=Status.CONVERGED, n_iter=1, history=history)

@@ -99,16 +99,15 @@ def save_mapped(
         kind = None
     if kind not in (np.float32, np.float64):
         raise ValueError(f"dtype={kind or shown(dtype)} must be float32 or float64.")
-    dtype = kind
     if isinstance(blocks, str | os.PathLike):
         blocks = [blocks]
     if isinstance(blocks, Mapping | bytes) or not isinstance(blocks, Iterable):
         raise TypeError(f"blocks must be a file or an iterable of blocks, got {shown(blocks)}.")
     os.makedirs(folder)
     try:
-        with _Writer(Path(folder), dtype, n_features) as writer:
+        with _Writer(Path(folder), kind, n_features) as writer:
             for number, block in enumerate(blocks, start=1):
-                for X, y, is_text in _chunks(block, dtype, zero_based):
+                for X, y, is_text in _chunks(block, kind, zero_based):
                     writer.append(X, y, is_text, f"block {number}")
             writer.finish()
     except BaseException:

@@ -99,11 +99,7 @@ def load_svmlight(
     if not paths:
         raise ValueError(f"paths must have at least one file, got {shown(paths)}.")
     n_features, query_id, zero_based = checked_parameters(
-        "load_svmlight",
-        _SVMLIGHT,
-        n_features=n_features,
-        query_id=query_id,
-        zero_based=zero_based,
+        "load_svmlight", _SVMLIGHT, n_features=n_features, query_id=query_id, zero_based=zero_based
     )
     try:
         with ExitStack() as stack:

@@ -66,7 +66,7 @@ class _Announcer(event.Listener):
         self.seconds = 0.0  # of all compilations so far
         self._outermost: Any = None  # the data of a compilation of ours that is not over
         self._start = 0.0  # of that one
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._logged = False
         self._warned = False
         self._collects = True
@@ -75,7 +75,7 @@ class _Announcer(event.Listener):
         if self._outermost is None:
             if not _is_ours(event):
                 return
-            self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
+            self._announce(_dispatcher(event)._cache.cache_path)  # may raise, as warnings do
             # All objects of a compilation live until its end: garbage collection would free
             # nothing, and took a sixth of the time.
             self._collects, self._start = gc.isenabled(), perf_counter()
@@ -89,7 +89,7 @@ class _Announcer(event.Listener):
         if self._collects:
             gc.enable()
         self._outermost = None
-        entry = Compiled(event.data["dispatcher"].py_func.__name__, perf_counter() - self._start)
+        entry = Compiled(_dispatcher(event).py_func.__name__, perf_counter() - self._start)
         self.seconds += entry.seconds
         for log in self.logs:
             log.append(entry)
@@ -107,11 +107,11 @@ class _Announcer(event.Listener):
             level = logging.WARNING if _is_watched() else logging.INFO
             _LOGGER.log(level, _LONG)
 
-    def _tell(self, folder: str | None) -> None:
+    def _announce(self, folder: str | None) -> None:
         once = "process" if folder is None else "environment"
         for reporter, kind in list(self.reporters.items()):
-            if kind not in self._told:
-                self._told.add(kind)
+            if kind not in self._announced:
+                self._announced.add(kind)
                 reporter.report(f"compiling for this kind of data: some seconds, once per {once}")
                 break
         if folder is None and not self._warned:
@@ -126,13 +126,19 @@ def _is_watched() -> bool:
     return in_notebook() or is_terminal(sys.stderr)
 
 
+def _dispatcher(compilation: event.Event) -> Any:
+    """The function that is compiled."""
+    data: Any = compilation.data
+    return data["dispatcher"]
+
+
 def _is_ours(started: event.Event) -> bool:
     """Whether a function of this package is compiled; some of other packages have no module."""
-    module = getattr(started.data["dispatcher"].py_func, "__module__", None) or ""
+    module = getattr(_dispatcher(started).py_func, "__module__", None) or ""
     return module.partition(".")[0] == _OURS
 
 
-if config.DISABLE_JIT:
+if getattr(config, "DISABLE_JIT", False):
     raise ImportError(_OFF)
 _ANNOUNCER = _Announcer()
 event.register("numba:compile", _ANNOUNCER)

@@ -10,24 +10,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numba
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
 
 
+def named_folder() -> str:
+    """The folder that ``NUMBA_CACHE_DIR`` names, or an empty string."""
+    return getattr(config, "CACHE_DIR", "")
+
+
 class _Named(_CacheLocator):
     """Reads from the folder that ``NUMBA_CACHE_DIR`` names."""
-
-    _stamp: ClassVar[bytes] = b""
 
     def __init__(self, function: Callable[..., Any], source: str):
         self._py_file = source  # numba needs it for its messages
         self._line = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        return os.path.join(config.CACHE_DIR, self.get_suitable_cache_subpath(self._py_file))
+        return os.path.join(named_folder(), self.get_suitable_cache_subpath(self._py_file))
 
     def get_source_stamp(self) -> bytes:
-        return self._stamp
+        return b""  # replaced by _stamped
 
     def get_disambiguator(self) -> str:
         return str(self._line)
@@ -87,6 +91,18 @@ class _Layers(NullCache):
         self._written.flush()
 
 
+def _stamped(cache: FunctionCache, stamp: bytes) -> FunctionCache:
+    """The same cache, which holds only code of the sources with this stamp.
+
+    Of an index numba reads the version first, and the rest only if it is the same: the rest of an
+    index of other sources may name classes that no longer exist, and unpickling would fail.
+    """
+    # Not public in numba; tests/jit/test_jit.py fails if a release moves it.
+    file: Any = cache._cache_file
+    file._source_stamp, file._version = stamp, f"{numba.__version__} {stamp.hex()}"
+    return cache
+
+
 def enable_cache(compiled: Any, stamp: bytes) -> None:
     """Let a dispatcher find its machine code, and save it if a folder is writable.
 
@@ -97,15 +113,13 @@ def enable_cache(compiled: Any, stamp: bytes) -> None:
     except RuntimeError:  # no folder is writable
         pass
     else:
-        # Not public in numba; tests/jit/test_jit.py fails if a release moves it.
-        compiled._cache._cache_file._source_stamp = stamp
+        _stamped(compiled._cache, stamp)
     if getattr(config, "CACHE_LOCATOR_CLASSES", ""):
         return  # the user has chosen numba's folders
     written = compiled._cache.cache_path
-    _Named._stamp = stamp
     read = []
-    for kind in (_NamedFolder, _FolderBeside) if config.CACHE_DIR else (_FolderBeside,):
-        cache = kind(compiled.py_func)
+    for kind in (_NamedFolder, _FolderBeside) if named_folder() else (_FolderBeside,):
+        cache = _stamped(kind(compiled.py_func), stamp)
         if written is not None and os.path.abspath(cache.cache_path) == os.path.abspath(written):
             break
         if os.path.isdir(cache.cache_path):

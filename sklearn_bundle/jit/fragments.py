@@ -31,7 +31,7 @@ def without_literals(compiled: Any) -> None:
 
 
 def _call_template(compiled: Any, args: tuple, kws: dict[str, Any]) -> Any:
-    """What numba asks for to infer the type of a call."""
+    """What numba needs to infer the type of a call."""
     from numba.core.types import unliteral
 
     args, kws = tuple(map(unliteral, args)), {name: unliteral(kws[name]) for name in kws}
@@ -59,9 +59,10 @@ if _is_tried():
         def _finalize_final_module(self) -> None:
             """Make machine code only of the variables that numba sets at once: environments."""
             code, variables = self._final_module, self.create_ir_module(self.name)
+            context: Any = cpu_target.target_context
             for variable in code.global_variables:
                 if variable.name.startswith(_ENVIRONMENT):
-                    cpu_target.target_context.declare_env_global(variables, variable.name)
+                    context.declare_env_global(variables, variable.name)
             self._final_module = parse_assembly(str(variables))
             super()._finalize_final_module()
             self._final_module = code

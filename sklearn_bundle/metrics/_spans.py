@@ -405,9 +405,10 @@ span_f1_scorer = make_scorer(span_f1_score)
 def _strings(labels: Any) -> list[str]:
     """Types of span, as a list."""
     sequence = not isinstance(labels, str | bytes | Mapping) and hasattr(labels, "__iter__")
-    if not sequence or not all(isinstance(label, str) for label in labels):
+    named: list[Any] = list(labels) if sequence else []
+    if not sequence or not all(isinstance(label, str) for label in named):
         raise ValueError(f"labels must be a sequence of strings or None, got {shown(labels)}.")
-    return list(labels)
+    return named
 
 
 def _count(

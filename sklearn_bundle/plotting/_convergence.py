@@ -301,7 +301,9 @@ class ConvergenceDisplay:
         firsts = [
             history[0] if isinstance(history, list) else history for history in self.histories
         ]
-        units = {(_X_OF_SWAP if _OF_SWAP & set(first.dtype.names) else _X)[x] for first in firsts}
+        units = {
+            (_X_OF_SWAP if _OF_SWAP & set(first.dtype.fields or ()) else _X)[x] for first in firsts
+        }
         return units.pop() if len(units) == 1 else x
 
     def _draw(self, history: NDArray, x: str, y: str, label: str, style: dict) -> None:

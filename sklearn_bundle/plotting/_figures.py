@@ -65,8 +65,10 @@ def check_shapes(
         ("coefs", coefs, (2, 3), "([n_outputs, ]n_features, n_lambdas)"),
         ("scores", scores, (2,), "(n_folds, n_lambdas)"),
     ):
+        if array is None:
+            continue
         shape = np.shape(array)
-        if array is not None and (len(shape) not in dimensions or shape[-1:] != values):
+        if len(shape) not in dimensions or shape[-1:] != values:
             raise ValueError(
                 f"{name} must have shape {allowed} with n_lambdas={values[0]}, as reg_lambdas "
                 f"has, got {shape}."

@@ -333,10 +333,10 @@ default=None
         order = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
         first = next_style(self.ax_)
         for rank, j in enumerate(order):
-            look = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
+            drawing = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
             if rank < n_named:
-                look = style(first + rank) | {"label": names[j]}
-            self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **look | line_kw)
+                drawing = style(first + rank) | {"label": names[j]}
+            self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **drawing | line_kw)
         self.ax_.axhline(0.0, color="0.3", linewidth=0.6, zorder=1.0)
         self.ax_.set_ylabel("coefficient")
 
@@ -344,8 +344,8 @@ default=None
         coefs = np.asarray(self.coefs)
         counts = np.count_nonzero(coefs.reshape(-1, coefs.shape[-1]), axis=0)
         self.nonzeros_ax_ = self.ax_.twinx()
-        look = {"color": "0.3", "linestyle": ":"}
-        self.nonzeros_ax_.plot(self.reg_lambdas, counts, **look)
+        drawing = {"color": "0.3", "linestyle": ":"}
+        self.nonzeros_ax_.plot(self.reg_lambdas, counts, **drawing)
         self.nonzeros_ax_.set_ylim(bottom=0)
         self.nonzeros_ax_.set_ylabel("coefficients that are not 0 (dotted)")
 
@@ -353,11 +353,11 @@ default=None
         scores = np.asarray(self.scores)
         n_folds, mean = len(scores), scores.mean(axis=0)
         label = f"mean of {n_folds} folds" if label is None else label
-        look = style(next_style(self.ax_)) | {"label": label} | line_kw
-        self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **look)
+        drawing = style(next_style(self.ax_)) | {"label": label} | line_kw
+        self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **drawing)
         if n_folds > 1:
             error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
             name = named_once(self.ax_, "one standard error")
-            band = {"color": look["color"], "alpha": 0.15, "lw": 0, "label": name}
+            band = {"color": drawing["color"], "alpha": 0.15, "lw": 0, "label": name}
             self.ax_.fill_between(self.reg_lambdas, mean - error, mean + error, **band)
         self.ax_.set_ylabel(self.score_name)

@@ -147,7 +147,7 @@ def test_an_output_that_cannot_encode_bars_or_names_gets_others(monkeypatch):
     place = display()
     assert isinstance(place, Printed)
     place.end(["class 'łä' ━━╸──"])
-    Lines("A", 1).must("class 'łä'")
+    Lines("A", 1).print("class 'łä'")
     assert "".join(written) == "class '\\u0142ä' ###--\n[A] class '\\u0142ä'\n"
 
 

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,19 @@ def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
     assert again(3) == 6  # integers are not in it, and are not written
     assert again.stats.cache_misses
     assert sorted((tmp_path / "__pycache__").iterdir()) == filled
+
+
+def test_index_of_other_sources_is_not_unpickled(tmp_path, monkeypatch):
+    """It may name classes that the sources no longer have."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    def doubled():
+        return jit(lambda x: 2.0 * x)
+
+    assert doubled()(2.0) == 4.0
+    (index,) = tmp_path.rglob("*.nbi")
+    index.write_bytes(pickle.dumps(numba.__version__) + b"not a pickle")
+    assert doubled()(2.0) == 4.0
 
 
 @inner

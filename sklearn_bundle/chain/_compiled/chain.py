@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.sums import added
-from sklearn_bundle.jit.vector import (
-    WIDTH,
-    fma,
-    load,
-    plus,
-    prefetch,
-    splat,
-    spread,
-    store,
-)
+from sklearn_bundle.jit.vector import WIDTH, fma, load, plus, prefetch, splat, spread, store
 
 # Parameters (1 MB) that stay in a processor's own cache. If there are more, those of a sequence are
 # prefetched all at once, since waiting for one after the other takes longer.

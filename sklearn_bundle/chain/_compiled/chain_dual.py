@@ -173,7 +173,9 @@ def _shrink(threshold, raw, at, size, w):
         store(w, x, minus(positive(above), positive(below)))
 
 
-def divergence(blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes):
+def divergence(
+    blocks, chains, i, log_z, unary, pairs, work, nodes, edges, sizes
+) -> tuple[float, float, float, float, float]:
     """Write marginals mu of block i to ``nodes`` and ``edges``; its divergence from scores s.
 
     The divergence is ``log Z(s) - log Z(theta) - <s - theta, mu>``, with log-potentials theta of

@@ -35,7 +35,7 @@ STRIDE = 16
 BLOCK = 128
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in.
 
     ``forward``, ``weighted`` and ``nodes`` have one row per position, ``table`` has two per label,
@@ -56,7 +56,7 @@ class Room(NamedTuple):
 def new_work(T, S):
     forward, weighted, nodes = np.empty(T * S), np.empty(T * S), np.empty(T * S)
     table, pairs = np.empty(2 * S * S), np.empty(S * S)
-    return Room(forward, weighted, table, np.empty(S), np.empty(T), nodes, pairs)
+    return Workspace(forward, weighted, table, np.empty(S), np.empty(T), nodes, pairs)
 
 
 @inner

@@ -13,16 +13,12 @@ from sklearn_bundle.chain._compiled.chain_dual import Blocks, Potentials
 _SHARE = 0.7
 
 
-class Passed(NamedTuple):
+class PathState(NamedTuple):
     """The solver's state at the last value of reg_lambda and at the one before it."""
 
     reg_lambda: float
     kept: Any
     before: tuple[float, Any] | None = None
-
-    def then(self, reg_lambda: float, kept: Any) -> "Passed":
-        """The same after another value."""
-        return Passed(reg_lambda, kept, (self.reg_lambda, self.kept))
 
     def start(self, reg_lambda: float) -> Any:
         """A copy of the state, extrapolated on a logarithmic scale.
@@ -37,17 +33,17 @@ class Passed(NamedTuple):
                 share = _SHARE * min(1.0, log(self.reg_lambda / reg_lambda) / step)
                 other = self.before[1]
         if isinstance(self.kept, np.ndarray):
-            return _beyond(other, self.kept, share)
+            return _extrapolated(other, self.kept, share)
         if isinstance(self.kept, Blocks):
             share *= isinstance(self.kept, Potentials)
-            nodes = _beyond(other.nodes, self.kept.nodes, share)
+            nodes = _extrapolated(other.nodes, self.kept.nodes, share)
             return self.kept._replace(
-                nodes=nodes, pairs=_beyond(other.pairs, self.kept.pairs, share)
+                nodes=nodes, pairs=_extrapolated(other.pairs, self.kept.pairs, share)
             )
         return self.kept
 
 
-def _beyond(before: NDArray, last: NDArray, share: float) -> NDArray:
+def _extrapolated(before: NDArray, last: NDArray, share: float) -> NDArray:
     """The last state plus a share of the change, in its own precision."""
     result = last - before
     result *= share

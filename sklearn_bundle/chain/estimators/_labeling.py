@@ -92,9 +92,7 @@ def check_count(name: str, value: Any) -> None:
 class _Features(Mapping[tuple[Any, Any], float]):
     """The nonzero weights of a fitted chain, by name; no array is copied."""
 
-    def __init__(
-        self, weights: NDArray[np.float64] | sp.csr_array, rows: list[Any], columns: list[Any]
-    ):
+    def __init__(self, weights: Any, rows: list[Any], columns: list[Any]):
         self._weights, self._names = weights, (rows, columns)
         self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
 
@@ -188,7 +186,7 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
     def state_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""
         check_is_fitted(self)
-        coef = self.coef_.T
+        coef: Any = self.coef_.T
         coef = coef.tocsr() if sp.issparse(coef) else coef
         return _Features(coef, _names_of_features(self).tolist(), self.classes_.tolist())
 

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.estimators._chain_path import Passed
+from sklearn_bundle.chain.estimators._chain_path import PathState
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import ChainProblem
@@ -25,6 +25,8 @@ from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart
+
+_Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
@@ -384,8 +386,15 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
         return ChainProblem(
-            *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-            *(self._reg_lambda(data.total), self.fit_intercept, n_threads, self.l1_ratio),
+            data.X,
+            data.lengths,
+            data.labels,
+            len(data.classes),
+            data.weights,
+            self._reg_lambda(data.total),
+            self.fit_intercept,
+            n_threads,
+            self.l1_ratio,
         )
 
     def _seed(self) -> int:
@@ -395,28 +404,23 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         return data.fingerprint(), self.fit_intercept, self.solver
 
     def _take_further(
-        self, problem: ChainProblem, kept: Passed | None, seed: int
-    ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
+        self, problem: ChainProblem, kept: PathState | None, seed: int
+    ) -> tuple[_Solver, SolverResult]:
+        assert self.reg_lambda is not None  # a path sets it
         problem.reg_lambda = self.reg_lambda
         start = None if kept is None else kept.start(self.reg_lambda)
         return super()._take_further(problem, start, seed)
 
-    def _carry(
-        self,
-        solver: ChainAutoSolver | DualSolver | LBFGSSolver,
-        result: SolverResult,
-        last: Passed | None,
-    ) -> Passed:
-        kept = self._keep(solver, result)
-        return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
+    def _carry(self, solver: _Solver, result: SolverResult, last: PathState | None) -> PathState:
+        assert self.reg_lambda is not None
+        before = None if last is None else (last.reg_lambda, last.kept)
+        return PathState(self.reg_lambda, self._keep(solver, result), before)
 
     def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
         return self._reg_lambda(data.total), self.l1_ratio, *of_steps
 
-    def _keep(
-        self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
-    ) -> Any:
+    def _keep(self, solver: _Solver, result: SolverResult) -> Any:
         return solver.kept
 
     def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
@@ -432,14 +436,13 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         }
 
     def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
-        return {"solver_": warm.solvers[0].name, "reg_lambda_": self._reg_lambda(data.total)}
+        solver = warm.solved(0).solver
+        return {"solver_": solver.name, "reg_lambda_": self._reg_lambda(data.total)}
 
     def _reg_lambda(self, total: float) -> float:
         return checked_reg_lambda(self.reg_lambda, total)
 
-    def _solver(
-        self, problem: ChainProblem, kept: Any, seed: int
-    ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
+    def _solver(self, problem: ChainProblem, kept: Any, seed: int) -> _Solver:
         auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
         point = kept if isinstance(kept, np.ndarray) else None
         if auto and not with_l1 and (problem.density > _DENSE or point is not None):

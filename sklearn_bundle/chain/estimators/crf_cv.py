@@ -172,7 +172,7 @@ def _scores_on_fold(
     given: tuple[Any, Any, NDArray | None],
     values: NDArray[np.float64],
     scorer: Callable,
-    seed: int,
+    seed: int | None,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
     report: Report,
@@ -188,7 +188,9 @@ def _scores_on_fold(
             f"The training part of a fold of cv has labels of {len(part.classes)} class(es), and "
             "at least 2 are needed: use other folds."
         )
-    X, y, weights = (None if a is None else _safe_indexing(a, data.kept[test]) for a in given)
+    rows = data.kept[test]
+    X, y = _safe_indexing(given[0], rows), _safe_indexing(given[1], rows)
+    weights = None if given[2] is None else _safe_indexing(given[2], rows)
     if not data.plain:
         X = KnownSequences(X, data.sequences(test), data.fitted)
     counted = {} if weights is None else {"sample_weight": weights}

@@ -240,12 +240,13 @@ def _stacked(
     """
     frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
     named = matrices[frames[0]] if frames else None
+    columns = list(named.columns) if named is not None else []
     checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
     for i in frames:
-        if list(matrices[i].columns) != list(named.columns):
+        if list(matrices[i].columns) != columns:
             raise ValueError(
                 f"Sequence {numbers[i]} of X has the columns {short(list(matrices[i].columns))}, "
-                f"sequence {numbers[frames[0]]} has {short(list(named.columns))}; all must have "
+                f"sequence {numbers[frames[0]]} has {short(columns)}; all must have "
                 "the same."
             )
     for i in frames:

@@ -38,7 +38,7 @@ from sklearn_bundle.core.base import features_of
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.sparse import arrays_of
 from sklearn_bundle.core.validation import check_discrete, checked_data, normalized
-from sklearn_bundle.core.values import mixed, shown
+from sklearn_bundle.core.values import mixed, require_y, shown
 from sklearn_bundle.core.weights import check_sample_weight
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
@@ -122,8 +122,14 @@ class TrainingSequences(Sequences):
             part.X.eliminate_zeros()
         present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
         return TrainingSequences(
-            *(part.X, part.lengths, part.plain, labels, self.classes[present]),
-            *(normalized(weights), float(weights.sum()) * self.total, self.kept[which]),
+            part.X,
+            part.lengths,
+            part.plain,
+            labels,
+            self.classes[present],
+            normalized(weights),
+            float(weights.sum()) * self.total,
+            self.kept[which],
             self.fitted,
         )
 
@@ -143,10 +149,7 @@ def check_training_sequences(
     one lacks are removed.
     """
     name = type(estimator).__name__
-    if y is None:
-        raise ValueError(
-            f"This {name} estimator requires y to be passed, but the target y is None."
-        )
+    require_y(f"This {name} estimator", y)
     sequences = sequences_in(X)
     if sequences is None:
         if nature(X) in ("list", "matrix"):  # otherwise X is wrong
@@ -231,8 +234,7 @@ def check_labels(
 ) -> NDArray[np.intp]:
     """The true labels of sequences as indices into ``classes_``; -1 for others, if allowed."""
     name, y = type(estimator).__name__, listed(y)
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    require_y(name, y)
     if sequences.plain:
         refuse_misread("y", y, dates=True)
         _refuse_several_labels(name, y)
@@ -310,7 +312,7 @@ def _refuse_several_labels(name: str, y: Any) -> None:
     kind = nature(y)
     several = kind == "matrix" and y.shape[1] > 1
     if kind == "list":
-        first = next(iter(y), None)
+        first: Any = next(iter(y), None)
         several = nature(first) == "list" and len(first) != 1
     if several:
         raise ValueError(

@@ -115,6 +115,6 @@ class ChainAutoSolver:
             after > _FOUND_MORE * before for before, after in pairwise(recent)
         ):
             return False
-        asked = max(self._tol * abs(state.lower_bound + estimates[-1]), _TINY)
+        target = max(self._tol * abs(state.lower_bound + estimates[-1]), _TINY)
         rate = log(max(estimates[-1 - window], _TINY) / max(estimates[-1], _TINY)) / window
-        return log(max(estimates[-1], _TINY) / asked) > many * rate
+        return log(max(estimates[-1], _TINY) / target) > many * rate

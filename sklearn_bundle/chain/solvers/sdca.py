@@ -33,8 +33,8 @@ _WEAKEST = 0.1  # times reg_lambda: the smallest kappa, so that it can rise agai
 _LEAST_RIDGE = 0.2
 _SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
 _OUTER = 3  # epochs between two moves of the center: the result of a trial
-_FIRST_LOOK = 2  # epochs before the first full pass
-_SHARE_OF_LOOKS = 0.11  # marginals that full passes may compute, over those of the steps
+_FIRST_CHECK = 2  # epochs before the first full pass
+_SHARE_OF_CHECKS = 0.11  # marginals that full passes may compute, over those of the steps
 
 
 class DualSolver:
@@ -108,7 +108,7 @@ class DualSolver:
         self._memory = problem.squared_norms() + 2.0 if potentials else precision
         self._sampling = _sampling(problem, sampling, nonuniformity, seed)
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
-        self._grow()
+        self._build_tree()
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
         self._kappa, self._center, self._last = 0.0, _NOTHING, _NOTHING
         self._epochs = 0
@@ -117,9 +117,9 @@ class DualSolver:
             self._kappa, self._center = self._first_kappa(), np.zeros(problem.n_parameters)
         self._renew()
         if accelerated or self._kappa:
-            self._draw()
+            self._use_proximal_term()
         self._calls = problem.n_sequences * potentials
-        self._of_steps = self._of_looks = 0  # calls, without those from outside
+        self._of_steps = self._of_checks = 0  # calls, without those from outside
         self._best = Best(least=0.0)
         self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
         self._proved = 0.0  # the highest bound that was recomputed
@@ -151,26 +151,25 @@ class DualSolver:
             yield self.confirm()
         while True:
             self._confirmed = None
-            gained, calls, of_numbers = problem.steps(
-                *(self.kept, self._w, self._raw, self._gaps, self._memory),
-                *(self._sampling, problem.n_sequences, self._kappa),
+            gained, calls, of_numbers = problem.epoch(
+                self.kept, self._w, self._raw, self._gaps, self._memory, self._sampling, self._kappa
             )
             self._calls += calls
             self._of_steps += calls
             self._epochs += 1
             estimate = float(problem.weights @ self._gaps)
-            if self._follows:
+            if self._dual_known:
                 self._dual += gained
-                self._doubt += self._precision * of_numbers
-                self._best.prove(self._dual - self._doubt)
+                self._bound_error += self._precision * of_numbers
+                self._best.prove(self._dual - self._bound_error)
             else:
-                estimate += self._share_of_center()
+                estimate += self._center_gap()
                 if self._kappa and self._epochs % _OUTER == 0:
                     self._move_center()
-            known = self._dual if self._follows else self._best.bound
+            known = self._dual if self._dual_known else self._best.bound
             reached = Certificate(known + estimate, known).relative_gap <= self._tol
-            if reached or self._worth_a_look():
-                yield self._look()
+            if reached or self._check_pays():
+                yield self._check()
             else:
                 yield self._state(estimate)
 
@@ -183,40 +182,40 @@ class DualSolver:
         With acceleration, all that the next steps use stays as it is: a fit that ends here and
         continues takes the steps of one that does not end.
         """
-        return self._look(moving=moving, due=not self._kappa)
+        return self._check(moving=moving, due=not self._kappa)
 
-    def _look(self, *, moving: bool = True, due: bool = True) -> State:
+    def _check(self, *, moving: bool = True, due: bool = True) -> State:
         if self._confirmed is not None:
             return self._confirmed
         problem, of_steps = self.problem, (self._w, self._raw, self._precision)
         w = self._renew()
         primal, gaps, margin = problem.gaps(w, self.kept)
         estimate = float(problem.weights @ gaps)
-        if not self._follows:
+        if not self._dual_known:
             if problem.l1_ratio:
                 # P minus the divergences is Omega(w) - <w, features> plus the entropy.
                 self._entropy = primal - estimate - problem.penalty.lagrangian(w, self._features())
-            estimate += self._share_of_center()
-        elif not primal - estimate - margin < self._dual - self._doubt:
-            self._dual, self._doubt = primal - estimate, margin
+            estimate += self._center_gap()
+        elif not primal - estimate - margin < self._dual - self._bound_error:
+            self._dual, self._bound_error = primal - estimate, margin
         calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
         self._calls += calls
         if due:
-            self._of_looks += calls
+            self._of_checks += calls
             self._gaps = gaps
-            self._grow()
+            self._build_tree()
         else:
             self._w, self._raw, self._precision = of_steps
         best = self._best
         if moving:
             best.offer(primal, w)
-        best.renew(best.primal, best.point, max(self._proved, self._dual - self._doubt))
+        best.renew(best.primal, best.point, max(self._proved, self._dual - self._bound_error))
         self._proved = best.bound
         self._confirmed = self._state(estimate)
         return self._confirmed
 
     @property
-    def _follows(self) -> bool:
+    def _dual_known(self) -> bool:
         """Whether the dual is known after each step, from the gains of the steps."""
         return not (self._kappa or self.problem.l1_ratio)
 
@@ -224,11 +223,11 @@ class DualSolver:
     def _passes(self) -> int:
         return self._calls // self.problem.n_sequences
 
-    def _worth_a_look(self) -> bool:
+    def _check_pays(self) -> bool:
         """Whether a full pass is due, given the cost of passes so far."""
-        if self._epochs < _FIRST_LOOK:
+        if self._epochs < _FIRST_CHECK:
             return False
-        return self._of_looks <= _SHARE_OF_LOOKS * self._of_steps
+        return self._of_checks <= _SHARE_OF_CHECKS * self._of_steps
 
     def _renew(self) -> NDArray[np.float64]:
         """w and D of the dual point; steps continue from a copy of this w, without old rounding.
@@ -236,7 +235,7 @@ class DualSolver:
         With a proximal term w is that of the problem with the term, and D still that of P.
         """
         problem = self.problem
-        raw, self._dual, self._doubt = problem.weights_of(self.kept)
+        raw, self._dual, self._bound_error = problem.weights_of(self.kept)
         strength = problem.penalty.ridge + self._kappa
         if strength != problem.reg_lambda:
             raw *= problem.reg_lambda / strength
@@ -253,7 +252,7 @@ class DualSolver:
         penalty = self.problem.penalty
         return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
 
-    def _draw(self) -> None:
+    def _use_proximal_term(self) -> None:
         """Use a proximal term from now on, unless it would be too weak.
 
         Its center is 0 at first, since the w of the first dual point grows as reg_lambda falls. For
@@ -263,7 +262,7 @@ class DualSolver:
         kappa = self._first_kappa()
         if kappa > self.problem.penalty.ridge:
             self._kappa = kappa
-            self._center = self._lowest() if self._started else np.zeros_like(self._w)
+            self._center = self._best_multiple() if self._started else np.zeros_like(self._w)
             self._last = self._center.copy()
             self._renew()
 
@@ -273,7 +272,7 @@ class DualSolver:
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
         return _STRENGTH * curvature - problem.penalty.ridge
 
-    def _lowest(self) -> NDArray[np.float64]:
+    def _best_multiple(self) -> NDArray[np.float64]:
         """The multiple of w where P is lowest, among a few that include 0."""
         problem, lowest, share = self.problem, self.problem.at_zero, 0.0
         for tried in _SHARES_OF_W:
@@ -290,11 +289,11 @@ class DualSolver:
         part is more than a third of the blocks', otherwise it rises.
         """
         ridge, kappa = self.problem.penalty.ridge, self._kappa
-        blocks, center = float(self.problem.weights @ self._gaps), self._pull()
+        blocks, center = float(self.problem.weights @ self._gaps), self._center_distance()
         factor = (blocks / (_BALANCE * center)) ** 0.5 if center > 0.0 else _RISE
         weakest = _WEAKEST * self.problem.reg_lambda
         new = max(kappa * min(max(factor, 1.0 / _FALL), _RISE), weakest)
-        root = (self._strong / (self._strong + new)) ** 0.5
+        root = (self._momentum_ridge / (self._momentum_ridge + new)) ** 0.5
         z = self._w + (1.0 - root) / (1.0 + root) * (self._w - self._last)
         self._last = self._w.copy()
         self._raw *= (ridge + kappa) / (ridge + new)
@@ -303,17 +302,19 @@ class DualSolver:
         self._w = self._shrunk(self._raw)
 
     @property
-    def _strong(self) -> float:
+    def _momentum_ridge(self) -> float:
         """The ridge, or its replacement if it is small or 0."""
         return max(self.problem.penalty.ridge, _LEAST_RIDGE * self.problem.reg_lambda)
 
-    def _pull(self) -> float:
+    def _center_distance(self) -> float:
         """``reg_lambda/2 ||w - w_d||^2``, with the ridge or its replacement."""
         away = (self._w - self._center).astype(np.float64)
         squared = float(away @ away)
-        return 0.5 * (self._kappa * self._kappa) / self._strong * squared if squared else 0.0
+        if not squared:
+            return 0.0
+        return 0.5 * (self._kappa * self._kappa) / self._momentum_ridge * squared
 
-    def _share_of_center(self) -> float:
+    def _center_gap(self) -> float:
         """The center's part of the gap.
 
         With L1 it is the mismatch of w and the blocks' features, measured by the penalty and its
@@ -321,7 +322,7 @@ class DualSolver:
         negative.
         """
         if not self.problem.l1_ratio:
-            return self._pull()
+            return self._center_distance()
         penalty = self.problem.penalty
         features = self._features()
         own = penalty.lagrangian(self._w, features)
@@ -338,7 +339,7 @@ class DualSolver:
         """The best point and the best bound."""
         return self._best.state(self._best.point, None, self._passes, None, (estimate,))
 
-    def _grow(self) -> None:
+    def _build_tree(self) -> None:
         """Build the tree of the sampling from the current gaps."""
         sampling = self._sampling
         n, half = sampling.n, len(sampling.tree) // 2
@@ -352,8 +353,8 @@ def _if_zero_is_optimal(
 ) -> Blocks | None:
     """The dual point of w = 0, if that is optimal: all labels equally likely."""
     blocks = problem.start(potentials, dtype, 1.0)
-    _, dual, doubt = problem.weights_of(blocks)
-    return blocks if problem.at_zero - (dual - doubt) <= tol * problem.at_zero else None
+    _, dual, error = problem.weights_of(blocks)
+    return blocks if problem.at_zero - (dual - error) <= tol * problem.at_zero else None
 
 
 def _sampling(problem: ChainProblem, name: str, nonuniformity: float, seed: int) -> Sampling:

@@ -204,7 +204,7 @@ def epoch(structure, outputs, dual, sampling, longest, steps):
         i = pick(sampling)
         length, loss, _ = worst(structure, i, dual.w, work, indices, values)
         scores, before, table = _fitting(outputs, i, scores, before, table)
-        take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
+        insert_and_visit(outputs, i, dual, indices, values, length, loss, scores, before, table)
         put(sampling, i, dual.weights[i] * dual.gaps[i])
     return steps
 
@@ -221,7 +221,7 @@ def _fitting(outputs, i, scores, before, table):
 
 
 @inner
-def take_in(outputs, i, dual, indices, values, length, loss, scores, before, table):
+def insert_and_visit(outputs, i, dual, indices, values, length, loss, scores, before, table):
     """Keep what the oracle found for block i, note the gap, and solve the block."""
     if length > 0 or loss > 0.0:
         insert(outputs, i, indices, values, length, loss, table)
@@ -229,20 +229,20 @@ def take_in(outputs, i, dual, indices, values, length, loss, scores, before, tab
 
 
 @jit
-def take_in_one(outputs, dual, i, indices, values, loss):
-    """:func:`take_in` for an output found elsewhere; False if there is no room for it."""
+def visit_with(outputs, dual, i, indices, values, loss):
+    """:func:`insert_and_visit` for an output found elsewhere; False if there is no room for it."""
     length = indices.shape[0]
     if not enough(outputs, length):
         return False
     table = new_table(max(length, outputs.used[LONGEST]), dual.w.shape[0])
     most = 2 * outputs.count[i] + 2
     scores, before = np.empty(most), np.empty(most)
-    take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
+    insert_and_visit(outputs, i, dual, indices, values, length, loss, scores, before, table)
     return True
 
 
 @jit
-def take_in_all(outputs, dual, first, start, starts, indices, values, losses, found):
+def insert_all(outputs, dual, first, start, starts, indices, values, losses, found):
     """Keep an output for each of a range of blocks, all found at w, and note their gaps.
 
     Begins with block number ``start`` of the range; returns how far there was room.

@@ -14,7 +14,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
     share,
     sum_of_largest,
 )
-from sklearn_bundle.chain._compiled.forward_backward import Room, marginals, new_work
+from sklearn_bundle.chain._compiled.forward_backward import Workspace, marginals, new_work
 from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, registered
 from sklearn_bundle.structured._compiled import structures
@@ -32,7 +32,7 @@ class ExpectationRoom(NamedTuple):
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
-    recursion: Room
+    recursion: Workspace
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]

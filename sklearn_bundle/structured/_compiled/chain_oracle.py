@@ -41,7 +41,7 @@ class SlackChainOutputs(NamedTuple):
     chains: Chains
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in.
 
     ``unary`` and ``reached`` have a row per position; so does ``best``, with slack rescaling one
@@ -76,7 +76,7 @@ def _work(chains, levels):
     rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
-    return Room(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
+    return Workspace(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
 
 
 @inner

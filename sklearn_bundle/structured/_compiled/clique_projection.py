@@ -44,7 +44,7 @@ _NOISE = 1e-14  # relative: a dual value that is higher by no more than this is 
 _NOTHING = 1e-30  # a row sum below this says nothing about the shares of its entries
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in, for chains of up to ``n_edges`` edges.
 
     ``nu`` and arrays like it have a row for each position from 0 to ``n_edges``; ``point`` has a
@@ -71,7 +71,7 @@ class Room(NamedTuple):
 def new_work(n_edges, K, S):
     """Memory for :func:`project`."""
     rows, square = (n_edges + 1) * S, n_edges * S * S
-    return Room(
+    return Workspace(
         np.empty(rows),
         np.empty(rows),
         np.empty(rows),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.structured._compiled import min_cut, structures
-from sklearn_bundle.structured._compiled.min_cut import CutRoom
+from sklearn_bundle.structured._compiled.min_cut import CutWorkspace
 
 
 class GraphOutputs(NamedTuple):
@@ -38,12 +38,12 @@ class GraphOutputs(NamedTuple):
     edge_features: NDArray[np.float64] | NDArray[np.float32]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in: ``ones`` is each node's cost of label 1, ``capacities`` are of edges."""
 
     ones: NDArray[np.float64]
     capacities: NDArray[np.float64]
-    cut: CutRoom
+    cut: CutWorkspace
 
 
 @registered(structures.new_work, GraphOutputs)
@@ -57,7 +57,7 @@ def work_for(outputs):
     for i in range(outputs.nodes.shape[0] - 1):
         n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
         m = max(m, outputs.edges[i + 1] - outputs.edges[i])
-    return Room(np.empty(n), np.empty(m), min_cut.cut_work(n, 2 * m))
+    return Workspace(np.empty(n), np.empty(m), min_cut.cut_work(n, 2 * m))
 
 
 @inner

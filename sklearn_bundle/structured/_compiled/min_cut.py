@@ -31,7 +31,7 @@ _PERIOD = 2
 _RELABELLING = 6
 
 
-class CutRoom(NamedTuple):
+class CutWorkspace(NamedTuple):
     """Memory for the cut of a graph of n nodes and 2 m arcs, or of a smaller one.
 
     ``left`` is what each arc can still take, ``balances`` are the b of the nodes. ``ring`` has one
@@ -50,7 +50,7 @@ class CutRoom(NamedTuple):
 @inner
 def cut_work(n, n_arcs):
     """Room for graphs of at most this size."""
-    return CutRoom(
+    return CutWorkspace(
         np.empty(n_arcs),
         np.empty(n),
         np.empty(n, np.int32),

@@ -47,7 +47,7 @@ class MultilabelOutputs(NamedTuple):
     data: NDArray[np.float64] | NDArray[np.float32]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory for the inference of one row."""
 
     rows: NDArray[np.float64]  # <w_l, x> of the labels
@@ -67,13 +67,13 @@ class Room(NamedTuple):
 
 @inner
 def new_work(outputs):
-    """See :func:`~.structures.new_work`."""
+    """Memory for the worst output of any of the examples."""
     L, E = outputs.n_nodes, outputs.tails.shape[0]
     size = 1 << L if outputs.listed else 1
     ones = np.zeros(size, np.int64)
     for c in range(size):
         ones[c] = ones[c >> 1] + (c & 1)
-    return Room(
+    return Workspace(
         np.empty(L),
         np.empty((L, 2)),
         np.empty((E, 2, 2)),

@@ -54,7 +54,7 @@ class PairwiseOutputs(NamedTuple):
     edge_features: NDArray[np.float64]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory for the inference of one graph."""
 
     node: NDArray[np.float64]  # scores of labels, minus that of the true label
@@ -71,14 +71,14 @@ class Room(NamedTuple):
 
 @inner
 def new_work(outputs):
-    """See :func:`~.structures.new_work`."""
+    """Memory for the worst output of any of the examples."""
     n = m = 1
     for i in range(outputs.nodes.shape[0] - 1):
         n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
         m = max(m, outputs.edges[i + 1] - outputs.edges[i])
     K = outputs.n_labels
     depth = n * K + 1
-    return Room(
+    return Workspace(
         np.empty((n, K)),
         np.empty((m, K, K)),
         np.empty((m, 2, K)),

@@ -42,7 +42,7 @@ class SegmentOutputs(NamedTuple):
     chains: Chains
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in.
 
     ``unary`` has a row of columns per position; ``gains``, ``entered`` and ``reached`` have a row
@@ -87,7 +87,7 @@ def _new_work(outputs):
     sums = np.zeros(max(chains.width, (outputs.n_labels + L + 2) * S))
     touched = np.empty(_CHANGES * T + 4, np.int64)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
-    return Room(*rows, aligned(L * S), *numbers, *changes, sums, touched, entries)
+    return Workspace(*rows, aligned(L * S), *numbers, *changes, sums, touched, entries)
 
 
 @registered(structures.worst, SegmentOutputs)

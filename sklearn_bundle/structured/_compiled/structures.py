@@ -7,15 +7,17 @@ type, then works with it. A structure that can sum over all outputs also registe
 :func:`new_expectation_work` and :func:`expect`, for the logistic loss.
 """
 
+from typing import Any
+
 from sklearn_bundle.jit.decorators import jit
 
 
-def new_work(structure):
+def new_work(structure) -> Any:
     """Memory for :func:`worst`, large enough for any of the examples."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
-def worst(structure, i, w, work, indices, values):
+def worst(structure, i, w, work, indices, values) -> tuple[int, float, float]:
     """The output y of example i with the largest loss-augmented score.
 
     With margin rescaling that is the largest ``l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``, with
@@ -46,12 +48,12 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores):
         starts[i - first + 1] = at
 
 
-def new_expectation_work(structure, w):
+def new_expectation_work(structure, w) -> Any:
     """Memory for :func:`expect` at w, with what it may need from w as a whole."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
-def expect(structure, i, w, work, weight, gradient):
+def expect(structure, i, w, work, weight, gradient) -> tuple[float, float, float]:
     """Add ``weight (E phi(x_i, y) - phi(x_i, y_i))`` to ``gradient``, with y drawn at w.
 
     An output y has probability in proportion to ``exp <w, phi(x_i, y)>``.

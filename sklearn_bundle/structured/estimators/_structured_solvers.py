@@ -1,5 +1,6 @@
 """Problems and solvers of each loss of structured outputs, and checks of their parameters."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,12 @@ from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.structured.readers.structures import Reading
+from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver, StructuredLBFGS
 from sklearn_bundle.structured.solvers.block_coordinate import BlockCoordinateSolver
-from sklearn_bundle.structured.solvers.marginal_gap import MarginalGapSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.structured.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.structured.solvers.simplicial import SimplicialSolver
-from sklearn_bundle.structured.solvers.structured_lbfgs import StructuredLBFGS
 
 # By name: solvers with points of all examples together, variants of restricted simplicial
 # decomposition for a product of simplexes, and the solvers of the logistic loss.
@@ -24,6 +25,16 @@ _SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlack
 
 #: The names of all solvers.
 SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
+
+
+@dataclass
+class StructuredData:
+    """Training data and the model fitted to them."""
+
+    model: StructuredModel
+    reading: Reading
+    examples: Examples
+    reg_lambda: float
 
 
 def check_formulation(loss: str, solver: str, scaling: str) -> None:
@@ -88,23 +99,23 @@ def further_advice(examples: Examples, name: str) -> dict[Status, str]:
     }
 
 
-def is_proved(loss: str, examples: Examples, model: StructuredModel, point: Any) -> bool:
+def is_proved(loss: str, data: StructuredData, point: Any) -> bool:
     """Whether the objective is an upper bound: the oracle is exact, or has upper bounds."""
     if loss == "log":
         return True
-    if examples.exact or model.upper_bound is None:
+    examples = data.examples
+    if examples.exact or data.model.upper_bound is None:
         return examples.exact
     return bool(np.isfinite(examples.find(point, 0, examples.n_examples).bounds).all())
 
 
-def bound_problem(
-    loss: str, examples: Examples, weights: Any, reg_lambda: float, n_threads: int
-) -> StructuredRisk:
+def bound_problem(loss: str, data: StructuredData, n_threads: int) -> StructuredRisk:
     """The examples bound to the loss."""
+    weights = data.reading.weights
     if loss == "log":
-        return LikelihoodProblem(examples, weights, reg_lambda, n_threads)
+        return LikelihoodProblem(data.examples, weights, data.reg_lambda, n_threads)
     squared = loss == "squared_hinge"
-    return StructuredProblem(examples, weights, reg_lambda, squared, n_threads)
+    return StructuredProblem(data.examples, weights, data.reg_lambda, squared, n_threads)
 
 
 def new_solver(

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import ClassifierTags, Tags, check_random_state
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.fit import (
-    CertifiedEstimator,
-    OneCertificate,
-    Outcome,
-    fit_certified,
-)
+from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart, parts_fingerprint
 from sklearn_bundle.structured.estimators._structured_solvers import (
     SOLVERS,
+    StructuredData,
     bound_problem,
     check_examples,
     check_formulation,
@@ -31,21 +26,10 @@ from sklearn_bundle.structured.estimators._structured_solvers import (
     new_solver,
 )
 from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 from sklearn_bundle.structured.readers import multilabel_reader, segment_reader  # noqa: F401 - each registers a reader
 from sklearn_bundle.structured.readers.outputs import OutputFinder
-from sklearn_bundle.structured.readers.structures import Reading, checked_model, forget, reader_of
-
-
-@dataclass
-class StructuredData:
-    """Training data and the model fitted to them."""
-
-    model: StructuredModel
-    reading: Reading
-    examples: Examples
-    reg_lambda: float
+from sklearn_bundle.structured.readers.structures import checked_model, forget, reader_of
 
 
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
@@ -334,24 +318,9 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     array([[0.97, 0.03, 0.  ]])
     """
 
-    w_: NDArray[np.float64]
-    model_: StructuredModel
     exact_: bool
     solver_: str
     reg_lambda_: float
-
-    # Which of these exist depends on the model; see the attributes above.
-    classes_: np.ndarray
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-    transitions_: NDArray[np.float64]
-    start_: NDArray[np.float64]
-    end_: NDArray[np.float64]
-    first_: NDArray[np.float64]
-    last_: NDArray[np.float64]
-    lengths_: NDArray[np.float64]
-    pairs_: NDArray[np.float64]
-    attribute_names_: np.ndarray
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # checked by checked_model, whose error says what to pass instead
@@ -449,8 +418,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         return [None]
 
     def _problem(self, data: StructuredData, target: None, n_threads: int) -> StructuredRisk:
-        weights = data.reading.weights
-        return bound_problem(self.loss, data.examples, weights, data.reg_lambda, n_threads)
+        return bound_problem(self.loss, data, n_threads)
 
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -482,16 +450,16 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         return {"model_": data.model, **data.reading.fitted, **of_w}
 
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
-        result = warm.results[0]
-        proved = is_proved(self.loss, data.examples, data.model, result.point)
+        solved = warm.solved(0)
+        proved = is_proved(self.loss, data, solved.result.point)
         further: dict[str, Any] = {
-            "solver_": warm.solvers[0].name,
+            "solver_": solved.solver.name,
             "reg_lambda_": data.reg_lambda,
             "exact_": proved,
         }
         if not proved:
             further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
-            if result.status is Status.CONVERGED:
+            if solved.result.status is Status.CONVERGED:
                 further["status_"] = str(Status.STALLED)
         return further
 
@@ -503,12 +471,3 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
             f"{name} is not exact and has no finite upper_bound: objective_ is a sum over the "
             "outputs that its inference found; there may be worse ones, and nothing is proved."
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        if self._reader.is_classifier:
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags()
-        return tags

@@ -43,7 +43,7 @@ class _Classes(StructuredModel, ABC):
     def _learn(self, rows: Rows) -> None:
         """Set both from the known classes, or refuse the parameters."""
 
-    def n_parameters(self, X, y) -> int:
+    def n_parameters(self, X: Any, y: Any) -> int:
         rows = _as_rows(X, y)
         self._learn(rows)
         return self.ancestors_.shape[1] * rows.X.shape[1]
@@ -118,8 +118,17 @@ class _Classes(StructuredModel, ABC):
         starts = self.ancestors_.indptr.astype(np.int64)
         nodes = self.ancestors_.indices.astype(np.int64)
         outputs = ClassOutputs(
-            *(n_parameters // d, d, width, scaling == "slack"),
-            *(frozen(labels), frozen(self.costs_), starts, nodes, indptr, indices, data),
+            n_parameters // d,
+            d,
+            width,
+            scaling == "slack",
+            frozen(labels),
+            frozen(self.costs_),
+            starts,
+            nodes,
+            indptr,
+            indices,
+            data,
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
         longest = entries * (depths[labels] + depths.max())
@@ -278,13 +287,14 @@ def _as_rows(X: Any, y: Any) -> Rows:
 
 def stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
     """Width, indptr, indices and data, as in :class:`ClassOutputs`."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         none = np.empty(0, np.int64), frozen(np.empty(0, np.uint32))
         return X.shape[1], *none, frozen(X).reshape(-1)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    indices = np.asarray(X.indices)
+    rows: Any = X
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    indices = np.asarray(rows.indices)
     fits = indices.dtype.itemsize == 4
     indices = indices.view(np.uint32) if fits else indices.astype(np.uint32)  # d is below 2^32
-    return 0, X.indptr.astype(np.int64), frozen(indices), frozen(X.data)
+    return 0, rows.indptr.astype(np.int64), frozen(indices), frozen(rows.data)

@@ -134,7 +134,7 @@ class CompiledExamples(Examples):
         self.longest = longest
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The worst outputs, by the compiled sweep over the examples."""
         n, work = last - first, int(self.longest[first:last].sum())
         starts = np.empty(n + 1, np.int64)
         indices, values = np.empty(work, np.uint32), np.empty(work)
@@ -144,7 +144,7 @@ class CompiledExamples(Examples):
         return Found(starts, indices[:used], values[:used], losses, scores, scores)
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
-        """See :class:`Examples`."""
+        """Losses and their gradient, by the compiled sweep over the examples."""
         found = Expected(*(np.empty(last - first) for _ in range(3)))
         structures.expect_sweep(self.structure, w, first, last, weights, *found, gradient)
         return found

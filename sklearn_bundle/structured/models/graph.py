@@ -50,7 +50,7 @@ class _Cut(StructuredModel, ABC):
         self._learn(X, y)
         return self.n_features_ + self.n_edge_features_
 
-    def nonnegative(self) -> ArrayLike:
+    def nonnegative(self) -> NDArray[np.int64]:
         return np.arange(self.n_features_, self.n_features_ + self.n_edge_features_)
 
     def joint_feature(self, x, y) -> np.ndarray:
@@ -412,8 +412,11 @@ def _packed(graphs: list[_Nodes], labels: list[NDArray[np.int8]], costs: Array) 
     )
     dtype = np.float32 if single else np.float64
     return GraphOutputs(
-        *(float(costs[0, 1]), float(costs[1, 0])),
-        *(nodes, edges, np.concatenate([part.ravel() for part in labels])),
+        float(costs[0, 1]),
+        float(costs[1, 0]),
+        nodes,
+        edges,
+        np.concatenate([part.ravel() for part in labels]),
         *(np.concatenate(parts) for parts in zip(*arcs, strict=True)),
         np.concatenate([graph.features for graph in graphs], dtype=dtype),
         np.concatenate([graph.edge_features for graph in graphs], dtype=dtype),

@@ -75,8 +75,8 @@ class ListedExamples(Examples):
         self.n_examples = len(y)
         self.n_entries = self.n_examples * _ENTRIES_A_CALL
         self.terms = np.ones(self.n_examples, np.int64)
-        self.n_parameters = self._asked_size()
-        self.nonnegative = self._asked_cone()
+        self.n_parameters = self._checked_size()
+        self.nonnegative = self._checked_cone()
         self._truths = [self._joint_feature(i, y[i]) for i in range(self.n_examples)]
         for i in range(self.n_examples):
             loss = self._loss(i, y[i])
@@ -84,7 +84,7 @@ class ListedExamples(Examples):
                 raise ValueError(self._returned("loss", "0 where y_hat is y", shown(loss), i))
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The outputs that the model's inference finds, one example after the other."""
         w = frozen(w)
         found = [self._worst(i, w) for i in range(first, last)]
         lengths = [len(output.psi.indices) for output in found]
@@ -98,7 +98,7 @@ class ListedExamples(Examples):
         )
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
-        """See :class:`Examples`."""
+        """Losses and their gradient by the model's ``expected_features``."""
         w, found = frozen(w), Expected(*(np.empty(last - first) for _ in range(3)))
         for k, weight in enumerate(weights[: last - first]):
             phi, truth = self._expectation(first + k, w, found, k), self._truths[first + k]
@@ -177,17 +177,17 @@ class ListedExamples(Examples):
     def _returned(self, method: str, right: str, what: str, i: int) -> str:
         return f"{self._name}.{method} must return {right}, but returned {what} for example {i}."
 
-    def _asked_size(self) -> int:
-        size = self._model.n_parameters(self._X, self._y)
+    def _checked_size(self) -> int:
+        size: Any = self._model.n_parameters(self._X, self._y)
         known = isinstance(size, Integral) and not isinstance(size, bool)
-        if not (known and 0 < size < 1 << 32):
+        if not (known and 0 < int(size) < 1 << 32):
             raise ValueError(
                 f"{self._name}.n_parameters must return a positive integer below 2^32, but "
                 f"returned {shown(size)}."
             )
         return int(size)
 
-    def _asked_cone(self) -> NDArray[np.int64]:
+    def _checked_cone(self) -> NDArray[np.int64]:
         values = self._model.nonnegative()
         numbers = as_numbers(f"{self._name}.nonnegative", values)
         within = (numbers >= 0) & (numbers < self.n_parameters) & (numbers == np.floor(numbers))

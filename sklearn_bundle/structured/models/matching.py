@@ -134,7 +134,7 @@ class MatchingExamples(Examples):
         self.roundings = (ScoreRounding(rows, starts, lambda w: (w[:, None], w[:0])),)
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The worst matchings, one example after the other."""
         n = last - first
         psi, rounding = np.zeros((n, self.n_parameters)), np.empty(n)
         losses, scores = np.zeros(n), np.zeros(n)

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import (
-    breadth_first_order,
-    connected_components,
-    minimum_spanning_tree,
-)
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.special import rel_entr
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
@@ -109,10 +105,7 @@ class Multilabel(StructuredModel):
     edges_: Numbers
 
     def __init__(
-        self,
-        edges: str | Sequence[tuple[int, int]] | None = "tree",
-        *,
-        fit_intercept: bool = True,
+        self, edges: str | Sequence[tuple[int, int]] | None = "tree", *, fit_intercept: bool = True
     ):
         self.edges = edges
         self.fit_intercept = fit_intercept
@@ -275,11 +268,20 @@ class Multilabel(StructuredModel):
         listed = order is None or slack
         width, indptr, indices, data = stored(X)
         return MultilabelOutputs(
-            *(L, X.shape[1], width, listed, slack, self._bias, cost, sets),
+            L,
+            X.shape[1],
+            width,
+            listed,
+            slack,
+            self._bias,
+            cost,
+            sets,
             *(np.ascontiguousarray(end) for end in edges.T),
             np.arange(L) if order is None else order,
             above,
-            *(indptr, indices, data),
+            indptr,
+            indices,
+            data,
         )
 
 

@@ -52,7 +52,7 @@ class PairwiseExamples(CompiledExamples):
         self.oracle_cost = float(np.mean(n * d * K + m * (e + 2 * sweeps) * K * K))
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The worst outputs with upper bounds, by the compiled sweep over the examples."""
         n, work = last - first, int(self.longest[first:last].sum())
         starts = np.empty(n + 1, np.int64)
         indices, values = np.empty(work, np.uint32), np.empty(work)
@@ -299,7 +299,12 @@ class PairwiseGraph(StructuredModel):
         edges = np.concatenate([graph.edges for graph in packed])
         around = np.concatenate([[0], *(graph.degrees for graph in packed)]).cumsum()
         outputs = PairwiseOutputs(
-            *(self.n_labels_, self._d, self._e, _SWEEPS, int(self.max_branches), cost),
+            self.n_labels_,
+            self._d,
+            self._e,
+            _SWEEPS,
+            int(self.max_branches),
+            cost,
             np.concatenate([y[order] for y, order in zip(labels, orders, strict=True)]),
             np.concatenate([[0], n.cumsum()]),
             np.concatenate([[0], m.cumsum()]),

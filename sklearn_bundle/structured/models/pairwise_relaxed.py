@@ -65,7 +65,7 @@ class RelaxedExamples(Examples):
         self._truths = [features(*pair) for pair in zip(graphs, labels, strict=True)]
 
     def find(self, w: Array, first: int, last: int) -> Found:
-        """See :class:`Examples`."""
+        """The worst outputs with the bounds of the relaxation, one example after the other."""
         found = [self._worst(i, w) for i in range(first, last)]
         psi = sp.csr_array(np.array([part[0] for part in found]))
         return Found(

@@ -157,9 +157,8 @@ class Segments(StructuredModel):
         return self._features(x, pieces, transitions)
 
     def loss(self, y: Segmentation, y_hat: Segmentation) -> float:
-        y, y_hat = list(map(tuple, y)), list(map(tuple, y_hat))
         if self.cost == "segments":
-            return float(len(set(y) ^ set(y_hat)))
+            return float(len(set(map(tuple, y)) ^ set(map(tuple, y_hat))))
         (labels, begins), (others, other_begins) = _by_position(y), _by_position(y_hat)
         wrong = labels != others
         if self.cost == "tags":

@@ -76,7 +76,7 @@ class MarginalDual:
         chain_marginals.truth(self._chains.tokens, self._places, self._labels, *self._size, u)
         return u, np.zeros(self.problem.dimension + 1)
 
-    def point(self, w: Array, intercept: None = None) -> Point:
+    def point(self, w: Array, intercept: float | None = None) -> Point:
         """The point w."""
         return Point(w, None, None)
 

@@ -105,16 +105,16 @@ class StructuredRisk(ABC):
         """Bound on the rounding, in the 2-norm, of a gradient that :meth:`plane` does not cover."""
         return 0.0
 
-    def doubt(self, w: Array, objective: float) -> float:
+    def objective_error(self, w: Array, objective: float) -> float:
         """By how much the objective at w may be too low if bounds do not cover it already."""
         return 0.0
 
-    def in_doubt(self, state: State) -> State:
+    def with_errors(self, state: State) -> State:
         """The state with its scores only as certain as rounding leaves them.
 
         See :func:`~.certificate.attained`.
         """
-        excess = self.doubt(state.point, state.primal)
+        excess = self.objective_error(state.point, state.primal)
         primal, bound = attained(state.primal, excess, state.lower_bound)
         return replace(state, primal=primal, lower_bound=bound)
 
@@ -173,7 +173,7 @@ class StructuredProblem(StructuredRisk):
             scores = np.concatenate([part.scores for _, part in found])
         return float(np.sum(self.weights * (0.5 * scores * scores if self.squared else scores)))
 
-    def doubt(self, w: Array, objective: float) -> float:
+    def objective_error(self, w: Array, objective: float) -> float:
         """By how much the objective at w may be higher than it was computed to be.
 
         Scores H_i may be higher by errors e_i. With ``squared`` they add ``sum_i s_i (H_i e_i +

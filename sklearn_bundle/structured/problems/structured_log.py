@@ -81,13 +81,14 @@ class LikelihoodProblem(StructuredRisk):
         leaves nothing of the gradient, it is minus infinity.
         """
         w = found.w
-        if self._risk_of_zero is None:
-            self.find(np.zeros_like(w))
+        risk_of_zero = self._risk_of_zero
+        if risk_of_zero is None:
+            risk_of_zero = self.find(np.zeros_like(w)).risk
         with np.errstate(over="ignore", invalid="ignore"):
             products = found.gradient * w
             squared = float(np.sum(w * w))
             # The minimizer is no farther from 0: its penalty alone is at most P(0) and P(w).
-            known = min(self._risk_of_zero, 0.5 * self.reg_lambda * squared + found.risk)
+            known = min(risk_of_zero, 0.5 * self.reg_lambda * squared + found.risk)
             farthest = np.sqrt(2.0 * known / self.reg_lambda)
             margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
             margin += found.error * (squared**0.5 + farthest)

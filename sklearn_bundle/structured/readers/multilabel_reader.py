@@ -11,14 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import features_of
+from sklearn_bundle.core.sparse import arrays_of
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     check_prediction_data,
-    check_sample_weight,
     checked_data,
     drop_weightless,
 )
-from sklearn_bundle.core.values import as_numbers
+from sklearn_bundle.core.values import as_numbers, require_y
+from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.structured.models.multilabel import Multilabel, WeightedRows
 from sklearn_bundle.structured.readers.structures import Array, Reader, Reading, reader_of
 
@@ -32,14 +33,12 @@ class MultilabelReader(Reader):
         X, y = checked_data(estimator, X, y, **X_CHECKS, multi_output=True)
         sets = _sets(estimator, y)
         weights = check_sample_weight(sample_weight, len(sets))
-        with np.errstate(over="ignore"):
-            total = float(weights.sum())
+        total = total_of(weights)
         X, weights, left = drop_weightless(X, weights)
         sets = sets if left is None else sets[left]
         fitted = features_of(estimator)
-        return Reading(
-            WeightedRows(X, weights), sets, weights, total, fitted, partial(_hash, X, sets, weights)
-        )
+        hashed = partial(joblib.hash, (arrays_of(X), sets, weights))
+        return Reading(WeightedRows(X, weights), sets, weights, total, fitted, hashed)
 
     def attributes(self, model, reading, w) -> dict[str, Any]:
         L, d = model.n_labels_, reading.X.X.shape[1]
@@ -69,11 +68,7 @@ def _(model: Multilabel) -> Reader:
 
 
 def _sets(estimator: BaseEstimator, y: Any) -> Numbers:
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
+    require_y(f"This {type(estimator).__name__} estimator", y)
     sets = as_numbers("y", y.toarray() if sp.issparse(y) else y)
     if sets.ndim != 2:
         raise ValueError(
@@ -85,9 +80,3 @@ def _sets(estimator: BaseEstimator, y: Any) -> Numbers:
         i, j = wrong[0]
         raise ValueError(f"y must hold 0 and 1, but row {i} has {sets[i, j]:g} in column {j}.")
     return np.ascontiguousarray(sets, dtype=np.int64)
-
-
-def _hash(X: Any, sets: Numbers, weights: NDArray[np.float64]) -> str:
-    """A hash of the data."""
-    parts = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
-    return joblib.hash((parts, sets, weights))

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.readers.structures import MODELS, Reader, reader_of, weighted_score
 
 
-def _if_read_so(method: str) -> Callable[[Callable], Any]:
-    """Condition for a method that only some kinds of models have."""
-    return available_if(lambda estimator: method in estimator._reader.methods)
+def _if_defined(method: str) -> Callable[[Callable], Any]:
+    """Condition for a method that only the readers of some kinds of models have."""
+    return available_if(lambda estimator: estimator._reader.defines(method))
 
 
 class OutputFinder(BaseEstimator):
@@ -24,6 +26,22 @@ class OutputFinder(BaseEstimator):
 
     model: Any
     loss: str
+
+    w_: NDArray[np.float64]
+    model_: StructuredModel
+
+    # Which of these exist depends on the model.
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    transitions_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    first_: NDArray[np.float64]
+    last_: NDArray[np.float64]
+    lengths_: NDArray[np.float64]
+    pairs_: NDArray[np.float64]
+    attribute_names_: np.ndarray
 
     def predict(self, X: Any) -> Any:
         """The outputs of the highest scores.
@@ -65,7 +83,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return weighted_score(*self._reader.losses(self, X, y), sample_weight)
 
-    @_if_read_so("decision_function")
+    @_if_defined("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores ``<w, phi(x, y)>`` of the classes y, for models of classes.
 
@@ -82,7 +100,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @available_if(lambda self: self.loss == "log" and "predict_proba" in self._reader.methods)
+    @available_if(lambda self: self.loss == "log" and self._reader.defines("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, for models of classes with ``loss="log"``.
 
@@ -99,7 +117,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.predict_proba(self, X)
 
-    @_if_read_so("decode")
+    @_if_defined("decode")
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
         """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
 
@@ -124,7 +142,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decode(self, X, n_best)
 
-    @_if_read_so("heaviest_features")
+    @_if_defined("heaviest_features")
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
         """For each label the features with the largest weights, by size, for chains.
 
@@ -146,6 +164,15 @@ class OutputFinder(BaseEstimator):
         """
         check_is_fitted(self)
         return self._reader.heaviest_features(self, n)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        if self._reader.is_classifier:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
+        return tags
 
     @property
     def _reader(self) -> Reader:

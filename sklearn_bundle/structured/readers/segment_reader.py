@@ -19,7 +19,7 @@ from sklearn_bundle.chain.readers.sequences import (
     check_training_sequences,
 )
 from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.values import require_y, shown
 from sklearn_bundle.structured.models.chain_structure import TokenRows
 from sklearn_bundle.structured.models.segment_layout import (
     SegmentWeights,
@@ -118,10 +118,7 @@ def _refuse_plain(X: Any) -> None:
 def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
     """The segments of each sequence, which cover it; errors of X are raised elsewhere."""
     name = type(estimator).__name__
-    if y is None:
-        raise ValueError(
-            f"This {name} estimator requires y to be passed, but the target y is None."
-        )
+    require_y(f"This {name} estimator", y)
     _refuse_plain(X)
     if nature(y) != "list":
         raise TypeError(

@@ -32,13 +32,11 @@ from sklearn_bundle.core.parameters import Names, suggestion
 from sklearn_bundle.core.validation import (
     check_classification_data,
     check_prediction_data,
-    check_sample_weight,
     normalized,
 )
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.warm import (
-    parts_fingerprint,
-)
+from sklearn_bundle.core.values import require_y, shown
+from sklearn_bundle.core.warm import parts_fingerprint
+from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined
@@ -120,8 +118,6 @@ class Reading:
 class Reader(ABC):
     """The parts of an estimator that depend only on the kind of model."""
 
-    #: Methods that the estimator has only for this kind.
-    methods: ClassVar[frozenset[str]] = frozenset()
     #: Whether the estimator is a classifier for scikit-learn.
     is_classifier: ClassVar[bool] = False
 
@@ -141,6 +137,28 @@ class Reader(ABC):
     def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
         """Loss of the best output of each example, and its divisor."""
 
+    # The following is optional; the estimator has only the methods that its reader defines.
+
+    def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Scores of the classes; for two classes, the second minus the first."""
+        raise NotImplementedError
+
+    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Probabilities of the classes."""
+        raise NotImplementedError
+
+    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
+        """The best labelings with their scores."""
+        raise NotImplementedError
+
+    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
+        """For each label the features with the largest weights."""
+        raise NotImplementedError
+
+    def defines(self, method: str) -> bool:
+        """Whether this kind of reader has the optional method."""
+        return getattr(type(self), method) is not getattr(Reader, method)
+
 
 @singledispatch
 def reader_of(model: Any) -> Reader:
@@ -153,8 +171,6 @@ def reader_of(model: Any) -> Reader:
 
 class ChainReader(Reader):
     """Sequences, as in SDCACRF."""
-
-    methods = frozenset({"decode", "heaviest_features"})
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         data = check_training_sequences(estimator, X, y, sample_weight)
@@ -208,7 +224,6 @@ def _(model: Chain) -> Reader:
 class ClassReader(Reader):
     """One row of X per example, and one label per output."""
 
-    methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
@@ -271,8 +286,7 @@ class StructureReader(Reader):
     def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = _same_length(estimator, X, y)
         weights = check_sample_weight(sample_weight, len(X))
-        with np.errstate(over="ignore"):
-            total = float(weights.sum())
+        total = total_of(weights)
         weights = normalized(weights)
         kept = np.flatnonzero(weights)
         weights = normalized(weights[kept])
@@ -309,11 +323,7 @@ def _named(i: int) -> Iterator[None]:
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
+    require_y(f"This {type(estimator).__name__} estimator", y)
     X, y = _listed("X", X), _listed("y", y)
     if len(X) != len(y):
         raise ValueError(

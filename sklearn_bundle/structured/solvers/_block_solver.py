@@ -77,7 +77,7 @@ class BlockSolver(ABC):
     def states(self) -> Iterator[State]:
         """One state per iteration, or one without an iteration if the start is within ``tol``."""
         if self._best.point is None:
-            self._look()
+            self._check()
             if self._state().relative_gap <= self._tol:
                 yield self._state()
         while not self._idling.enough and self._settled < _SETTLED:
@@ -89,7 +89,7 @@ class BlockSolver(ABC):
         """Best point and bound, both from a check of the current point, if the solver moved."""
         if self._moved:
             if moving:
-                self._look()
+                self._check()
             else:
                 self._best.prove(self._dual.refresh())
         return self._state()
@@ -98,15 +98,15 @@ class BlockSolver(ABC):
     def _iterate(self) -> None:
         """Take steps, and check if the method calls for it."""
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check objective, bound and gaps at the current point; outputs for all examples (9)."""
-        look = self._dual.look()
-        if self._best.offer(look.primal, look.w):
-            self._best.point = look.w.copy()
-        self._best.prove(look.lower_bound)
-        self._idling.note(self._best, look.gained)
+        check = self._dual.check()
+        if self._best.offer(check.primal, check.w):
+            self._best.point = check.w.copy()
+        self._best.prove(check.lower_bound)
+        self._idling.note(self._best, check.gained)
         inexact = not self.problem.examples.exact
-        closed = inexact and self._estimate() <= self._tol * abs(look.primal)
+        closed = inexact and self._estimate() <= self._tol * abs(check.primal)
         self._settled = self._settled + 1 if closed else 0
         self._moved = False
 
@@ -118,4 +118,4 @@ class BlockSolver(ABC):
         problem = self.problem
         further = problem.oracle_calls, self._estimate()
         state = self._best.state(self._best.point, None, problem.passes, None, further)
-        return problem.in_doubt(state)
+        return problem.with_errors(state)

@@ -14,10 +14,10 @@ _PATIENCE = 30  # visits without weight after which an output is dropped: 10 are
 _CACHED_PASSES = 10  # most passes after one of the oracle: more would overfit the kept outputs
 _OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
 _LONGEST_PAUSE = 15  # most iterations before steps on all blocks are tried again after a failure
-_LOOK = 10  # iterations between checks of all examples at one w, which cost a pass
+_CHECK_INTERVAL = 10  # iterations between checks of all examples at one w, which cost a pass
 _FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: the first kappa
 _BALANCE = 3.0  # gaps of blocks over the center's part: 1 to 10 with the best fixed kappa
-_WORTH = 0.3  # of the rate that the center allows: 0.4 in the fastest runs, 0.2 with a useless one
+_LEAST_RATE = 0.3  # of what the center allows: 0.4 in the fastest runs, 0.2 with a useless one
 _FAR = 1e3  # gaps of blocks over the center's part: above this the center is at rest
 _WINDOW = 8  # iterations over which the rate is measured: single ones fluctuate
 _RISE = 1.05  # of kappa per iteration: too large a kappa does more harm than a small one
@@ -96,8 +96,8 @@ class BlockCoordinateSolver(BlockSolver):
         self._since += 1
         gap = self._estimate()
         within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
-        if within or self._since >= _LOOK:
-            self._look()
+        if within or self._since >= _CHECK_INTERVAL:
+            self._check()
             # The root, since waiting for the whole ratio would take too long.
             seen = self._estimate() / gap if within and gap > 0.0 else 1.0
             self._trust = max(seen, 1.0) ** 0.5
@@ -121,8 +121,8 @@ class BlockCoordinateSolver(BlockSolver):
         else:
             gained, read = dual.gained, dual.read
             dual.climb(self._blocks)
-            worth = (dual.gained - gained) / max(dual.read - read, 1.0) > of_pass
-            self._pause = 0 if worth else min(2 * self._pause + 1, _LONGEST_PAUSE)
+            pays = (dual.gained - gained) / max(dual.read - read, 1.0) > of_pass
+            self._pause = 0 if pays else min(2 * self._pause + 1, _LONGEST_PAUSE)
             self._rest = self._pause
         if self._accelerated:
             self._recenter()
@@ -141,14 +141,14 @@ class BlockCoordinateSolver(BlockSolver):
         dual, reg_lambda = self._dual, self.problem.reg_lambda
         blocks, center = dual.estimate, dual.distance()
         factor = np.sqrt(blocks / (_BALANCE * center)) if center > 0.0 else _RISE
-        if self._worth(blocks + center) < _WORTH and blocks < _FAR * center:
+        if self._relative_rate(blocks + center) < _LEAST_RATE and blocks < _FAR * center:
             factor = 1.0 / _FALL
         kappa = dual.kappa * min(max(factor, 1.0 / _FALL), _RISE)
         kappa = max(kappa, _WEAKEST * reg_lambda)
         root = np.sqrt(reg_lambda / (reg_lambda + kappa))
         dual.recenter(kappa, (1.0 - root) / (1.0 + root))
 
-    def _worth(self, gap: float) -> float:
+    def _relative_rate(self, gap: float) -> float:
         """The rate at which the gap has fallen, over that of the center; 1 if not known yet.
 
         The center's is ``-log(1 - sqrt(q))``, q the share of reg_lambda in its sum with kappa.
@@ -168,10 +168,10 @@ class BlockCoordinateSolver(BlockSolver):
         squares = outputs.gram[outputs.gram_at + last * (outputs.capacity + 1)]
         return max(_FIRST_STRENGTH * float(weights @ (weights * squares)), 0.0)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """The same, with its consequences for acceleration and sampling."""
         before = self._best.gap
-        super()._look()
+        super()._check()
         if self._accelerated and self._dual.center is None:
             self._dual.recenter(self._first_strength(), 0.0)
         self._fruitless = 0 if self._best.gap < before else self._fruitless + 1

@@ -112,19 +112,19 @@ class OneSimplexSolver:
     def states(self) -> Iterator[State]:
         """One state per pass of the oracle."""
         while not self._idling.enough:
-            found = self._look()
+            found = self._check()
             yield self._state()
             self._add(self._direction(found))
             self._solve_master()
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from a pass at the current point if it moved, bound from that point."""
-        if moving and not np.array_equal(self._model(), self._w):
-            self._look()
+        if moving and (self._w is None or not np.array_equal(self._model(), self._w)):
+            self._check()
         self._best.prove(self._bound())
         return self._state()
 
-    def _look(self) -> list[tuple[int, Found]]:
+    def _check(self) -> list[tuple[int, Found]]:
         """Find the direction (9), with objective and bound at the current point."""
         problem, best = self.problem, self._best
         self._w = w = self._model()
@@ -133,8 +133,8 @@ class OneSimplexSolver:
         if problem.examples.exact and not problem.squared:
             terms = np.abs(self._points.gamma) + np.abs(self._points.beta) @ np.abs(w)
             excess = self._points.gamma - self._points.beta @ w - risk
-            doubt = 2.0 * problem.doubt(w, risk)  # of both sides
-            if (excess > _MISSED * (terms + abs(risk)) + doubt).any():
+            error = 2.0 * problem.objective_error(w, risk)  # of both sides
+            if (excess > _MISSED * (terms + abs(risk)) + error).any():
                 raise not_exact("for some examples")
         self._error = max(self._error, problem.of_plane(found))
         best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
@@ -224,7 +224,7 @@ class OneSimplexSolver:
     def _state(self) -> State:
         problem, best = self.problem, self._best
         state = best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
-        return problem.in_doubt(state)
+        return problem.with_errors(state)
 
 
 def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:

@@ -12,7 +12,7 @@ from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.structured.problems.structured import StructuredRisk
-from sklearn_bundle.structured.solvers._adapted import AdaptedSolver
+from sklearn_bundle.structured.solvers.adapted import AdaptedSolver
 
 Array = NDArray[np.float64]
 

@@ -59,7 +59,7 @@ class SimplicialSolver(BlockSolver):
             self._solve_master(np.arange(self.problem.n_examples))
         else:
             self._working_sets()
-        self._look()
+        self._check()
 
     def _working_sets(self) -> None:
         order = np.argsort(-self.problem.weights * self._dual.gaps, kind="stable")
@@ -67,7 +67,7 @@ class SimplicialSolver(BlockSolver):
         for first in range(0, len(order), size):
             working_set = np.sort(order[first : first + size])
             if first > 0:  # the first is at the w of the last check, which covered all
-                self._dual.look_at(working_set)
+                self._dual.call_oracle(working_set)
             self._solve_master(working_set)
         self._dual.climb(order)
 

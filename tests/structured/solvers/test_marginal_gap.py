@@ -16,7 +16,7 @@ from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.examples import CompiledExamples
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.marginal_gap import MarginalGapSolver
+from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
 from tests import reference_chain
 from tests.reference_structured import Structured, chains
 

@@ -27,13 +27,20 @@ _FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the 
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
 
 
-class Look(NamedTuple):
+class Check(NamedTuple):
     """The result of an oracle pass over all examples at a point."""
 
     w: Array
     primal: float
     lower_bound: float
     gained: float  # gain of the dual in the steps before
+
+
+class Center(NamedTuple):
+    """The center of the proximal term, and w when it was last moved."""
+
+    point: Array
+    last: Array
 
 
 class BlockDual:
@@ -55,15 +62,16 @@ class BlockDual:
     gaps : ndarray of shape (n_examples,)
         Not weighted.
     kappa : float
-    center : ndarray or None
+    center : Center or None
+        None before the first :meth:`recenter`.
     """
 
     def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
         self.problem, self.cache = problem, cache
         self._patience = patience
         self.gaps = np.zeros(problem.n_examples)
-        self.kappa, self.center = 0.0, None
-        self._last: Array | None = None
+        self.kappa = 0.0
+        self.center: Center | None = None
         self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
         self._cone[problem.cone] = True
         self.refresh()
@@ -96,8 +104,8 @@ class BlockDual:
         losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
-        if kappa > 0.0:
-            raw += kappa * self.center
+        if self.center is not None and kappa > 0.0:
+            raw += kappa * self.center.point
         raw /= reg_lambda + kappa
         w = self._projected(raw) if len(self._cone) else raw
         factor = 1.0 / (reg_lambda + kappa)
@@ -107,18 +115,18 @@ class BlockDual:
         penalty = 0.5 * squared / reg_lambda
         return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
-    def look(self) -> Look:
+    def check(self) -> Check:
         """Make an oracle pass: objective, bound and gaps at w; outputs are kept, without a step."""
         gained = self.gained
         bound, problem, w = self.refresh(), self.problem, self.w
         found = problem.find(w)
         errors = problem.examples.errors(w)
         for first, part in found:
-            self.take_in(first, part, errors[first : first + len(part.losses)])
+            self.insert(first, part, errors[first : first + len(part.losses)])
         primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
-        return Look(w, primal, bound, gained)
+        return Check(w, primal, bound, gained)
 
-    def take_in(self, first: int, found: Found, errors: Array) -> None:
+    def insert(self, first: int, found: Found, errors: Array) -> None:
         """Keep an output for each of a range of examples, found at w, and note the gaps.
 
         Scores are known up to ``errors``.
@@ -136,16 +144,16 @@ class BlockDual:
             if missed >= 0:
                 raise not_exact(f"for example {first + missed}")
         while row < n:
-            row = block_steps.take_in_all(self.cache.outputs, self._dual, first, row, *of_rows)
+            row = block_steps.insert_all(self.cache.outputs, self._dual, first, row, *of_rows)
             if row < n:
                 self.cache.make_room(int(np.diff(found.starts).max()))
 
-    def look_at(self, blocks: NDArray[np.int64]) -> None:
+    def call_oracle(self, blocks: NDArray[np.int64]) -> None:
         """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
         examples = self.problem.examples
         errors = examples.errors(self.w)
         for i in blocks.tolist():
-            self.take_in(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
+            self.insert(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
         self.problem.oracle_calls += len(blocks)
 
     def sampled_pass(self, sampling: Sampling) -> None:
@@ -172,7 +180,7 @@ class BlockDual:
             i = next_block(sampling)
             found = problem.examples.find(self.w, i, i + 1)
             output = i, found.indices, found.values, found.losses[0]
-            while not block_steps.take_in_one(self.cache.outputs, self._dual, *output):
+            while not block_steps.visit_with(self.cache.outputs, self._dual, *output):
                 self.cache.make_room(len(found.indices))
             note(sampling, i, problem.weights[i] * self.gaps[i])
 
@@ -203,20 +211,19 @@ class BlockDual:
 
         The duality gap of the problem is this plus the sum of the gaps of blocks.
         """
-        if self.kappa == 0.0:
+        if self.center is None or self.kappa == 0.0:
             return 0.0
-        reg_lambda, kappa = self.problem.reg_lambda, self.kappa
-        dual, center = self._dual, self.center
-        squared = block_steps.squared_distance(dual, center, reg_lambda, kappa)
+        reg_lambda, center = self.problem.reg_lambda, self.center.point
+        squared = block_steps.squared_distance(self._dual, center, reg_lambda, self.kappa)
         return 0.5 * reg_lambda * squared
 
     def recenter(self, kappa: float, momentum: float) -> None:
         """Set a new strength, and the center to w plus ``momentum`` times its last move."""
         if self.center is None:
-            self.center, self._last = self.w.copy(), self.w.copy()
+            self.center = Center(self.w.copy(), self.w.copy())
         strengths = self.problem.reg_lambda, self.kappa, kappa
         self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
-        block_steps.recenter(self._dual, self.center, self._last, momentum, *strengths)
+        block_steps.recenter(self._dual, *self.center, momentum, *strengths)
         self.kappa = kappa
 
     def _projected(self, raw: Array) -> Array:

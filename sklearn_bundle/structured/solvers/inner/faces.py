@@ -6,6 +6,8 @@ the outputs that have weight now, and end where the face does. They replace the 
 method that section 2.1 of Yu and Rousu recommends for master problems.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,7 +43,7 @@ class Face:
         self._of_blocks = dual.weights[blocks]
         self._weights = self._of_blocks[self._owner]
         self._q = outputs.q[self._slots]
-        self._look()
+        self._update_scores()
 
     def climb(self) -> None:
         """Take steps until the face is solved, or one of them leads to another face."""
@@ -92,7 +94,8 @@ class Face:
 
     def _totals(self, values: Array) -> Array:
         """The sum for each block."""
-        return np.bincount(self._owner, values, len(self._of_blocks))
+        totals: Any = np.bincount(self._owner, values, len(self._of_blocks))
+        return totals
 
     def _inner(self, a: Array, b: Array) -> float:
         return float(np.sum(self._weights * a * b))
@@ -121,9 +124,9 @@ class Face:
             dual.w[:] = np.where(dual.cone, np.maximum(dual.raw, 0.0), dual.raw)
         else:
             np.add(dual.w, step * change, out=dual.w)
-        self._look()
+        self._update_scores()
 
-    def _look(self) -> None:
+    def _update_scores(self) -> None:
         """Compute the scores at w."""
         self._scores = np.empty(len(self._slots))
         read = faces.scores_of(self._outputs, self._slots, self._dual.w, self._scores)

@@ -1,5 +1,7 @@
 """Detects that a solver has stopped gaining, so that only rounding errors are left."""
 
+import numpy as np
+
 from sklearn_bundle.core.certificate import Best
 
 _PROGRESS = 1e-6  # of the gap: the least gain of gap or bound that counts as progress
@@ -17,7 +19,8 @@ class Idling:
 
     def __init__(self, limit: int):
         self._limit, self._count = limit, 0
-        self._gap = self._bound = None
+        self._gap: float | None = None  # None before the first check
+        self._bound = -np.inf
 
     @property
     def enough(self) -> bool:
