@@ -42,6 +42,7 @@ class Found(NamedTuple):
     n_iter: int
     status: str
     gap: float
+    certificates: list[tuple[float, float]]  # objective and bound of each problem
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,14 @@ def found(model: Any, X: Any) -> Found:
     gap = np.max(np.divide(model.dual_gap_, np.abs(model.objective_)))
     status = [model.status_] if isinstance(model.status_, str) else model.status_
     n_iter, statuses = int(np.sum(model.n_iter_)), "+".join(sorted(set(status)))
-    return Found(values, n_iter, statuses, float(gap))
+    bounds = zip(np.ravel(model.objective_), np.ravel(model.lower_bound_), strict=True)
+    certificates = [(float(objective), float(bound)) for objective, bound in bounds]
+    return Found(values, n_iter, statuses, float(gap), certificates)
 
 
 def computed(**values: Any) -> Found:
     """Results of a function that fits no estimator."""
-    return Found({"coefficients": list(values.items())}, 0, "-", 0.0)
+    return Found({"coefficients": list(values.items())}, 0, "-", 0.0, [])
 
 
 def some_rows(model: Any, X: Any) -> Any:
@@ -102,11 +105,12 @@ def _rows(X: Any, chosen: list[int]) -> Any:
 def hashes(case: Callable[[], Iterable[Found]]) -> dict[str, Any]:
     """The record of an instance: a hash of each part over all its fits, figures of the last."""
     digests: dict[str, Any] = {}
-    last = None
+    fits = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for last in case():
-            for part, values in last.values.items():
+        for fitted in case():
+            fits.append([fitted.n_iter, fitted.status, fitted.certificates])
+            for part, values in fitted.values.items():
                 _update(digests.setdefault(part, sha256()), values)
     # Their kinds alone: texts may become better ones. Those of libraries are of other kinds.
     kinds = [w.category.__name__ for w in caught if issubclass(w.category, UserWarning)]
@@ -115,9 +119,10 @@ def hashes(case: Callable[[], Iterable[Found]]) -> dict[str, Any]:
     return {
         "hash": short_hash(parts),
         "parts": parts,
-        "n_iter": last.n_iter,
-        "status": last.status,
-        "gap": last.gap,
+        "n_iter": fitted.n_iter,
+        "status": fitted.status,
+        "gap": fitted.gap,
+        "fits": fits,
     }
 
 

@@ -2,6 +2,7 @@
 
 python asv_benchmarks/studies/fingerprints.py --out FILE        # before a change
 python asv_benchmarks/studies/fingerprints.py --against FILE    # after it, or each step of it
+python asv_benchmarks/studies/fingerprints.py --against FILE --certificates    # results may move
 python asv_benchmarks/studies/fingerprints.py [--only TEXT] [--list]
 
 A change that is to move code and not results leaves every hash as it was. A line is the name of an
@@ -12,6 +13,10 @@ for a few rows. ``--against`` names the instances that differ and the parts in w
 kinds of warnings), and exits with 1 if there are
 any. Instances that the file lacks are listed as new. An instance that raises has its exception as
 its result.
+
+With ``--certificates`` an instance that differs is in order if its fits end with the same status
+and kinds of warnings, in as many iterations to within 5 % or two, and if each bound is below the
+objective of the other side. The line names what moved; what is not in order is counted.
 
 Hashes are of one machine and one set of versions of the libraries: compilers and BLAS round in
 their own ways. A file is worth something where it was made, and goes into no repository. The
@@ -38,6 +43,8 @@ from _fingerprints_refits import CASES as REFITS  # noqa: E402
 from _fingerprints_sequences import CASES as SEQUENCES  # noqa: E402
 from _fingerprints_structured import CASES as STRUCTURED  # noqa: E402
 from _measure import header, versions  # noqa: E402
+
+_MORE, _FEW = 0.05, 2  # share of the iterations, and iterations, by which a fit may differ
 
 
 def instances(text: str | None) -> dict[str, Callable]:
@@ -96,10 +103,29 @@ def compare(before: dict[str, dict], after: dict[str, dict], everything: bool) -
         yield from (f"GONE    {name}" for name in before if name not in after)
 
 
+def faults(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What a change that moves results must not change, in one instance."""
+    if "error" in before or "error" in after:
+        return [differences(before, after)]
+    found = []
+    if before["parts"]["warnings"] != after["parts"]["warnings"]:
+        found.append("warnings")
+    for (n, status, old), (m, other, new) in zip(before["fits"], after["fits"], strict=True):
+        if status != other:
+            found.append(f"status {status} -> {other}")
+        elif abs(m - n) > max(_MORE * n, _FEW):
+            found.append(f"n_iter {n} -> {m}")
+        for (objective, bound), (moved, proved) in zip(old, new, strict=True):
+            if bound > moved or proved > objective:
+                found.append(f"bounds {bound!r}, {proved!r}; objectives {objective!r}, {moved!r}")
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="write the hashes to this file")
     parser.add_argument("--against", type=Path, help="compare with the file of an earlier run")
+    parser.add_argument("--certificates", action="store_true", help="allow results to move")
     parser.add_argument("--only", help="instances with this text in their name")
     parser.add_argument("--list", action="store_true", help="print the names and fit nothing")
     given = parser.parse_args()
@@ -120,7 +146,17 @@ def main() -> int:
         return 0
     if before["versions"] != libraries:
         print(f"\nOther versions, hashes may differ: {before['versions']} before, {libraries} now.")
-    return verdict(before["instances"], after, given.only is None)
+    code = verdict(before["instances"], after, given.only is None)
+    if not given.certificates:
+        return code
+    wrong = {
+        name: found
+        for name in after
+        if name in before["instances"] and (found := faults(before["instances"][name], after[name]))
+    }
+    print("\n".join(f"FAULT   {name}: {'; '.join(found)}" for name, found in wrong.items()))
+    print(f"{len(wrong)} not in order by their certificates")
+    return int(bool(wrong))
 
 
 def verdict(before: dict[str, dict], after: dict[str, dict], everything: bool) -> int:
