@@ -98,7 +98,7 @@ linear/problems
     test_gathered_rows.py       gathered_rows.py row_block.py
 
 linear/solvers
-    test_protocols.py           protocols.py /kernel/solvers/protocols.py _oracle.py linear_start.py
+    test_protocols.py           protocols.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /structured/solvers/inner/ /kernel/solvers/low_rank.py
                                 /linear/_compiled/simplex_qp.py

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,18 @@ from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
+Samples = TypeVar("Samples", bound=TrainingData)
+
 
 @dataclass
-class TubeTraining(MachineTraining):
+class TubeTraining(MachineTraining, Generic[Samples]):
     """The same without labels.
 
     ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
     fits use the kernel values.
     """
 
-    samples: TrainingData
+    samples: Samples
     total: float = field(kw_only=True)
     shared: bool = field(default=False, kw_only=True)
 
@@ -70,8 +72,8 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         raise NotImplementedError
 
     def _training(
-        self, check: Callable[..., TrainingData], X: Any, *y: Any, sample_weight: Any
-    ) -> TubeTraining:
+        self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
+    ) -> TubeTraining[Samples]:
         self._refuse_sparse_matrix(X)
         samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
         values = self._kernel_values(samples, n_samples)

@@ -42,6 +42,7 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 _WHOLE = 5000
 
 _AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver | HandoverSolver
+_Kept = SimplexPoints | SwapSolver | WholeSolver | None  # what the next solver starts from
 
 
 class _Task(NamedTuple):
@@ -404,14 +405,12 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         """C_i, C times sample and class weight, for some of the samples."""
         return self._checked_costs(samples.total, samples.weights[members])
 
-    def _solver(
-        self, task: _Task, kept: SimplexPoints | SwapSolver | WholeSolver | None, seed: int
-    ) -> _AnySolver:
+    def _solver(self, task: _Task, kept: _Kept, seed: int) -> _AnySolver:
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":
             return self._by_blocks(task, kept, seed)
-        settings = {
+        settings: dict[str, Any] = {
             "algorithm": solver,
             "cache_bytes": task.cache_bytes,
             "tol": self.tol,
@@ -421,33 +420,39 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         }
         if isinstance(kept, SwapSolver):
             return SwapSolver(problem, last=kept, **settings)
-        if kept is None and self.n_initial > 1:
-            kept = SimplexPoints(self._start(problem, settings))
-        size, most = self.active_set, self.active_set
-        if self.active_set == "auto":
-            size, most = _ACTIVE, _MANY_GIVEN if problem.data.given else _MANY
-        whole = size is None or problem.n <= most
+        size = self._active_points(problem)
 
         def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
-            start = {}
+            start: dict[str, Any] = {}
             if points is not None:
                 start = {"start": points.newest, "best": points.best, "first_step": points.n_steps}
-            if whole:
+            if size is None:
                 return SwapSolver(problem, **settings, **start)
             return ActiveSetSolver(problem, size=size, **settings, **start)
 
         if self.solver != "auto" or not self._has_blocks(problem):
-            return single_steps(kept)
-        fields = (SwapSolver if whole else ActiveSetSolver).history_fields
+            points = kept if isinstance(kept, SimplexPoints) else None
+            if kept is None and self.n_initial > 1:
+                points = SimplexPoints(self._start(problem, settings))
+            return single_steps(points)
+        fields = (SwapSolver if size is None else ActiveSetSolver).history_fields
         return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields, self.tol)
 
-    def _by_blocks(
-        self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int
-    ) -> WholeSolver | DecompositionSolver:
-        problem, limits = task.problem, {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
+    def _active_points(self, problem: L2SVM) -> int | None:
+        """The number of points that an active set begins with; None if all points are active."""
+        if self.active_set is None:
+            return None
+        if isinstance(self.active_set, str):  # "auto"
+            most = _MANY_GIVEN if problem.data.given else _MANY
+            return _ACTIVE if problem.n > most else None
+        return self.active_set if problem.n > self.active_set else None
+
+    def _by_blocks(self, task: _Task, kept: _Kept, seed: int) -> WholeSolver | DecompositionSolver:
+        problem, start = task.problem, kept if isinstance(kept, SimplexPoints) else None
+        limits: dict[str, Any] = {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
         if problem.n > _WHOLE or not problem.by_tiles:
-            return DecompositionSolver(problem, start=kept, **limits)
-        last, start = (kept, None) if isinstance(kept, WholeSolver) else (None, kept)
+            return DecompositionSolver(problem, start=start, **limits)
+        last = kept if isinstance(kept, WholeSolver) else None
         return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
 
     def _method(self, problem: L2SVM) -> str:
@@ -464,11 +469,11 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         computed = problem.computed and (problem.n > _MANY or not problem.sparse)
         return computed and not asked
 
-    def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
+    def _start(self, problem: L2SVM, settings: dict[str, Any]) -> NDArray[np.float64]:
         """The solution on a few random points; section 6 of the paper uses 20."""
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
-        solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})
+        solver = SwapSolver(problem.part(chosen), **dict(settings, n_candidates=0))
         result = run(solver, tol=self.tol, max_iter=self.max_iter)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

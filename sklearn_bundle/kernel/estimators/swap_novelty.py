@@ -300,7 +300,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         further = super()._further_attributes(data, warm)
         scores = warm.kept[0].function.scores
-        if self.contamination == "auto":
+        if isinstance(self.contamination, str):  # "auto"
             # no sample reaches 1, and w separates them from the origin on neither side
             self._all_new = bool(scores.max() < 1.0 and scores.min() <= 0.0)
             return further

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
 from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.validation import RegressionData
 from sklearn_bundle.kernel.estimators._kernel_search import KernelSearch
 from sklearn_bundle.kernel.estimators._kernel_tube import TubeTraining
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
@@ -171,7 +172,7 @@ n_features_in_, feature_names_in_, shape_fit_
 
     def _scores_of_fold(
         self,
-        data: TubeTraining,
+        data: TubeTraining[RegressionData],
         Cs: NDArray[np.float64],
         train: np.ndarray,
         test: np.ndarray,

@@ -15,10 +15,12 @@ from sklearn_bundle.kernel.values._tiles import function_of, suits_tiles
 from sklearn_bundle.kernel.values._tiles import tiled as tiled_points
 from sklearn_bundle.kernel.values.kernel import SUMMED, KernelRows
 from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import KernelName
 
 Array = NDArray[np.float64]
 
-_COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}  # kernels whose rows compiled code computes
+# Kernels whose rows compiled code computes.
+_COMPILED: dict[KernelName, int] = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and no point is copied
 # Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
 # roundings for 1e9 numbers, 64 are allowed.
@@ -157,6 +159,7 @@ class L2SVM:
         Only if rows are computed ``by_tiles``; ``tiled`` are the points, where they are known.
         """
         points = self.data.rows(self.dtype).dense
+        assert points is not None
         tiled = tiled or tiled_points(frozen(points.values), points.norms, self.points)
         factors, roots = np.zeros(len(tiled.norms), np.float32), np.sqrt(self.diagonal)
         factors[: self.n] = self.y / roots

@@ -82,7 +82,7 @@ class L2Tube:
         self.data, self.tube, self.C = data, tube, C
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
-        self.dtype = data.dtype
+        self.dtype: np.dtype = data.dtype
         self._products = _RECOMPUTED if shared else 0  # number of products with all kernel values
         if callable(data.kernel.name) or sp.issparse(data.X):
             self._keep()
@@ -125,8 +125,9 @@ class L2Tube:
         few = len(active) < _FEW * self.n
         if self._products >= _RECOMPUTED:
             self._keep()
-        if self.values_kept:
-            sums = _kept_sums(self.data.kept, coef, active if few else None)
+        kept = self.data.kept
+        if kept is not None and kept.dtype == self.dtype:
+            sums = _kept_sums(kept, coef, active if few else None)
         else:
             rows = self.data.rows(self.dtype)
             sums = rows.sums(coef[active], active) if few else rows.own_sums(coef)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.kernel.solvers.protocols import DivisibleProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,
@@ -49,7 +49,7 @@ class ActiveSetSolver:
 
     Parameters
     ----------
-    problem : DivisibleProblem
+    problem : L2SVM
     size : int
         Number of points to begin with, chosen at random.
     tol : float
@@ -69,7 +69,7 @@ class ActiveSetSolver:
 
     def __init__(
         self,
-        problem: DivisibleProblem,
+        problem: L2SVM,
         *,
         size: int,
         tol: float,
@@ -77,13 +77,13 @@ class ActiveSetSolver:
         start: Array | None = None,
         best: Array | None = None,
         first_step: int = 0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         algorithm: str = "swap-2o",
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._cache_bytes = problem, tol, cache_bytes
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        self._cache_bytes = cache_bytes
         self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
         self.indefinite = False
         self.n_steps = self.n_rows = 0
@@ -159,7 +159,7 @@ class ActiveSetSolver:
         )
         self._active, self._small, self._solver = active, small, solver
 
-    def _matrix_of(self, small: DivisibleProblem) -> np.ndarray | None:
+    def _matrix_of(self, small: L2SVM) -> np.ndarray | None:
         """The kernel matrix of the active points, the new ones last; None if it is too large."""
         n, item = small.n, small.dtype.itemsize
         most = isqrt(int(self._cache_bytes / (item * _COPY)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import decomposition
-from sklearn_bundle.kernel.solvers.protocols import BlockProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,
@@ -64,12 +64,12 @@ class DecompositionSolver:
 
     Parameters
     ----------
-    problem : BlockProblem
+    problem : L2SVM
     start : SimplexPoints, default=None
         Where to begin; by default at the first point alone.
     tol : float
         Relative gap at which no more blocks are solved.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     seed : int
     """
 
@@ -77,15 +77,14 @@ class DecompositionSolver:
 
     def __init__(
         self,
-        problem: BlockProblem,
+        problem: L2SVM,
         *,
         start: SimplexPoints | None = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         seed: int = 0,
     ):
-        self._problem, self._tol = problem, tol
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
         self._rng = np.random.default_rng([seed, self._first_step])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import lazy, swap
-from sklearn_bundle.kernel.solvers.protocols import SimplexProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class SimplexPoints(NamedTuple):
     n_steps: int = 0
 
 
-def modeled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
+def modeled(problem: L2SVM, a: Array) -> tuple[float, Candidate]:
     """The objective of the model of a, and a as a candidate."""
     q = problem.products(a)
     value = float(np.sum(a * q))
@@ -53,7 +53,7 @@ def modeled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
 
 
 def confirmed(
-    problem: SimplexProblem, best: Candidate, newest: Candidate, moving: bool
+    problem: L2SVM, best: Candidate, newest: Candidate, moving: bool
 ) -> tuple[float, Candidate, float]:
     """Lowest objective with its point, and the highest bound, both in float64.
 
@@ -79,7 +79,7 @@ class SwapSolver:
 
     Parameters
     ----------
-    problem : SimplexProblem
+    problem : L2SVM
     algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
     cache_bytes : int
         Memory for the rows of M that are kept, at least two.
@@ -98,7 +98,7 @@ class SwapSolver:
         must not be used again.
     tol : float
         Relative gap at which a state ends early.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     n_candidates : int
         Number of random vertices among which the next one is chosen; 0 means all.
     seed : int
@@ -116,7 +116,7 @@ class SwapSolver:
 
     def __init__(
         self,
-        problem: SimplexProblem,
+        problem: L2SVM,
         *,
         algorithm: str = "swap-2o",
         cache_bytes: int = 1 << 30,
@@ -127,14 +127,13 @@ class SwapSolver:
         rows: np.ndarray | None = None,
         last: "SwapSolver | None" = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol = problem, tol
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
         self._algorithm = ALGORITHMS[algorithm]
         self._cache_bytes = cache_bytes
-        self._max_steps = np.inf if max_steps is None else max_steps
         self._n_candidates = n_candidates if n_candidates < problem.n else 0
         self._seed = seed
         self.n_steps = self.n_rows = 0

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import whole
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.protocols import WholeProblem
 from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ class WholeSolver:
 
     Parameters
     ----------
-    problem : WholeProblem
+    problem : L2SVM
     start : SimplexPoints, default=None
         Where to begin; at 0 by default.
     last : WholeSolver, default=None
@@ -39,7 +39,7 @@ class WholeSolver:
         must not be used afterwards, and the memory of its rows must not have been reused.
     tol : float
         Relative gap at which no more steps are taken.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     cache_bytes : int
         For rows.
     seed : int
@@ -50,24 +50,24 @@ class WholeSolver:
 
     def __init__(
         self,
-        problem: WholeProblem,
+        problem: L2SVM,
         *,
         start: SimplexPoints | None = None,
         last: "WholeSolver | None" = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         cache_bytes: int = 1 << 30,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._cache_bytes, self._seed = problem, tol, cache_bytes, seed
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        self._cache_bytes, self._seed = cache_bytes, seed
         self._best = Best(provisional=True)
         self._further: DecompositionSolver | None = None
         self._first_step = 0 if start is None else start.n_steps
         self.n_steps = self.n_blocks = self._n_read = 0
         self._error = 0.0  # of the margins, from steps in single precision
         if last is None:
-            self._source = problem.scaled_rows(None)
+            self._source = problem.scaled_rows()
             self._rows, self._n_rows = self._space(), 0
             self._rounding = problem.rounding_of_value
             self._alpha, self._margins = np.zeros((2, problem.n))
@@ -210,7 +210,7 @@ class WholeSolver:
             self._problem,
             start=None if self._best.point is None else self.kept,
             tol=self._tol,
-            max_steps=None if self._max_steps == np.inf else int(self._max_steps - self.n_steps),
+            max_steps=self._max_steps - self.n_steps,
             seed=self._seed,
         )
         for state in self._further.states():

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import DOUBLE, likely
-from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, densified
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def _values(left, right, kernel: Kernel):
 
 
 def _dense(X: Matrix) -> np.ndarray:
-    return np.asarray(X.toarray() if sp.issparse(X) else X).astype(_LONG)
+    return densified(X).astype(_LONG)
 
 
 def linear_sums(

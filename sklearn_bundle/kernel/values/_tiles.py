@@ -10,9 +10,9 @@ from sklearn_bundle.core.roundoff import SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel.values._points import Dense, Sparse
-from sklearn_bundle.kernel.values.kernel_function import Kernel
+from sklearn_bundle.kernel.values.kernel_function import Kernel, KernelName
 
-_KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
+_KINDS: dict[KernelName, int] = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
 _SURE = 8.0  # standard deviations, as in ``likely``
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._distances import Differences
-from sklearn_bundle.kernel.values._points import Called, Dense, Given, Sparse, likely
+from sklearn_bundle.kernel.values._points import Dense, Features, Given, Points, likely, points_of
 from sklearn_bundle.kernel.values._tiles import Tiles
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
@@ -66,21 +66,14 @@ class KernelRows:
     diagonal : ndarray of shape (n,), float64; k(x, x)
     """
 
-    def __init__(self, X: Matrix, kernel: Kernel, dtype=np.float64):
-        self.kernel, self.dtype = kernel, np.dtype(dtype)
-        if callable(kernel.name):
-            points = Called(X, kernel, self.dtype)
-        elif kernel.name == "precomputed":
-            points = Given.of(X)
-        elif sp.issparse(X):
-            points = Sparse(X, kernel, self.dtype)
-        else:
-            points = Dense.of(X, kernel, self.dtype)
-        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(points):
-            points = Differences(X, kernel)
-        self._points = points
+    def __init__(self, X: Matrix, kernel: Kernel, dtype: DTypeLike = np.float64):
+        self.kernel = kernel
+        self.dtype: np.dtype = np.dtype(dtype)
+        self._points: Points = points_of(X, kernel, self.dtype)
+        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(self._points):
+            self._points = Differences(X, kernel)
         self.n = X.shape[0]
-        self.diagonal = points.diagonal()
+        self.diagonal = self._points.diagonal()
 
     def take(self, indices: np.ndarray) -> "KernelRows":
         """Only the points ``indices``: this pays if their rows are needed again and again."""
@@ -104,8 +97,7 @@ class KernelRows:
     @cached_property
     def largest(self) -> float:
         """Largest magnitude of k(x, x) and of the parts of the exponent."""
-        squares = getattr(self._points, "squares", np.zeros(1))
-        largest = [self.diagonal.max(), self.kernel.gamma * squares.max()]
+        largest = [self.diagonal.max(), self.kernel.gamma * self._points.largest_square]
         if isinstance(self._points, Given):
             largest += [self._points.matrix.max(), -self._points.matrix.min()]
         return float(np.max(largest))
@@ -116,12 +108,12 @@ class KernelRows:
 
         For "rbf" they are differences of ``gamma |x|^2``.
         """
-        largest = getattr(self._points, "squares", np.zeros(1)).max()
+        largest = self._points.largest_square
         ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR and largest <= _FAR
         exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
         return bool(ends and exponents <= _MEANINGFUL)
 
-    def _cancels(self, points: Dense | Sparse) -> bool:
+    def _cancels(self, points: Points) -> bool:
         """Whether norms leave too few digits of the distances, or overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
@@ -230,7 +222,7 @@ class KernelRows:
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
     ) -> None:
         """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x; values are not stored."""
-        if self.kernel.name == "linear" and not isinstance(self._points, Given):
+        if self.kernel.name == "linear" and isinstance(self._points, Features):
             out += self._points.linear_sums(coef, columns)
         elif self.tiles is not None:
             self.tiles.add_sums(coef, columns, out, n_threads)
@@ -285,10 +277,9 @@ class KernelRows:
         Each block comes with about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
-        unit = np.finfo(self.dtype).eps / 2.0
         for part in _parts(Z.shape[0], self.n):
             left, n_rows = self._points.like(Z[part]), part.stop - part.start
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
-            yield buffer[:n_rows], left.rounding_with(self._points, unit)
+            yield buffer[:n_rows], left.rounding_with(self._points, self._unit)

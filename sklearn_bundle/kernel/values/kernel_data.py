@@ -6,7 +6,7 @@ from threading import local
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
 from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums, linear_sums
@@ -53,10 +53,11 @@ class KernelData:
         self,
         X: Matrix,
         kernel: Kernel,
-        dtype: type = np.float32,
+        dtype: DTypeLike = np.float32,
         samples: np.ndarray | None = None,
     ):
-        self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
+        self.X, self.kernel = X, kernel
+        self.dtype: np.dtype = np.dtype(dtype)
         self.given = kernel.name == "precomputed"
         self.definite = not (self.given or callable(kernel.name))
         self._type = X.dtype if self.given else np.dtype(np.float64)  # of the caller's values
@@ -68,7 +69,7 @@ class KernelData:
         self.bytes_kept = 0  # by this object, for all threads
         self._source: KernelRows | None = None  # of what is kept
 
-    def rows(self, dtype: type) -> KernelRows:
+    def rows(self, dtype: DTypeLike) -> KernelRows:
         dtype = np.dtype(dtype)
         if dtype not in self._rows:
             self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)

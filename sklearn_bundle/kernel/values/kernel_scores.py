@@ -120,7 +120,8 @@ class KernelScores:
 
         This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
         """
-        unit, largest = 0.5 * np.finfo(np.float32).eps, max(1.0, self._single.diagonal.max())
+        unit = 0.5 * float(np.finfo(np.float32).eps)
+        largest = max(1.0, float(self._single.diagonal.max()))
         sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
         pieces = np.array([max(1.0, len(part) / SUMMED) for part in self._parts_of_pairs()])
         return unit * largest * np.sqrt(SUMMED / pieces) * sums

@@ -13,11 +13,9 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.kernel.solvers.protocols import DivisibleProblem
 from sklearn_bundle.kernel.solvers.swap import SwapSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from sklearn_bundle.linear.solvers.protocols import missing
 
 KERNELS = {
     "rbf": (Kernel("rbf", gamma=0.05), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),
@@ -256,7 +254,3 @@ def test_scores_from_before_the_promotion_are_confirmed_with_their_rounding(scal
     losses = np.sum(1e6 * np.maximum(0.0, 1.0 - signs * scores) ** 2)
     objective = 0.5 * (coef @ scores + losses)
     assert abs(proof.primal - objective) <= proof.excess <= 1e-5 * objective
-
-
-def test_the_problem_offers_what_the_solvers_ask_for(many):
-    assert not missing(problem_of(many), DivisibleProblem)
