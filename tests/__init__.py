@@ -162,7 +162,7 @@ kernel/problems
     test_l2tube.py              l2tube.py /kernel/values/_extended_sums.py
 
 kernel/solvers
-    test_swap.py                swap.py /kernel/_compiled/swap.py /kernel/_compiled/vertices.py
+    test_swap.py                swap.py /kernel/_compiled/swap.py
     test_active_set.py          active_set.py /kernel/problems/l2svm.py /kernel/_compiled/lazy.py
     test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py

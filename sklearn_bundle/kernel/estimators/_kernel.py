@@ -57,7 +57,7 @@ class MachineTraining:
 
 @dataclass
 class KernelTraining(MachineTraining):
-    """The same with labels.
+    """Samples with labels, and kernel values between them.
 
     ``places`` are the samples' places among the points of ``values``, None if they are all of these
     in their order.
@@ -191,7 +191,7 @@ class KernelMachine(BaseEstimator):
             )
         super()._validate_params()
 
-    def _given(self) -> bool:
+    def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _objects(self, X: Any) -> np.ndarray | None:
@@ -226,12 +226,12 @@ class KernelMachine(BaseEstimator):
         return (len(X),)
 
     def _refuse_sparse_matrix(self, X: Any) -> None:
-        if self._given() and sp.issparse(X):
+        if self._precomputed() and sp.issparse(X):
             raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
 
     def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
         """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
-        if self._given():
+        if self._precomputed():
             n_columns = data.X.shape[1]
             if n_columns != n_samples:
                 raise ValueError(
@@ -268,7 +268,7 @@ class KernelMachine(BaseEstimator):
         dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
         values = KernelData(data.X, kernel, dtype, data.rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            values.settle()
+            values.choose_dtype()
             largest = values.largest
         if not largest <= _LARGEST:
             raise ValueError(
@@ -286,7 +286,7 @@ class KernelMachine(BaseEstimator):
         with blas_threads(1):
             if signs_only:
                 return self._scores.sure_scores(X, threads)
-            single = self.support_vectors_.dtype == np.float32 and not self._given()
+            single = self.support_vectors_.dtype == np.float32 and not self._precomputed()
             return self._scores.scores(X, np.float32 if single else np.float64, threads)
 
     @property
@@ -304,8 +304,8 @@ class KernelMachine(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._given()
-        tags.input_tags.pairwise = self._given()
+        tags.input_tags.sparse = not self._precomputed()
+        tags.input_tags.pairwise = self._precomputed()
         return tags
 
 
@@ -313,7 +313,7 @@ class CertifiedMachine(CertifiedEstimator):
     """The fit of kernel machines: an error where the kernel leaves no convex problem."""
 
     @abstractmethod
-    def _suspects(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
+    def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
         """Kernel values, points, and the coefficients at which they do not seem to be definite."""
 
     def _take_on(
@@ -322,7 +322,7 @@ class CertifiedMachine(CertifiedEstimator):
         solver, result = super()._take_on(problem, kept, seed, **settings)
         if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
             return solver, result
-        values, points, coef = self._suspects(problem, solver)
+        values, points, coef = self._indefinite_at(problem, solver)
         values.refuse_indefinite(points, coef)
         if result.primal < 0.0:
             raise ValueError(

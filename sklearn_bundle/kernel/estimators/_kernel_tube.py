@@ -34,7 +34,7 @@ Samples = TypeVar("Samples", bound=TrainingData)
 
 @dataclass
 class TubeTraining(MachineTraining, Generic[Samples]):
-    """The same without labels.
+    """Samples with or without targets, and kernel values between them.
 
     ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
     fits use the kernel values.
@@ -97,7 +97,9 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         costs = self._costs(data)
         data.values.check_costs(np.arange(len(costs)), costs)
         problem = L2Tube(
-            *(data.values, self._tube(data), costs),
+            data.values,
+            self._tube(data),
+            costs,
             intercept=self._intercept,
             cache_bytes=data.cache_bytes,
             shared=data.shared,
@@ -131,14 +133,12 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
     def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
         """Fitted attributes in SVR's shapes."""
         kernel, support = data.values.kernel, np.flatnonzero(coef)
-        vectors = np.empty((0, 0)) if self._given() else data.samples.X[support]
+        vectors = np.empty((0, 0)) if self._precomputed() else data.samples.X[support]
         rows = data.samples.rows[support]
         dual_coef = coef[support][np.newaxis]
         intercept = np.array([dual_coef.sum() if self._intercept else 0.0])
-        scores = KernelScores(
-            *(rows if self._given() else vectors, kernel, dual_coef, intercept),
-            n_support=[len(support), 0],
-        )
+        columns = rows if self._precomputed() else vectors
+        scores = KernelScores(columns, kernel, dual_coef, intercept, [len(support), 0])
         return {
             "support_": rows.astype(np.int32),
             "support_vectors_": vectors,
@@ -152,7 +152,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         return {"shape_fit_": data.shape}
 
-    def _suspects(
+    def _indefinite_at(
         self, task: L2Tube, solver: KernelGradients
     ) -> tuple[KernelData, NDArray, NDArray]:
-        return task.data, np.arange(task.n), solver.suspected
+        return task.data, np.arange(task.n), solver.indefinite_coef

@@ -395,7 +395,9 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
     def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
         return {"shape_fit_": data.shape}
 
-    def _suspects(self, task: _Task, solver: _AnySolver) -> tuple[KernelData, NDArray, NDArray]:
+    def _indefinite_at(
+        self, task: _Task, solver: _AnySolver
+    ) -> tuple[KernelData, NDArray, NDArray]:
         problem, newest = task.problem, solver.kept.newest
         return problem.data, problem.points, problem.y * newest
 
@@ -443,7 +445,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         if self.active_set is None:
             return None
         if isinstance(self.active_set, str):  # "auto"
-            most = _MANY_GIVEN if problem.data.given else _MANY
+            most = _MANY_GIVEN if problem.data.precomputed else _MANY
             return _ACTIVE if problem.n > most else None
         return self.active_set if problem.n > self.active_set else None
 
@@ -460,14 +462,14 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         if self.solver != "auto":
             return self.solver
         single = problem.dtype == np.float32
-        # Blocks do not settle scores as far as the common tests of scikit-learn want them.
+        # Blocks do not make scores as accurate as the common tests of scikit-learn want them.
         return "decomposition" if single and self._has_blocks(problem) else "swap-2o"
 
     def _has_blocks(self, problem: L2SVM) -> bool:
-        """Whether blocks suit the points, and nothing was asked for that they do not have."""
-        asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
-        computed = problem.computed and (problem.n > _MANY or not problem.sparse)
-        return computed and not asked
+        """Whether blocks suit the points, and no parameter of other methods is set."""
+        if self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto":
+            return False
+        return problem.computed and (problem.n > _MANY or not problem.sparse)
 
     def _start(self, problem: L2SVM, settings: dict[str, Any]) -> NDArray[np.float64]:
         """The solution on a few random points; section 6 of the paper uses 20."""

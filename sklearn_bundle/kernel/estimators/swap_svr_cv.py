@@ -180,7 +180,9 @@ n_features_in_, feature_names_in_, shape_fit_
         limit: TimeLimit,
     ) -> list[float]:
         samples, values = data.samples, data.values
-        X, Z = (values.X[np.ix_(part, train) if values.given else part] for part in (train, test))
+        X, Z = (
+            values.X[np.ix_(part, train) if values.precomputed else part] for part in (train, test)
+        )
         part = replace(samples, X=X, weights=samples.weights[train], y=samples.y[train], left=None)
         values_of_fold = KernelData(X, values.kernel, values.dtype)
         fold = replace(data, samples=part, values=values_of_fold, shared=True)

@@ -94,7 +94,7 @@ class L2Tube:
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
         data, work = self.data, OF_CACHE * self.cache_bytes
-        cheap = data.given or data.kernel.name == "linear" or data.kept is not None
+        cheap = data.precomputed or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= work:
             data.keep_all()
 
@@ -152,8 +152,8 @@ class L2Tube:
     def bound(self, coef: Array, scores: Array) -> float:
         """The largest dual value on the ray of ``coef``, given its scores."""
         linear = float(np.sum(self.tube.linear(coef)))
-        bend = float(coef @ scores) + float(np.sum(coef**2 / self.C))
-        return 0.5 * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
+        curvature = float(coef @ scores) + float(np.sum(coef**2 / self.C))
+        return 0.5 * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
 
     def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
         """The objective in float64, a bound on how far rounding lowered it, and the scores.
@@ -164,24 +164,24 @@ class L2Tube:
         scores, errors = self.exact_scores(coef, points)
         value, excess = self._objective(coef, scores, errors)
         if excess > SIX_DIGITS * abs(value):
-            found = self._finer_scores(coef, points)
+            found = self._extended_scores(coef, points)
             if found is not None:
                 scores, errors = found
                 value, excess = self._objective(coef, scores, errors)
         return value, excess, scores
 
-    def _finer_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array] | None:
+    def _extended_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array] | None:
         active = np.flatnonzero(coef)
         chosen = np.searchsorted(points, active)
         return self.data.extended_sums(coef[active], chosen, points, constant=self.constant)
 
     def _objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         residuals = self.tube.y - scores
-        doubt = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
+        rounding = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
         outward = (
-            np.abs(self.tube.excess(residuals + doubt)),
-            np.abs(self.tube.excess(residuals - doubt)),
+            np.abs(self.tube.excess(residuals + rounding)),
+            np.abs(self.tube.excess(residuals - rounding)),
         )
         most = 0.5 * float(np.sum(self.C * np.maximum(*outward) ** 2))
         square = float(np.sum(coef * scores))
@@ -201,7 +201,7 @@ class L2Tube:
         scores, errors = self.exact_scores(coef, active)
         bound, rounded = self._bound(coef[active], scores, errors, terms, sizes, active)
         if rounded > SIX_DIGITS * abs(bound):
-            found = self._finer_scores(coef, active)
+            found = self._extended_scores(coef, active)
             if found is not None:
                 scores, errors = found
                 bound, _ = self._bound(coef[active], scores, errors, terms, sizes, active)
@@ -222,9 +222,9 @@ class L2Tube:
         square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))
         if square < -of_square:
             return -np.inf, 0.0
-        bend = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
-        bound = (0.5 - _ADDED) * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
-        return bound, bound * of_square / bend if bend > 0.0 else 0.0
+        curvature = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
+        bound = (0.5 - _ADDED) * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
+        return bound, bound * of_square / curvature if curvature > 0.0 else 0.0
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""

@@ -8,16 +8,15 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.kernel.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,
     REFINEMENTS,
-    Candidate,
     SimplexPoints,
     SwapSolver,
     confirmed,
-    modeled,
+    evaluated,
 )
 
 Array = NDArray[np.float64]
@@ -95,9 +94,9 @@ class ActiveSetSolver:
         self._rng, self._sampling = np.random.default_rng(seed), False
         active = self._first(size, start)
         self._open(active, np.zeros(len(active)) if start is None else start[active], None)
-        self._look_at_all()
+        self._check_all()
         if best is not None:
-            self._best.offer(*modeled(problem, best))
+            self._best.offer(*evaluated(problem, best))
         if start is not None:  # or a fit of few steps would never reach other points
             self._grow()
         self._sampling = True
@@ -110,7 +109,7 @@ class ActiveSetSolver:
             yield from self._solve()
             if self.indefinite:
                 return
-            self._look()
+            self._check()
             yield self._state()
             grown = self._grow()
             progress = grown or (self._best.primal, self._best.bound) != reached
@@ -120,8 +119,8 @@ class ActiveSetSolver:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
-        if moving and not self._looked:
-            self._look_at_all()
+        if moving and not self._all_checked:
+            self._check_all()
         self._best.renew(*confirmed(self._problem, self._best.point, self._newest, moving))
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._missed += 1
@@ -130,10 +129,10 @@ class ActiveSetSolver:
     @property
     def kept(self) -> SimplexPoints:
         """Where the next fit may start."""
-        newest, best = np.zeros(self._problem.n), self._best.point[0]
+        newest = np.zeros(self._problem.n)
         newest[self._active] = self._solver.a
-        number = self._first_step + self.n_steps
-        return SimplexPoints(newest, None if np.array_equal(best, newest) else best, number)
+        n_steps = self._first_step + self.n_steps
+        return SimplexPoints.after(n_steps, newest, self._best.point.a)
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes; all points of a class if they are few."""
@@ -190,7 +189,7 @@ class ActiveSetSolver:
         wanted = self._wanted()
         steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
         for state in self._solver.states():
-            self._looked = False
+            self._all_checked = False
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
             self.n_rows = rows + self._solver.n_rows
@@ -208,7 +207,7 @@ class ActiveSetSolver:
         self._best.prove(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check all points, or a sample as long as it shows enough violators."""
         outside = self._outside()
         size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
@@ -218,18 +217,17 @@ class ActiveSetSolver:
             if len(self._violators()) > _ENOUGH:
                 return
             self._sampling = False
-        self._look_at_all()
+        self._check_all()
 
-    def _look_at_all(self) -> None:
+    def _check_all(self) -> None:
         """Compute the scores of all points, and the objective."""
-        self._last = a, q, _ = self._products(self._outside())
-        value = self._solver.value
+        self._last, value = self._products(self._outside()), self._solver.value
         if value > 0.0:  # or the kernel is indefinite
             self._newest = self._last
-            primal = self._problem.primal_value(a, q, value)
+            primal = self._problem.primal_value(self._last.a, self._last.q, value)
             self._best.prove(0.5 / value)
             self._best.offer(primal, self._newest)
-        self._looked = True
+        self._all_checked = True
 
     def _outside(self) -> np.ndarray:
         outside = np.ones(self._problem.n, dtype=bool)
@@ -241,12 +239,12 @@ class ActiveSetSolver:
         solver, n = self._solver, self._problem.n
         a, q = np.zeros(n), np.full(n, np.inf)
         a[self._active], q[self._active] = solver.a, solver.q
-        q[points] = self._problem.rough_products(a, points)
-        return a, q, a / solver.value
+        q[points] = self._problem.working_products(a, points)
+        return Candidate(a, q, a / solver.value)
 
     def _violators(self) -> np.ndarray:
         """Inactive points with a loss; if they are many, only the clear cases."""
-        value, outside = self._solver.value, self._last[1].copy()
+        value, outside = self._solver.value, self._last.q.copy()
         outside[self._active] = np.inf
         violators = np.flatnonzero(outside < value)
         if len(violators) > _MANY * len(self._active):
@@ -254,9 +252,9 @@ class ActiveSetSolver:
             return clear if len(clear) else violators
         return violators
 
-    def _newcomers(self) -> np.ndarray:
+    def _points_to_add(self) -> np.ndarray:
         """The points to add: the worst violators, and the next worst if these are only a few."""
-        violators, q, n_active = self._violators(), self._last[1], len(self._active)
+        violators, q, n_active = self._violators(), self._last.q, len(self._active)
         if len(violators) > n_active:
             return violators[np.argpartition(q[violators], n_active)[:n_active]]
         few = int(_LEAST_GROWTH * n_active)
@@ -272,20 +270,20 @@ class ActiveSetSolver:
 
     def _grow(self) -> bool:
         """Add points; returns whether there were any to add."""
-        problem, solver, q = self._problem, self._solver, self._last[1]
-        newcomers = self._newcomers()
-        active = np.concatenate([self._active, newcomers])
-        a = np.concatenate([solver.a, np.zeros(len(newcomers))])
+        problem, solver, q = self._problem, self._solver, self._last.q
+        added = self._points_to_add()
+        active = np.concatenate([self._active, added])
+        a = np.concatenate([solver.a, np.zeros(len(added))])
         if self._missed == 0:
             self._open(active, a, q[active])
         else:  # a confirmation failed: from exact scores, and at last with exact rows
             if self._missed > REFINEMENTS and problem.dtype == np.float32:
                 self._promote()
             self._open(active, a, None)
-        return len(newcomers) > 0
+        return len(added) > 0
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
             self._best.withdraw()
-        alpha, further = self._best.point[2], (*self.kinds, len(self._active))
+        alpha, further = self._best.point.alpha, (*self.kinds, len(self._active))
         return self._best.state(alpha, None, self.n_rows, self.n_steps, further)

@@ -87,7 +87,7 @@ class KernelGradients:
         Iterations and products so far.
     indefinite : bool
         Whether the kernel does not seem to be positive semidefinite, which ends the steps.
-    suspected : ndarray of shape (n,)
+    indefinite_coef : ndarray of shape (n,)
         The coefficients that show it.
     """
 
@@ -113,7 +113,7 @@ class KernelGradients:
         self._direction: _Direction | None = None  # the last one
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self.n_steps = self.n_products = 0
-        self.indefinite, self.suspected = False, np.zeros(problem.n)
+        self.indefinite, self.indefinite_coef = False, np.zeros(problem.n)
 
     def states(self) -> Iterator[State]:
         """One state for every step; ends when no step is left."""
@@ -146,7 +146,7 @@ class KernelGradients:
         scores[dual.coef != 0.0] = exact
         self._dual = Function(dual.coef, scores)
         if bound > primal or bound == -np.inf:
-            self._suspect(dual.coef if bound == -np.inf else coef)
+            self._stop_as_indefinite(dual.coef if bound == -np.inf else coef)
         self._best.renew(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
         self._stale = True
@@ -248,7 +248,7 @@ class KernelGradients:
             self._raise_bound(self._function)
         gradient = self._gradient = self._function.moved(-1.0, toward)
         if problem.is_indefinite(toward.coef, toward.scores):
-            self._suspect(toward.coef)
+            self._stop_as_indefinite(toward.coef)
         return gradient
 
     def _raise_bound(self, end: Function) -> None:
@@ -319,7 +319,7 @@ class KernelGradients:
             try:
                 factor = cho_factor(hessian + ridge * np.eye(len(hessian)), check_finite=False)
             except LinAlgError:
-                self._suspect(function.coef)
+                self._stop_as_indefinite(function.coef)
                 return None
         coef = np.zeros(problem.n)
         coef[outside] = cho_solve(factor, tube.y[outside] + nearest, check_finite=False)
@@ -346,8 +346,8 @@ class KernelGradients:
                 step = 0.5 * (low + high) if high < np.inf else 2.0 * low
         return step
 
-    def _suspect(self, coef: Array) -> None:
-        self.indefinite, self.suspected = True, coef
+    def _stop_as_indefinite(self, coef: Array) -> None:
+        self.indefinite, self.indefinite_coef = True, coef
 
     def _objective(self, function: Function) -> float:
         return 0.5 * function.dot(function) + self._problem.loss(function.scores)

@@ -68,8 +68,8 @@ class Differences(Points):
             stop = min(start + step, width)
             tile = np.empty((len(out), stop - start))
             _squared_distances(left, points.X[picked(columns, start, stop)], tile)
-            nothing = np.zeros(max(tile.shape))
-            passes.rbf_double(tile, 0, stop - start, nothing, nothing, -self.kernel.gamma)
+            zeros = np.zeros(max(tile.shape))
+            passes.rbf_double(tile, 0, stop - start, zeros, zeros, -self.kernel.gamma)
             out[:, start:stop] = tile
 
 

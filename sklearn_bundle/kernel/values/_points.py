@@ -339,7 +339,7 @@ def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
     )
 
 
-class Called(Points):
+class ByCallable(Points):
     """Points whose kernel values a callable computes."""
 
     def __init__(self, X, kernel: Kernel, dtype=None):
@@ -392,7 +392,7 @@ class Called(Points):
         return values
 
 
-class Given(Points):
+class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
@@ -400,7 +400,7 @@ class Given(Points):
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
     @classmethod
-    def of(cls, X) -> "Given":
+    def of(cls, X) -> "Precomputed":
         if sp.issparse(X):
             raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
         if X.ndim != 2 or X.shape[0] != X.shape[1]:
@@ -430,7 +430,7 @@ class Given(Points):
 def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
     """Points in the layout that suits X and the kernel."""
     if callable(kernel.name):
-        return Called(X, kernel, dtype)
+        return ByCallable(X, kernel, dtype)
     if kernel.name == "precomputed":
-        return Given.of(X)
+        return Precomputed.of(X)
     return Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)

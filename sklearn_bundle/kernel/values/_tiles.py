@@ -33,7 +33,7 @@ def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Til
     """Some of the points, in tiles."""
     count = -(-len(indices) // tiles.TILE)
     values = np.empty((count, tiles.TILE * rows.shape[1]), np.float32)
-    tiles.spread_out(rows, indices, values)
+    tiles.copy_to_tiles(rows, indices, values)
     return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE))
 
 

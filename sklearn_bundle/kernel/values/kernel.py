@@ -14,7 +14,14 @@ from numpy.typing import DTypeLike
 
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._distances import Differences
-from sklearn_bundle.kernel.values._points import Dense, Features, Given, Points, likely, points_of
+from sklearn_bundle.kernel.values._points import (
+    Dense,
+    Features,
+    Points,
+    Precomputed,
+    likely,
+    points_of,
+)
 from sklearn_bundle.kernel.values._tiles import Tiles
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
@@ -98,7 +105,7 @@ class KernelRows:
     def largest(self) -> float:
         """Largest magnitude of k(x, x) and of the parts of the exponent."""
         largest = [self.diagonal.max(), self.kernel.gamma * self._points.largest_square]
-        if isinstance(self._points, Given):
+        if isinstance(self._points, Precomputed):
             largest += [self._points.matrix.max(), -self._points.matrix.min()]
         return float(np.max(largest))
 
@@ -204,19 +211,19 @@ class KernelRows:
         return sums
 
     def rounding_of_sums(
-        self, coef: np.ndarray, sizes: np.ndarray, travel: float, spread: float
+        self, coef: np.ndarray, sizes: np.ndarray, path_length: float, spread: float
     ) -> np.ndarray:
         """Bounds on the errors of sums from ``add_sums``; ``sizes`` are sums of absolute values.
 
-        The coefficients ``coef`` result from changes whose sizes have the sum ``travel`` and the
-        root of the sum of squares ``spread``.
+        The coefficients ``coef`` result from changes whose sizes have the sum ``path_length`` and
+        the root of the sum of squares ``spread``.
         """
         columns = np.flatnonzero(coef)
         if self.tiles is not None and self.kernel.name == "rbf":
             return self.tiles.rounding(coef[columns], columns, sizes, spread)
         of_values = self._points.rounding(self._points, self._unit, columns=columns)
         largest = np.abs(self.diagonal).max() + 1.0
-        return travel * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
+        return path_length * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
-from sklearn_bundle.kernel.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.kernel.solvers.swap import SwapSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
@@ -102,7 +102,7 @@ def test_products(case, dtype):
     assert_near(p.products(a), expected, np.float64)
     outside = np.flatnonzero(a == 0.0)
     for part in (outside, outside[:7]):
-        assert_near(p.rough_products(a, part), expected[part], dtype)
+        assert_near(p.working_products(a, part), expected[part], dtype)
 
 
 def test_certified_from_rough_products(case, dtype):
@@ -112,7 +112,7 @@ def test_certified_from_rough_products(case, dtype):
     q = M @ a + a / C
     rough = q * (1.0 + np.random.default_rng(4).uniform(-1.0, 1.0, 150) * np.finfo(dtype).eps / 2)
     alpha = a / (a @ rough)
-    (proof,) = p.certify((a, rough, alpha))
+    (proof,) = p.certify(Candidate(a, rough, alpha))
     slack = np.maximum(0.0, 1.0 - M @ alpha)
     objective = 0.5 * alpha @ M @ alpha + 0.5 * np.sum(C * slack**2)
     bound = 0.5 / (a @ q)
@@ -247,7 +247,7 @@ def test_scores_from_before_the_promotion_are_confirmed_with_their_rounding(scal
         pass
     problem.promote()
     alpha = solver.a / solver.value
-    (proof,) = problem.certify((solver.a, solver.q, alpha))
+    (proof,) = problem.certify(Candidate(solver.a, solver.q, alpha))
     Z = (X * scale).astype(np.longdouble)
     coef = (alpha * signs).astype(np.longdouble)
     scores = Z @ (Z.T @ coef) + coef.sum()
