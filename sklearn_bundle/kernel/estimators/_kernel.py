@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -21,13 +20,14 @@ from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,
     check_prediction_data,
 )
+from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
@@ -142,11 +142,12 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
     }
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(CertifiedEstimator):
     """Checks of a kernel and its values; scores by support vectors.
 
-    A subclass has the parameters ``C``, ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
-    ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
+    A subclass has the parameters of :class:`CertifiedEstimator` and ``C``, ``kernel``, ``gamma``,
+    ``degree``, ``coef0``, ``cache_size`` and ``random_state``, and when fitted
+    ``support_vectors_`` and ``_scores``. Where the kernel leaves no convex problem, fit raises.
     """
 
     C: float
@@ -154,9 +155,8 @@ class KernelMachine(BaseEstimator):
     gamma: str | float
     degree: int
     coef0: float
-    tol: float
     cache_size: float
-    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
 
     support_: NDArray[np.int32]
     support_vectors_: Matrix
@@ -165,7 +165,6 @@ class KernelMachine(BaseEstimator):
     intercept_: NDArray[np.float64]
     gamma_: float
     shape_fit_: tuple[int, ...]
-    n_features_in_: int
     _scores: KernelScores
 
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
@@ -181,7 +180,53 @@ class KernelMachine(BaseEstimator):
         ],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
+        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
+    }
+
+    @abstractmethod
+    def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
+        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+
+    def _take_on(
+        self, problem: Any, kept: Any, seed: int | None, **settings: Any
+    ) -> tuple[Solver, SolverResult]:
+        solver, result = super()._take_on(problem, kept, seed, **settings)
+        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
+            return solver, result
+        values, points, coef = self._indefinite_at(problem, solver)
+        values.refuse_indefinite(points, coef)
+        if result.primal < 0.0:
+            raise ValueError(
+                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
+                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
+                "use float64, or a smaller C."
+            )
+        # It was rounding. No objective is negative.
+        history = result.history.copy()
+        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
+        return solver, replace(result, lower_bound=0.0, history=history)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fingerprint(self, data: MachineTraining) -> tuple[Any, ...]:
+        return data.samples.fingerprint(), data.values.kernel
+
+    def _further_attributes(self, data: MachineTraining, warm: WarmStart) -> dict[str, Any]:
+        return {"shape_fit_": data.shape}
 
     def _validate_params(self) -> None:
         if isinstance(self.kernel, str) and self.kernel == "sigmoid":
@@ -307,33 +352,6 @@ class KernelMachine(BaseEstimator):
         tags.input_tags.sparse = not self._precomputed()
         tags.input_tags.pairwise = self._precomputed()
         return tags
-
-
-class CertifiedMachine(CertifiedEstimator):
-    """The fit of kernel machines: an error where the kernel leaves no convex problem."""
-
-    @abstractmethod
-    def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
-        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
-
-    def _take_on(
-        self, problem: Any, kept: Any, seed: int | None, **settings: Any
-    ) -> tuple[Solver, SolverResult]:
-        solver, result = super()._take_on(problem, kept, seed, **settings)
-        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
-            return solver, result
-        values, points, coef = self._indefinite_at(problem, solver)
-        values.refuse_indefinite(points, coef)
-        if result.primal < 0.0:
-            raise ValueError(
-                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
-                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
-                "use float64, or a smaller C."
-            )
-        # It was rounding. No objective is negative.
-        history = result.history.copy()
-        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
-        return solver, replace(result, lower_bound=0.0, history=history)
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):

@@ -3,23 +3,17 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate
-from sklearn_bundle.core.parameters import RELATIVE_GAP
 from sklearn_bundle.core.validation import TrainingData
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.kernel.estimators._kernel import (
-    CertifiedMachine,
     KernelMachine,
     MachineTraining,
     shaped_like,
@@ -45,26 +39,9 @@ class TubeTraining(MachineTraining, Generic[Samples]):
     shared: bool = field(default=False, kw_only=True)
 
 
-class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
+class KernelTubeEstimator(KernelMachine, OneCertificate):
     """A kernel machine with squared losses outside of a tube."""
 
-    _tube_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._kernel_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
-    _advice: ClassVar[dict[Status, str]] = {
-        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
-        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
-    }
     _intercept: ClassVar[bool]  # whether functions have one, which is penalized
 
     def _tube(self, data: TubeTraining) -> Tube:
@@ -106,12 +83,6 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         )
         return nullcontext(problem)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _fingerprint(self, data: TubeTraining) -> tuple[Any, ...]:
-        return data.samples.fingerprint(), data.values.kernel
-
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         tube = self._tube(data)
@@ -148,9 +119,6 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
             "gamma_": kernel.gamma,
             "_scores": scores,
         }
-
-    def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
-        return {"shape_fit_": data.shape}
 
     def _indefinite_at(
         self, task: L2Tube, solver: KernelGradients

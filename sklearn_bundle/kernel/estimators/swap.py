@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.multiclass import names_of
-from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.validation import ClassificationData
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._kernel import (
-    CertifiedMachine,
     KernelClassifier,
     KernelTraining,
     Pair,
@@ -52,7 +49,7 @@ class _Task(NamedTuple):
     cache_bytes: int
 
 
-class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
+class SwapSVC(KernelClassifier, Certificates):
     """Kernel support vector machine with the squared hinge loss, by block or SWAP steps.
 
     For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
@@ -245,26 +242,16 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
     }
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "n_initial": [Interval(Integral, 1, None, closed="left")],
         "active_set": [Names({"auto"}), Interval(Integral, 2, None, closed="left"), None],
         "class_weight": [Names({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
     _advice: ClassVar[dict[Status, str]] = {
+        **KernelClassifier._advice,
         Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
-        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _unit = "pair"
 
@@ -363,12 +350,6 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         problem = L2SVM(data.values, points, signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
-        return data.samples.fingerprint(), data.values.kernel
-
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
@@ -391,9 +372,6 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         kernel = data.values.kernel
         model = machine(data.samples, kernel, [alpha for alpha, _ in points])
         return model | {"gamma_": kernel.gamma}
-
-    def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
-        return {"shape_fit_": data.shape}
 
     def _indefinite_at(
         self, task: _Task, solver: _AnySolver

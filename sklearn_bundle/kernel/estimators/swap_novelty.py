@@ -176,7 +176,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     offset_: float
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._tube_constraints,
+        **KernelTubeEstimator._kernel_constraints,
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
     _intercept = False

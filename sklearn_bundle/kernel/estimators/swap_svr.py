@@ -170,7 +170,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._tube_constraints,
+        **KernelTubeEstimator._kernel_constraints,
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
     epsilon_: float

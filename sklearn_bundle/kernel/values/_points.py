@@ -47,7 +47,7 @@ def picked(indices, start: int, stop: int):
     return slice(start, stop) if indices is None else indices[start:stop]
 
 
-def _slices(n: int, step: int) -> Iterator[slice]:
+def slices(n: int, step: int) -> Iterator[slice]:
     """Slices of n rows, ``step`` at a time."""
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
@@ -117,7 +117,7 @@ class Points:
 
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Slices of n rows to be computed together, against ``width`` of these points."""
-        return _slices(n, max(1, _BLOCK_ENTRIES // max(width, 1)))
+        return slices(n, max(1, _BLOCK_ENTRIES // max(width, 1)))
 
     def own_parts(self, n: int) -> Iterator[slice]:
         """Like ``row_parts``, for values of these n points with themselves."""
@@ -233,17 +233,17 @@ class Dense(Features):
 
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Rows and pieces of columns for which BLAS is fast."""
-        return _slices(n, max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1)))
+        return slices(n, max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1)))
 
     def smallest_part(self, n: int) -> int:
         return min(n, _LEAST_PART)
 
     def own_parts(self, n: int) -> Iterator[slice]:
         # Small parts gain more from symmetry.
-        return _slices(n, min(_SIDE, max(_LEAST_PART, n // 4)))
+        return slices(n, min(_SIDE, max(_LEAST_PART, n // 4)))
 
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
-        return ((self.view(columns), columns) for columns in _slices(stop, _SIDE))
+        return ((self.view(columns), columns) for columns in slices(stop, _SIDE))
 
     def view(self, part: slice) -> Self:
         """Some of the points, without a copy."""

@@ -21,6 +21,7 @@ from sklearn_bundle.kernel.values._points import (
     Precomputed,
     likely,
     points_of,
+    slices,
 )
 from sklearn_bundle.kernel.values._tiles import Tiles
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
@@ -36,12 +37,6 @@ _SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an esti
 # is at most 3e-5 of the sizes of their terms.
 SUMMED = 512
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
-
-
-def _parts(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows whose values stay in the cache."""
-    step = min(max(_SUMS_ENTRIES // max(width, 1), 64), 4096)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
@@ -284,7 +279,8 @@ class KernelRows:
         Each block comes with about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
-        for part in _parts(Z.shape[0], self.n):
+        step = min(max(_SUMS_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
+        for part in slices(Z.shape[0], step):
             left, n_rows = self._points.like(Z[part]), part.stop - part.start
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
