@@ -267,14 +267,10 @@ class L2SVM:
         alphas = np.array([candidate.alpha for candidate in candidates])
         margins, errors = self._margins(alphas, rows)
         parts = zip(alphas[:, rows], margins, errors, strict=True)
-        return [
-            self._in_extended_precision(self._certified(*part, self.ridge[rows]), part[0], rows)
-            for part in parts
-        ]
+        ridge = self.ridge[rows]
+        return [self._refined(self._certified(*part, ridge), part[0], rows) for part in parts]
 
-    def _in_extended_precision(
-        self, certified: Certified, alpha: Array, rows: np.ndarray
-    ) -> Certified:
+    def _refined(self, certified: Certified, alpha: Array, rows: np.ndarray) -> Certified:
         """The certificate from extended precision where float64 leaves less than six digits.
 
         alpha belongs to ``rows``, outside of which it is 0.
@@ -330,14 +326,14 @@ class L2SVM:
             rows = np.flatnonzero(near)
             margins, errors = self._margins(alpha[np.newaxis], rows)
             certified = self._certified(alpha[rows], margins[0], errors[0], self.ridge[rows])
-            return self._in_extended_precision(certified, alpha[rows], rows)
+            return self._refined(certified, alpha[rows], rows)
         active = np.flatnonzero(alpha)
         order = np.concatenate([active, np.flatnonzero(near & (alpha == 0.0))])
         points, kernel = self.data.rows_of(self.points[order]), self.data.kernel
         of_alpha = alpha[order], self.y[order], self.ridge[order]
         of_value = roundings_of_rbf(points.shape[1])
         found = whole.certify(points, kernel.gamma, *of_alpha, len(active), of_value)
-        return self._in_extended_precision(Certified(*found), alpha[order], order)
+        return self._refined(Certified(*found), alpha[order], order)
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""

@@ -1,5 +1,6 @@
 """Kernel machines with squared losses outside a tube: regression and one-class."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -160,30 +161,40 @@ class L2Tube:
 
         If that leaves less than six digits, scores are summed in extended precision.
         """
-        points = np.arange(self.n)
+        return self._in_enough_digits(coef, np.arange(self.n), self._objective)
+
+    def _in_enough_digits(
+        self,
+        coef: Array,
+        points: np.ndarray,
+        evaluate: Callable[[Array, Array, Array], tuple[float, float]],
+    ) -> tuple[float, float, Array]:
+        """What ``evaluate`` makes of coefficients, scores and their errors, and these scores.
+
+        That is a value and its rounding; if it leaves less than six digits, scores are summed in
+        extended precision.
+        """
         scores, errors = self.exact_scores(coef, points)
-        value, excess = self._objective(coef, scores, errors)
-        if excess > SIX_DIGITS * abs(value):
-            found = self._extended_scores(coef, points)
+        value, rounding = evaluate(coef, scores, errors)
+        if rounding > SIX_DIGITS * abs(value):
+            active = np.flatnonzero(coef)
+            chosen = np.searchsorted(points, active)
+            sums = coef[active], chosen, points
+            found = self.data.extended_sums(*sums, constant=self.constant)
             if found is not None:
                 scores, errors = found
-                value, excess = self._objective(coef, scores, errors)
-        return value, excess, scores
-
-    def _extended_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array] | None:
-        active = np.flatnonzero(coef)
-        chosen = np.searchsorted(points, active)
-        return self.data.extended_sums(coef[active], chosen, points, constant=self.constant)
+                value, rounding = evaluate(coef, scores, errors)
+        return value, rounding, scores
 
     def _objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         residuals = self.tube.y - scores
         rounding = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
-        outward = (
-            np.abs(self.tube.excess(residuals + rounding)),
-            np.abs(self.tube.excess(residuals - rounding)),
+        above, below = (
+            self.tube.excess(residuals + rounding),
+            self.tube.excess(residuals - rounding),
         )
-        most = 0.5 * float(np.sum(self.C * np.maximum(*outward) ** 2))
+        most = 0.5 * float(np.sum(self.C * np.maximum(np.abs(above), np.abs(below)) ** 2))
         square = float(np.sum(coef * scores))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         value = 0.5 * square + losses
@@ -195,28 +206,13 @@ class L2Tube:
 
         The scores are those of the points with a coefficient. The bound is -inf if K is indefinite.
         """
-        active = np.flatnonzero(coef)
-        terms = self.tube.linear(coef)
-        sizes = np.abs(self.tube.y * coef) + np.abs(terms)
-        scores, errors = self.exact_scores(coef, active)
-        bound, rounded = self._bound(coef[active], scores, errors, terms, sizes, active)
-        if rounded > SIX_DIGITS * abs(bound):
-            found = self._extended_scores(coef, active)
-            if found is not None:
-                scores, errors = found
-                bound, _ = self._bound(coef[active], scores, errors, terms, sizes, active)
+        bound, _, scores = self._in_enough_digits(coef, np.flatnonzero(coef), self._bound)
         return bound, scores
 
-    def _bound(
-        self,
-        coef: Array,
-        scores: Array,
-        errors: Array,
-        terms: Array,
-        sizes: Array,
-        active: np.ndarray,
-    ) -> tuple[float, float]:
+    def _bound(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         """The bound, and about what rounding of the scores took off it."""
+        active, terms = np.flatnonzero(coef), self.tube.linear(coef)
+        sizes, coef = np.abs(self.tube.y * coef) + np.abs(terms), coef[active]
         linear = float(np.sum(terms)) - _ADDED * float(np.sum(sizes))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))

@@ -203,7 +203,7 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._best.withdraw()  # its rounding is forgotten
+        self._best.withdraw()  # the bound is of values in single precision
         self._best.prove(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 

@@ -132,7 +132,7 @@ class DecompositionSolver:
             self._missed = max(self._missed, REFINEMENTS)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective of the model and bound of the newest point, computed afresh in float64."""
+        """Objective of the model and bound of the newest point, recomputed in float64."""
         point = self._best.point
         model = self._candidate(point)
         newest = model if self._suffices(model) else self._candidate(self._newest())
@@ -180,7 +180,7 @@ class DecompositionSolver:
         return _Point(point.alpha, margins, square, accumulated)
 
     def _refine(self) -> None:
-        """Go on from scores in float64; blocks in single precision only add what alpha moves.
+        """Continue from scores in float64; blocks in single precision only add what alpha moves.
 
         That is iterative refinement; where it does not help, all values become exact.
         """

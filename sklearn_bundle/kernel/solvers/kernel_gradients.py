@@ -136,7 +136,7 @@ class KernelGradients:
                 self._missed = max(self._missed + 1, _REFINEMENTS + 1)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective and bound afresh in float64, from which steps go on."""
+        """Objective and bound, recomputed in float64, from which steps continue."""
         coef, dual, believed = self._function.coef, self._dual, self._best.gap
         primal, excess, scores = self._problem.certified_objective(coef)
         self._function = Function(coef, scores)
@@ -158,7 +158,7 @@ class KernelGradients:
         return Functions(self._function, self._dual)
 
     def attach(self, problem: L2Tube) -> None:
-        """Go on with a problem of the same data."""
+        """Continue with a problem of the same data."""
         if self._problem is ABSENT and self._dtype == np.float64:
             problem.promote()
         self._problem = problem
@@ -358,7 +358,7 @@ class KernelGradients:
         return Function(coef, scores)
 
     def _refine(self) -> None:
-        """Go on from exact scores; where that does not help, with values in double precision."""
+        """Continue from exact scores; where that does not help, with values in double precision."""
         self._stale, self._gradient = False, None
         if self._missed <= _REFINEMENTS or self._matrix is not None:
             return

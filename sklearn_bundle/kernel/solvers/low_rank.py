@@ -118,7 +118,7 @@ class Preconditioner:
         return len(self.low.pivots)
 
     def extend(self, problem: L2Tube, share: float, wanted: np.ndarray, step: int) -> None:
-        """Take up to ``share sqrt(n)`` pivots, new ones among the points ``wanted``."""
+        """Factors with up to ``share sqrt(n)`` pivots, new ones among the points ``wanted``."""
         work = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
         most = int(max(1, min(share * np.sqrt(problem.n), work, problem.n)))
         known = self.low if self.low.L.dtype == problem.dtype else of_rank_0(problem)

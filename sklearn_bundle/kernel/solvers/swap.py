@@ -195,7 +195,7 @@ class SwapSolver:
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64.
 
-        Their rounding is forgotten, and steps continue from the exact ``K a``.
+        Steps continue from this ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best.point

@@ -43,7 +43,7 @@ class WholeSolver:
     One compiled call takes steps in two variables each until the gap is within ``tol``, and a
     second one recomputes the gap in float64. If single precision is not enough, the steps start
     again from exact scores. After three such attempts, or if the memory for rows is full, a
-    :class:`~.decomposition.DecompositionSolver` goes on.
+    :class:`~.decomposition.DecompositionSolver` continues.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class WholeSolver:
     cache_bytes : int
         For rows.
     seed : int
-        Of the solver that goes on.
+        Of the solver that continues.
     """
 
     history_fields = (("blocks", np.int64),)
@@ -118,7 +118,7 @@ class WholeSolver:
 
     @property
     def alone(self) -> bool:
-        """Whether no other solver goes on."""
+        """Whether no other solver has continued from here."""
         return self._further is None
 
     @property
@@ -151,7 +151,7 @@ class WholeSolver:
             yield from self._continue_by_blocks(promoted=not full or indefinite)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective and bound of the point, computed afresh in float64."""
+        """Objective and bound of the point, recomputed in float64."""
         if self._further is not None:
             return self._added(self._further.confirm(moving=moving))
         primal, alpha, bound = self._certified_newest().improved(self._known)
@@ -219,7 +219,7 @@ class WholeSolver:
             yield self._added(state)
 
     def _added(self, state: State) -> State:
-        """A state of the solver that goes on, plus the work done before it."""
+        """A state of the solver that continues, plus the work done before it."""
         n_steps, n_blocks = self.n_steps + (state.n_steps or 0), self.n_blocks + state.further[0]
         passes = self._n_read + state.passes
         return replace(state, n_steps=n_steps, passes=passes, further=(n_blocks,))

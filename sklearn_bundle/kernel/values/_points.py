@@ -120,7 +120,7 @@ class Points:
         return slices(n, max(1, _BLOCK_ENTRIES // max(width, 1)))
 
     def own_parts(self, n: int) -> Iterator[slice]:
-        """Like ``row_parts``, for values of these n points with themselves."""
+        """Slices of n rows, for values of these n points with themselves."""
         return self.row_parts(n, n)
 
     def smallest_part(self, n: int) -> int:
@@ -308,7 +308,7 @@ class Sparse(Features):
         return type(self)(self.matrix[indices], self.kernel, self.dtype)
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
-        """Like ``Dense.fill``, by groups of whole rows."""
+        """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by whole rows."""
         if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
             whole = np.empty((len(out), len(points.squares)), self.dtype)
             self.fill(rows, points, None, whole.shape[1], whole)

@@ -82,7 +82,7 @@ class Kernel:
         return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
 
     def roundings(self, d: float) -> float:
-        """The same in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
+        """Error bound in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
         return d + 4.0 if self.name == "linear" else self.degree * (d + 8.0) + 2.0
 
     def of_products(self, out, start, stop, left, right) -> None:
