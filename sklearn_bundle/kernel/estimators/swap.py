@@ -403,12 +403,9 @@ class SwapSVC(KernelClassifier, Certificates):
         size = self._active_points(problem)
 
         def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
-            start: dict[str, Any] = {}
-            if points is not None:
-                start = {"start": points.newest, "best": points.best, "first_step": points.n_steps}
             if size is None:
-                return SwapSolver(problem, **settings, **start)
-            return ActiveSetSolver(problem, size=size, **settings, **start)
+                return SwapSolver(problem, start=points, **settings)
+            return ActiveSetSolver(problem, size=size, start=points, **settings)
 
         if self.solver != "auto" or not self._has_blocks(problem):
             points = kept if isinstance(kept, SimplexPoints) else None

@@ -56,11 +56,9 @@ class ActiveSetSolver:
     cache_bytes : int
         Memory for the kernel matrix of the active points, or for some of its rows if it is too
         large.
-    start : ndarray of shape (n,), default=None
-        Point of the simplex.
-    best : ndarray of shape (n,), default=None
-        Another point, which is returned unless a better one is found.
-    first_step, max_steps, algorithm, n_candidates, seed
+    start : SimplexPoints, default=None
+        Where to begin; by default at the first of the active points.
+    max_steps, algorithm, n_candidates, seed
         See :class:`~.swap.SwapSolver`.
     """
 
@@ -73,9 +71,7 @@ class ActiveSetSolver:
         size: int,
         tol: float,
         cache_bytes: int,
-        start: Array | None = None,
-        best: Array | None = None,
-        first_step: int = 0,
+        start: SimplexPoints | None = None,
         max_steps: float = np.inf,
         algorithm: str = "swap-2o",
         n_candidates: int = 0,
@@ -86,19 +82,20 @@ class ActiveSetSolver:
         self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
         self.indefinite = False
         self.n_steps = self.n_rows = 0
-        self._first_step = first_step
+        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
         self._best = Best(provisional=True)
         self._rng, self._sampling = np.random.default_rng(seed), False
-        active = self._first(size, start)
-        self._open(active, np.zeros(len(active)) if start is None else start[active], None)
+        a = np.zeros(problem.n) if start is None else start.newest
+        active = self._first(size, a)
+        self._open(active, a[active], None)
         self._check_all()
-        if best is not None:
-            self._best.offer(*evaluated(problem, best))
-        if start is not None:  # or a fit of few steps would never reach other points
-            self._grow()
+        if start is not None:
+            if start.best is not None:
+                self._best.offer(*evaluated(problem, start.best))
+            self._grow()  # or a fit of few steps would never reach other points
         self._sampling = True
 
     def states(self) -> Iterator[State]:
@@ -134,9 +131,9 @@ class ActiveSetSolver:
         n_steps = self._first_step + self.n_steps
         return SimplexPoints.after(n_steps, newest, self._best.point.a)
 
-    def _first(self, size: int, start: Array | None) -> np.ndarray:
-        """Random points of both classes; all points of a class if they are few."""
-        chosen = [] if start is None else [np.flatnonzero(start)]
+    def _first(self, size: int, a: Array) -> np.ndarray:
+        """Random points of both classes and those of a; all points of a class if they are few."""
+        chosen = [np.flatnonzero(a)]
         for sign in (-1.0, 1.0):
             points = np.flatnonzero(self._problem.y == sign)
             chosen.append(self._rng.permutation(points)[: size // 2])
@@ -148,11 +145,10 @@ class ActiveSetSolver:
         solver = SwapSolver(
             small,
             cache_bytes=self._cache_bytes,
-            start=a if a.any() else None,
+            start=SimplexPoints(a, n_steps=self._first_step + self.n_steps) if a.any() else None,
             q=q,
             rows=self._matrix_of(small),
             tol=self._wanted(),
-            first_step=self._first_step + self.n_steps,
             max_steps=self._max_steps - self.n_steps,
             **self._settings,
         )

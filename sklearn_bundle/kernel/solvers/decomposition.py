@@ -15,6 +15,7 @@ from sklearn_bundle.kernel.solvers.swap import (
     REFINEMENTS,
     SimplexPoints,
     confirmed,
+    vertex,
 )
 
 Array = NDArray[np.float64]
@@ -90,13 +91,7 @@ class DecompositionSolver:
         self._path_length = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
-        self._begin(self._vertex() if start is None else start)
-
-    def _vertex(self) -> SimplexPoints:
-        """The first one, whose objective no rounding can spoil."""
-        vertex = np.zeros(self._problem.n)
-        vertex[0] = 1.0
-        return SimplexPoints(vertex)
+        self._begin(SimplexPoints(vertex(problem.n)) if start is None else start)
 
     def _begin(self, start: SimplexPoints) -> None:
         """Continue from the points, and from the best model between them."""
@@ -313,7 +308,7 @@ class DecompositionSolver:
         """
         if self._best.point is None:
             self._promote()
-            self._begin(self._vertex())
+            self._begin(SimplexPoints(vertex(self._problem.n)))  # rounding cannot spoil this one
         elif self._problem.dtype == np.float32:
             self._missed = max(self._missed, REFINEMENTS)
             self.confirm()

@@ -51,6 +51,13 @@ class SimplexPoints(NamedTuple):
         return cls(newest, None if np.array_equal(best, newest) else best, n_steps)
 
 
+def vertex(n: int) -> Array:
+    """The first vertex of the simplex."""
+    a = np.zeros(n)
+    a[0] = 1.0
+    return a
+
+
 def evaluated(problem: L2SVM, a: Array) -> tuple[float, Candidate]:
     """The objective of the model of a, and a as a candidate."""
     q = problem.products(a)
@@ -90,14 +97,11 @@ class SwapSolver:
     algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
     cache_bytes : int
         Memory for the rows of M that are kept, at least two.
-    start : ndarray of shape (n,), default=None
-        Point of the simplex; the first vertex by default.
+    start : SimplexPoints, default=None
+        Where to begin; at the first vertex by default. Random vertices depend on the number of
+        steps that led there.
     q : ndarray of shape (n,), default=None
-        ``K start``, if it is known.
-    best : ndarray of shape (n,), default=None
-        Another point, which is returned unless a better one is found.
-    first_step : int, default=0
-        Steps that led to ``start``: random vertices depend on the step's number.
+        ``K a`` of the newest of these points, if it is known.
     rows : ndarray, default=None
         All rows of M, if they are known.
     last : SwapSolver, default=None
@@ -127,10 +131,8 @@ class SwapSolver:
         *,
         algorithm: str = "swap-2o",
         cache_bytes: int = 1 << 30,
-        start: Array | None = None,
+        start: SimplexPoints | None = None,
         q: Array | None = None,
-        best: Array | None = None,
-        first_step: int = 0,
         rows: np.ndarray | None = None,
         last: "SwapSolver | None" = None,
         tol: float = 0.0,
@@ -144,7 +146,7 @@ class SwapSolver:
         self._n_candidates = n_candidates if n_candidates < problem.n else 0
         self._seed = seed
         self.n_steps = self.n_rows = 0
-        self._first_step = first_step
+        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
@@ -154,18 +156,19 @@ class SwapSolver:
             self._open_cache(rows)
         else:
             self._reuse(last)
-            start, q = last.a, last.q + last.a * (problem.ridge - last._problem.ridge)
+            start = SimplexPoints(last.a)
+            q = last.q + last.a * (problem.ridge - last._problem.ridge)
         if start is None:
-            start = np.zeros(problem.n)
-            start[0] = 1.0
+            start = SimplexPoints(vertex(problem.n))
             if self._matrix.slots[0] < 0:
                 self._load(0)
             q = self._matrix.rows[self._matrix.slots[0], : problem.n].astype(np.float64)
             q[0] += problem.ridge[0]
-        self._set(start.copy(), problem.products(start) if q is None else q.copy())
+        a = start.newest
+        self._set(a.copy(), problem.products(a) if q is None else q.copy())
         self._offer()
-        if best is not None:
-            self._best.offer(*evaluated(problem, best))
+        if start.best is not None:
+            self._best.offer(*evaluated(problem, start.best))
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or NaN: scale the features.")
 

@@ -33,8 +33,8 @@ _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 
 _LARGEST_ROUNDING = 1e-11
 _TILE_ROWS = 256  # rows of a Gram matrix at a time: enough for BLAS to be fast
 _SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an estimate
-# Products added in the working dtype before they are added in float64: in float32 the error of these sums
-# is at most 3e-5 of the sizes of their terms.
+# Products added in the working dtype, whose sums are added in float64: in float32 the error of
+# these sums is at most 3e-5 of the sizes of their terms.
 SUMMED = 512
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
 

@@ -13,7 +13,7 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.kernel.solvers.swap import SwapSolver
+from sklearn_bundle.kernel.solvers.swap import SimplexPoints, SwapSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 
@@ -215,7 +215,7 @@ def test_a_matrix_that_does_not_fit(many, best, cache_bytes):
 
 
 def test_start_at_the_solution(many, best):
-    start = best.point / best.point.sum()
+    start = SimplexPoints(best.point / best.point.sum())
     result = run(solver_of(problem_of(many), start=start), tol=1e-4, max_iter=1_000_000)
     assert result.status is Status.CONVERGED and result.n_iter <= 64
 

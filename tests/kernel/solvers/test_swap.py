@@ -10,7 +10,13 @@ from sklearn.svm import OneClassSVM
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import Candidate, Certified
-from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, KINDS, SwapSolver, confirmed
+from sklearn_bundle.kernel.solvers.swap import (
+    ALGORITHMS,
+    KINDS,
+    SimplexPoints,
+    SwapSolver,
+    confirmed,
+)
 
 
 class DenseProblem:
@@ -135,7 +141,7 @@ def test_swap_converges_linearly_where_fw_does_not(data):
 @pytest.mark.parametrize("started", [False, True])
 def test_few_rows_give_the_same_result(data, capacity, started):
     p = problem(data)
-    start = np.full(p.n, 1.0 / p.n) if started else None
+    start = SimplexPoints(np.full(p.n, 1.0 / p.n)) if started else None
     all_rows = run(SwapSolver(p, start=start), tol=1e-9, max_iter=1_000_000)
     solver = SwapSolver(p, cache_bytes=8 * p.n * capacity, start=start)
     few = run(solver, tol=1e-9, max_iter=1_000_000)
@@ -183,7 +189,7 @@ def test_candidates_and_start(data):
     assert result.status is Status.CONVERGED
     same = SwapSolver(p, n_candidates=60, seed=3)
     assert np.array_equal(run(same, tol=1e-6, max_iter=1_000_000).point, result.point)
-    again = SwapSolver(p, start=result.point / result.point.sum(), tol=1e-6)
+    again = SwapSolver(p, start=SimplexPoints(result.point / result.point.sum()), tol=1e-6)
     assert len(run(again, tol=1e-6, max_iter=1_000_000).history) == 1
 
 
