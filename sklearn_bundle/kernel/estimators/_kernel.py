@@ -88,6 +88,29 @@ def shaped_like(X: Any, coef: NDArray[np.float64]) -> Coefficients:
     return type(X)((coef.ravel().copy(), indices, starts), shape=coef.shape)
 
 
+def attributes_of(
+    data: TrainingData,
+    kernel: Kernel,
+    support: NDArray[np.intp],
+    coef: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    n_support: NDArray[np.int32],
+) -> dict[str, Any]:
+    """Fitted attributes of machines with these support vectors and coefficients."""
+    given = kernel.name == "precomputed"
+    vectors = np.empty((0, 0)) if given else data.X[support]
+    rows = data.rows[support]
+    return {
+        "support_": rows.astype(np.int32),
+        "support_vectors_": vectors,
+        "n_support_": n_support,
+        "dual_coef_": shaped_like(data.X, coef),
+        "intercept_": intercept,
+        "gamma_": kernel.gamma,
+        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
+    }
+
+
 Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
 
 
@@ -128,18 +151,8 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
         coef[rows, place[points[active]]] = alpha[active] * y[active]
     intercept = np.array([np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)])
     n_support = np.bincount(data.labels[support], minlength=n_classes).astype(np.int32)
-    given = kernel.name == "precomputed"
-    vectors = np.empty((0, 0)) if given else data.X[support]
-    rows = data.rows[support]
-    return {
-        "classes_": data.classes,
-        "support_": rows.astype(np.int32),
-        "support_vectors_": vectors,
-        "n_support_": n_support,
-        "dual_coef_": shaped_like(data.X, coef),
-        "intercept_": intercept,
-        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
-    }
+    fitted = attributes_of(data, kernel, support, coef, intercept, n_support)
+    return fitted | {"classes_": data.classes}
 
 
 class KernelMachine(CertifiedEstimator):

@@ -16,12 +16,11 @@ from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.kernel.estimators._kernel import (
     KernelMachine,
     MachineTraining,
-    shaped_like,
+    attributes_of,
 )
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData
-from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
 Samples = TypeVar("Samples", bound=TrainingData)
 
@@ -103,22 +102,13 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
     def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
         """Fitted attributes in SVR's shapes."""
-        kernel, support = data.values.kernel, np.flatnonzero(coef)
-        vectors = np.empty((0, 0)) if self._precomputed() else data.samples.X[support]
-        rows = data.samples.rows[support]
+        support = np.flatnonzero(coef)
         dual_coef = coef[support][np.newaxis]
         intercept = np.array([dual_coef.sum() if self._intercept else 0.0])
-        columns = rows if self._precomputed() else vectors
-        scores = KernelScores(columns, kernel, dual_coef, intercept, [len(support), 0])
-        return {
-            "support_": rows.astype(np.int32),
-            "support_vectors_": vectors,
-            "n_support_": np.array([len(support)], dtype=np.int32),
-            "dual_coef_": shaped_like(data.samples.X, dual_coef),
-            "intercept_": intercept,
-            "gamma_": kernel.gamma,
-            "_scores": scores,
-        }
+        n_support = np.array([len(support), 0], dtype=np.int32)
+        machine = dual_coef, intercept, n_support
+        fitted = attributes_of(data.samples, data.values.kernel, support, *machine)
+        return fitted | {"n_support_": n_support[:1].copy()}
 
     def _indefinite_at(
         self, task: L2Tube, solver: KernelGradients

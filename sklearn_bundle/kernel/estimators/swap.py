@@ -369,9 +369,7 @@ class SwapSVC(KernelClassifier, Certificates):
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        kernel = data.values.kernel
-        model = machine(data.samples, kernel, [alpha for alpha, _ in points])
-        return model | {"gamma_": kernel.gamma}
+        return machine(data.samples, data.values.kernel, [alpha for alpha, _ in points])
 
     def _indefinite_at(
         self, task: _Task, solver: _AnySolver
