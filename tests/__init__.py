@@ -101,7 +101,7 @@ linear/problems
     test_gathered_rows.py       gathered_rows.py row_block.py
 
 linear/solvers
-    test_protocols.py           protocols.py /kernel/solvers/protocols.py _oracle.py linear_start.py
+    test_protocols.py           protocols.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _descent.py inner/planes.py
     test_inner.py               inner/ /structured/solvers/inner/ /kernel/solvers/low_rank.py
                                 /linear/_compiled/simplex_qp.py
@@ -164,7 +164,7 @@ kernel/problems
     test_l2tube.py              l2tube.py /kernel/values/_extended_sums.py
 
 kernel/solvers
-    test_swap.py                swap.py /kernel/_compiled/swap.py /kernel/_compiled/vertices.py
+    test_swap.py                swap.py /kernel/_compiled/swap.py
     test_active_set.py          active_set.py /kernel/problems/l2svm.py /kernel/_compiled/lazy.py
     test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py

@@ -88,7 +88,7 @@ def store(typing_context, array, index, vector):
 
 
 @intrinsic
-def spread(typing_context, array, index):
+def broadcast(typing_context, array, index):
     """All sixteen equal to ``array[index]``, of float32."""
 
     def generate(context, builder, signature, arguments):

@@ -62,7 +62,7 @@ def promising(q, value, slots, i, chosen):
 
 
 @jit
-def longest_unused(used, owners):
+def least_recently_used(used, owners):
     """The slot whose row was needed least recently."""
     slot = 0
     for s in range(1, owners.shape[0]):
@@ -159,7 +159,7 @@ def fill(source, chosen, out):
 
 @jit
 def run(rule, matrix, source, n_kept, point, value, size, kinds, first):
-    """Like ``swap.run`` from step 0 on; computes missing rows, up to four at a time.
+    """Take the steps of ``swap.run``, and compute missing rows, up to four at a time.
 
     The first ``n_kept`` slots are in use. Returns Q, the size of the support, the number of steps
     done, the slots in use, the rows computed, and DONE or INDEFINITE.
@@ -179,7 +179,7 @@ def run(rule, matrix, source, n_kept, point, value, size, kinds, first):
         else:
             count = 1
             chosen[0] = missing
-            slot = longest_unused(matrix.used, owners)
+            slot = least_recently_used(matrix.used, owners)
             slots[owners[slot]] = -1
         out = rows[slot : slot + count]
         fill(source, chosen[:count], out)

@@ -60,7 +60,7 @@ def rbf_single(out, start, stop, left, right, scale):
 
 @jit
 def rbf_double(out, start, stop, left, right, scale):
-    """Like ``rbf_single``, in float64."""
+    """The steps of ``rbf_single`` in float64."""
     for a in range(out.shape[0]):
         row = out[a, start:stop]
         norm = left[a]
@@ -100,7 +100,7 @@ def squared_distances(left, right, out):
 
 @inner
 def _squared_distance(indices, data, start, stop, others, values, first, last):
-    """The same for two rows of CSR with ascending indices."""
+    """``|x - z|^2`` of two rows of CSR with ascending indices."""
     total = 0.0
     while start < stop or first < last:
         if first == last or (start < stop and indices[start] < others[first]):
@@ -119,13 +119,11 @@ def _squared_distance(indices, data, start, stop, others, values, first, last):
 
 @jit
 def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
-    """Like ``squared_distances``, for x and z in the rows of CSR with unsigned indices."""
+    """``out[a, c] = |x_a - z_c|^2``, for rows of CSR with unsigned indices."""
     for a in range(out.shape[0]):
         for c in range(out.shape[1]):
-            out[a, c] = _squared_distance(
-                *(indices, data, indptr[a], indptr[a + 1]),
-                *(others, values, ends[c], ends[c + 1]),
-            )
+            start, stop, first, last = indptr[a], indptr[a + 1], ends[c], ends[c + 1]
+            out[a, c] = _squared_distance(indices, data, start, stop, others, values, first, last)
 
 
 @inner

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.kernel._compiled import vertices
 
 FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4  # kinds of steps
 DONE, INDEFINITE = -1, -2  # in place of a missing row
@@ -21,7 +20,8 @@ USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 
 # solves the problem on the support; half is a choice.
 _CORRECTION = 0.5
 _SMALL_SUPPORT = 0.15  # share of the vertices; a smaller support is faster to read index by index
-_LOOK = 32  # steps between two checks of the certificate, each a pass over all vertices
+_CHECKED = 32  # steps between two checks of the certificate, each a pass over all vertices
+LANES = 64  # parallel minima, eight vectors of doubles: one running minimum does not vectorize
 _ROUNDING = 1e-15  # of Q: a smaller gap is rounding, a few units in the last place
 _NEGATIVE = 1e-4  # of the diagonal: a distance below minus this is far beyond rounding in float32
 _OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of its subtraction
@@ -75,6 +75,114 @@ class Point(NamedTuple):
 
 
 @inner
+def _first_of(lanes, at):
+    """Position of the smallest number of all lanes."""
+    lane = 0
+    for k in range(1, LANES):
+        if lanes[k] < lanes[lane]:
+            lane = k
+    return at[lane] + lane
+
+
+@inner
+def lowest(q, lanes, at):
+    """The ascent vertex; lane k runs over q[k], q[k + 64], ..."""
+    n = q.shape[0]
+    lanes[:] = np.inf
+    at[:] = 0
+    for start in range(0, n - n % LANES, LANES):
+        part = q[start : start + LANES]
+        for k in range(LANES):
+            better = part[k] < lanes[k]
+            lanes[k] = part[k] if better else lanes[k]
+            at[k] = start if better else at[k]
+    start = n - n % LANES
+    for k in range(n % LANES):
+        if q[start + k] < lanes[k]:
+            lanes[k] = q[start + k]
+            at[k] = start
+    return _first_of(lanes, at)
+
+
+@inner
+def highest(q, support, size):
+    """The first-order descent vertex: position in the support of its largest q."""
+    best = 0
+    for p in range(1, size):
+        if q[support[p]] > q[support[best]]:
+            best = p
+    return best
+
+
+@inner
+def best_partner(q, i, row_i, diagonal, a, support, size):
+    """The second-order descent vertex (19): position in the support of the largest SWAP gain.
+
+    (19) is the gain of a step without a limit. Here it is the gain of the step that can be taken,
+    which is then compared with that of the Frank-Wolfe step. With (19) in only one of the two
+    places, a vertex with hardly any weight is chosen again and again, and the Frank-Wolfe steps
+    that follow gain nothing.
+    """
+    best, best_gain = -1, 0.0
+    for p in range(size):
+        j = support[p]
+        slope = q[j] - q[i]
+        if slope > 0.0:
+            curvature = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
+            step = min(slope / curvature, a[j])
+            gain = step * (2.0 * slope - step * curvature)
+            if gain > best_gain:
+                best, best_gain = p, gain
+    return best
+
+
+@inner
+def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
+    """The second-order descent vertex, or -1, by one pass over all vertices.
+
+    Gains are in single precision, which is enough for a choice, and relative to ``1/scale^2``, so
+    that they do not underflow. Where a is 0, so is the gain.
+    """
+    n = q.shape[0]
+    least, two = np.float32(1e-7) * d_i, np.float32(2.0)
+    lanes[:] = np.float32(0.0)
+    at[:] = 0
+    for start in range(0, n - n % LANES, LANES):
+        of_q, of_row = q[start : start + LANES], row_i[start : start + LANES]
+        of_d, of_a = diagonal[start : start + LANES], a[start : start + LANES]
+        for k in range(LANES):
+            slope = np.float32(scale * max(of_q[k] - q_i, 0.0))
+            curvature = max((d_i + of_d[k]) - two * np.float32(of_row[k]), least)
+            step = min(slope / curvature, np.float32(scale * of_a[k]))
+            gain = step * (two * slope - step * curvature)
+            better = gain > lanes[k]
+            lanes[k] = gain if better else lanes[k]
+            at[k] = start if better else at[k]
+    best, best_gain = -1, np.float32(0.0)
+    for k in range(LANES):
+        if lanes[k] > best_gain:
+            best, best_gain = at[k] + k, lanes[k]
+    for k in range(n - n % LANES, n):
+        slope = np.float32(scale * max(q[k] - q_i, 0.0))
+        curvature = max((d_i + diagonal[k]) - two * np.float32(row_i[k]), least)
+        step = min(slope / curvature, np.float32(scale * a[k]))
+        gain = step * (two * slope - step * curvature)
+        if gain > best_gain:
+            best, best_gain = k, gain
+    return best
+
+
+@inner
+def lowest_of(q, indices, count):
+    """The vertex of smallest q among the first ``count`` indices."""
+    best = indices[0]
+    for p in range(1, count):
+        if q[indices[p]] < q[best]:
+            best = indices[p]
+    return best
+
+
+@inner
 def move(q, keep, by_i, row_i, by_j, row_j):
     """``q = keep q + by_i K_i + by_j K_j``, without the ridge."""
     for k in range(q.shape[0]):
@@ -85,22 +193,22 @@ def move(q, keep, by_i, row_i, by_j, row_j):
 def swap_step(q, i, j, k_ij, diagonal, a_j):
     """Step length (26), at most a_j, and its gain (28), clipped."""
     slope = q[j] - q[i]
-    bend = diagonal[i] - 2.0 * k_ij + diagonal[j]
-    step = slope / bend
+    curvature = diagonal[i] - 2.0 * k_ij + diagonal[j]
+    step = slope / curvature
     if step < a_j:
         return step, slope * step
-    return a_j, a_j * (2.0 * slope - a_j * bend)
+    return a_j, a_j * (2.0 * slope - a_j * curvature)
 
 
 @inner
 def forward_step(q, i, value, diagonal):
     """Frank-Wolfe step length (25), at most 1, and its gain (27), clipped."""
     slope = value - q[i]
-    bend = diagonal[i] - 2.0 * q[i] + value
-    step = slope / bend
+    curvature = diagonal[i] - 2.0 * q[i] + value
+    step = slope / curvature
     if step < 1.0:
         return step, slope * step
-    return 1.0, 2.0 * slope - bend
+    return 1.0, 2.0 * slope - curvature
 
 
 @inner
@@ -119,12 +227,12 @@ def plan(algorithm, matrix, point, value, size, i, row_i, lanes, at):
     if algorithm == USE_FW:
         return FW, forward, 0
     if algorithm not in (USE_SWAP_2O, USE_CVM):
-        p = vertices.highest(q, support, size)
+        p = highest(q, support, size)
     elif size < _SMALL_SUPPORT * q.shape[0]:
-        p = vertices.best_partner(q, i, row_i, diagonal, a, support, size)
+        p = best_partner(q, i, row_i, diagonal, a, support, size)
     else:
         d_i, scale = np.float32(diagonal[i]), 1.0 / (value - q[i])
-        j = vertices.best_of_all(q, q[i], d_i, scale, row_i, matrix.single, a, lanes, at)
+        j = best_of_all(q, q[i], d_i, scale, row_i, matrix.single, a, lanes, at)
         p = point.where[j] if j >= 0 else -1
     if p < 0:
         return FW, forward, 0
@@ -187,8 +295,8 @@ def take(kind, step, i, p, row_i, row_j, matrix, point, value, size):
         new_value = keep**2 * value + step * (2.0 * keep * q[i] + step * diagonal[i])
     elif kind in (SWAP_ADD, SWAP_DROP):
         keep, by_i, by_j = 1.0, step, step
-        bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
-        new_value = value - step * (2.0 * (q[j] - q[i]) - step * bend)
+        curvature = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
+        new_value = value - step * (2.0 * (q[j] - q[i]) - step * curvature)
     else:
         keep, by_i, by_j = 1.0 + step, 0.0, step
         new_value = keep**2 * value - step * (2.0 * keep * q[j] - step * diagonal[j])
@@ -211,15 +319,15 @@ def take(kind, step, i, p, row_i, row_j, matrix, point, value, size):
 def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes, at):
     """i, or -1 if the gap is within ``delta``: searches all vertices unless a candidate will do."""
     if candidates.shape[0] > 0:
-        i = vertices.lowest_of(q, candidates, candidates.shape[0])
+        i = lowest_of(q, candidates, candidates.shape[0])
         if value - q[i] > delta * value:
             return i
-    i = vertices.lowest(q, lanes, at)
+    i = lowest(q, lanes, at)
     if value - q[i] <= delta * value:
         return -1
-    if algorithm == USE_CVM:  # corrects its support before it looks further
-        inner = vertices.lowest_of(q, support, size)
-        spread = q[support[vertices.highest(q, support, size)]] - q[inner]
+    if algorithm == USE_CVM:  # corrects its support before the next vertex
+        inner = lowest_of(q, support, size)
+        spread = q[support[highest(q, support, size)]] - q[inner]
         if spread > _CORRECTION * (value - q[i]):
             return inner
     return i
@@ -272,12 +380,12 @@ def run(rule, matrix, point, value, size, kinds, first, done):
     """
     rows, slots, used = matrix.rows, matrix.slots, matrix.used
     a, q, support = point.a, point.q, point.support
-    lanes, gains = np.empty(vertices.LANES), np.empty(vertices.LANES, dtype=np.float32)
-    at = np.empty(vertices.LANES, dtype=np.int32)
+    lanes, gains = np.empty(LANES), np.empty(LANES, dtype=np.float32)
+    at = np.empty(LANES, dtype=np.int32)
     candidates = np.empty(rule.n_candidates, dtype=np.int64)
     begin = done
     while done < kinds.shape[0]:
-        if done > begin and (first + done) % _LOOK == 0:
+        if done > begin and (first + done) % _CHECKED == 0:
             primal = primal_value(a, q, matrix.ridge, value)
             if primal - 0.5 / value <= rule.tol * primal:
                 break

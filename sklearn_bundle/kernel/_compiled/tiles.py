@@ -14,11 +14,11 @@ from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.lanes import (
     WIDTH,
     add_to,
+    broadcast,
     decay,
     fma,
     load,
     splat,
-    spread,
     store,
     times,
 )
@@ -66,13 +66,13 @@ def _products(tile, group, d):
         at = TILE * k
         x0, x1 = load(tile, at), load(tile, at + WIDTH)
         x2, x3 = load(tile, at + 2 * WIDTH), load(tile, at + 3 * WIDTH)
-        z = spread(group, k)
+        z = broadcast(group, k)
         a0, a1, a2, a3 = fma(x0, z, a0), fma(x1, z, a1), fma(x2, z, a2), fma(x3, z, a3)
-        z = spread(group, d + k)
+        z = broadcast(group, d + k)
         b0, b1, b2, b3 = fma(x0, z, b0), fma(x1, z, b1), fma(x2, z, b2), fma(x3, z, b3)
-        z = spread(group, 2 * d + k)
+        z = broadcast(group, 2 * d + k)
         c0, c1, c2, c3 = fma(x0, z, c0), fma(x1, z, c1), fma(x2, z, c2), fma(x3, z, c3)
-        z = spread(group, 3 * d + k)
+        z = broadcast(group, 3 * d + k)
         e0, e1, e2, e3 = fma(x0, z, e0), fma(x1, z, e1), fma(x2, z, e2), fma(x3, z, e3)
     return (a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (e0, e1, e2, e3)
 
@@ -105,10 +105,8 @@ def _kernel(function, products, left, right):
 
 @inner
 def _norms(norms, base):
-    return (
-        *(load(norms, base), load(norms, base + WIDTH)),
-        *(load(norms, base + 2 * WIDTH), load(norms, base + 3 * WIDTH)),
-    )
+    n0, n1 = load(norms, base), load(norms, base + WIDTH)
+    return n0, n1, load(norms, base + 2 * WIDTH), load(norms, base + 3 * WIDTH)
 
 
 @inner
@@ -137,14 +135,14 @@ def _add_chunk(function, tiled, few, coef, unit, t, out):
     sums = zero, zero, zero, zero
     for c in range(0, coef.shape[0], GROUP):
         p, q, r, s = _products(tile, few.values[c // GROUP], d)
-        p = _kernel(function, p, left, spread(few.norms, c))
-        sums = _added(sums, p, spread(coef, c))
-        q = _kernel(function, q, left, spread(few.norms, c + 1))
-        sums = _added(sums, q, spread(coef, c + 1))
-        r = _kernel(function, r, left, spread(few.norms, c + 2))
-        sums = _added(sums, r, spread(coef, c + 2))
-        s = _kernel(function, s, left, spread(few.norms, c + 3))
-        sums = _added(sums, s, spread(coef, c + 3))
+        p = _kernel(function, p, left, broadcast(few.norms, c))
+        sums = _added(sums, p, broadcast(coef, c))
+        q = _kernel(function, q, left, broadcast(few.norms, c + 1))
+        sums = _added(sums, q, broadcast(coef, c + 1))
+        r = _kernel(function, r, left, broadcast(few.norms, c + 2))
+        sums = _added(sums, r, broadcast(coef, c + 2))
+        s = _kernel(function, s, left, broadcast(few.norms, c + 3))
+        sums = _added(sums, s, broadcast(coef, c + 3))
     s0, s1, s2, s3 = sums
     add_to(out, base, s0, unit)
     add_to(out, base + WIDTH, s1, unit)
@@ -193,14 +191,14 @@ def fill(function, tiled, few, out):
         left = _norms(tiled.norms, base)
         for c in range(0, m, GROUP):
             p, q, r, s = _products(tile, few.values[c // GROUP], d)
-            _put(_kernel(function, p, left, spread(few.norms, c)), out[c], base)
-            _put(_kernel(function, q, left, spread(few.norms, c + 1)), out[c + 1], base)
-            _put(_kernel(function, r, left, spread(few.norms, c + 2)), out[c + 2], base)
-            _put(_kernel(function, s, left, spread(few.norms, c + 3)), out[c + 3], base)
+            _put(_kernel(function, p, left, broadcast(few.norms, c)), out[c], base)
+            _put(_kernel(function, q, left, broadcast(few.norms, c + 1)), out[c + 1], base)
+            _put(_kernel(function, r, left, broadcast(few.norms, c + 2)), out[c + 2], base)
+            _put(_kernel(function, s, left, broadcast(few.norms, c + 3)), out[c + 3], base)
 
 
 @jit
-def spread_out(rows, indices, out):
+def copy_to_tiles(rows, indices, out):
     """Copy some rows to tiles; the rest of the last one is 0."""
     d = rows.shape[1]
     for t in range(out.shape[0]):
@@ -215,7 +213,7 @@ def spread_out(rows, indices, out):
 
 @inner
 def fill_some(function, tiled, chosen, few, out):
-    """As ``fill`` for up to four of the tiles' own points, ``chosen``; ``few`` has space for them.
+    """Values of all points with up to four of them, ``chosen``, for which ``few`` has space.
 
     ``out[c]`` for c below the number of those chosen, with a multiple of 64 columns.
     """
@@ -231,7 +229,7 @@ def fill_some(function, tiled, chosen, few, out):
         tile, base = tiled.values[t], TILE * t
         left = _norms(tiled.norms, base)
         p, q, r, s = _products(tile, few.values[0], d)
-        _put(_kernel(function, s, left, spread(few.norms, 3)), o3, base)
-        _put(_kernel(function, r, left, spread(few.norms, 2)), o2, base)
-        _put(_kernel(function, q, left, spread(few.norms, 1)), o1, base)
-        _put(_kernel(function, p, left, spread(few.norms, 0)), o0, base)
+        _put(_kernel(function, s, left, broadcast(few.norms, 3)), o3, base)
+        _put(_kernel(function, r, left, broadcast(few.norms, 2)), o2, base)
+        _put(_kernel(function, q, left, broadcast(few.norms, 1)), o1, base)
+        _put(_kernel(function, p, left, broadcast(few.norms, 0)), o0, base)

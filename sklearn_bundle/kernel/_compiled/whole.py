@@ -1,8 +1,7 @@
-"""The dual of a small L2-SVM as one block: steps with rows on demand, and the proof of a point.
+"""The dual of a small L2-SVM as one block: steps with rows on demand, and certificates.
 
-The steps are those of :mod:`~.decomposition`, in float32 and in the
-variables of H, which has a diagonal of ones. Rows are kept between calls: the same points with
-other costs start with the rows that are there.
+The steps are those of :mod:`~.decomposition`, in float32 and in the variables of H, which has a
+diagonal of ones. Rows are kept between calls: the same points with other costs start with them.
 """
 
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from sklearn_bundle.kernel._compiled.decomposition import (
     steps_of,
 )
 
-_LOOK = 32  # steps between two looks at the certificate, which is a pass over all variables
+_CHECKED = 32  # steps between two checks of the gap, each a pass over all variables
 
 
 class Source(NamedTuple):
@@ -103,7 +102,7 @@ def _values(source, alpha, margins):
 
 
 @inner
-def _wanted(gains, at, slots, i, chosen):
+def _rows_to_load(gains, at, slots, i, chosen):
     """i, and the best variables of other lanes that have no row; returns how many."""
     chosen[0] = i
     count = 1
@@ -124,7 +123,7 @@ def _wanted(gains, at, slots, i, chosen):
 def _load(source, gains, at, i, chosen, few, rows, n_rows):
     """Compute row i and others that may be needed soon; returns the new number of rows."""
     free = min(tiles.GROUP, rows.values.shape[0] - n_rows)
-    count = _wanted(gains, at, rows.slots, i, chosen[:free])
+    count = _rows_to_load(gains, at, rows.slots, i, chosen[:free])
     out, factors = rows.values[n_rows : n_rows + count], source.factors
     tiles.fill_some(source.function, source.tiled, chosen[:count], few, out)
     for c in range(count):
@@ -140,7 +139,7 @@ def _load(source, gains, at, i, chosen, few, rows, n_rows):
 def solve(source, alpha, margins, rows, n_rows, tol, share, most):
     """Steps from alpha until the relative gap of the L2-SVM is within ``tol``.
 
-    The gap is looked at every 32 steps. Steps also end where none gains more than ``share`` of the
+    The gap is checked every 32 steps. Steps also end where none gains more than ``share`` of the
     first one, after ``most`` of them, and where ``rows`` is full. alpha and its margins are changed
     in place, and are at the best scale in the end. Returns the values of an :class:`Outcome`.
     """
@@ -164,9 +163,9 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
     start = _Start(alpha.copy(), slopes, g.copy(), u.copy())
     d_i = d_j = one - one
     i, gain = move(half, g, u, factors, factors, d_i, d_j, gains, at)
-    steps, travel, indefinite, enough = 0, 0.0, False, share * gain
+    steps, path, indefinite, enough = 0, 0.0, False, share * gain
     while gain > enough and steps < most:
-        if steps % _LOOK == 0:
+        if steps % _CHECKED == 0:
             _restore(source, start, unit, g, u, alpha, margins)
             primal, bound, _ = _values(source, alpha, margins)
             if bound >= (1.0 - tol) * primal:
@@ -191,17 +190,17 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
             u[j] = u[j] + d_j if d_j > -u[j] else one - one
         u[i] = u[i] + d_i if d_i > -u[i] else one - one
         steps += 1
-        travel += abs(d_i) + abs(d_j)
+        path += abs(d_i) + abs(d_j)
         i, gain = move(half, g, u, row, values[slots[j]], d_i, d_j, gains, at)
     _restore(source, start, unit, g, u, alpha, margins)
     primal, bound, scale = _values(source, alpha, margins)
-    largest = held = 0.0
+    largest = largest_u = 0.0
     for k in range(n):
         alpha[k] *= scale
         margins[k] *= scale
-        largest, held = max(largest, roots[k]), max(held, np.float64(u[k]))
-    # A step rounds g, which is at most 1 + travel, two products with it, and u.
-    error = SINGLE * (steps * (1.0 + travel + 2.0 * (held + travel)) + 3.0 * travel)
+        largest, largest_u = max(largest, roots[k]), max(largest_u, np.float64(u[k]))
+    # A step rounds g, which is at most 1 + path, two products with it, and u.
+    error = SINGLE * (steps * (1.0 + path + 2.0 * (largest_u + path)) + 3.0 * path)
     return steps, n_rows, indefinite, primal, bound, scale * unit * largest * error
 
 
@@ -227,13 +226,12 @@ def _likely(d):
 
 
 @jit
-def prove(points, gamma, alpha, y, ridge, n_active, of_value):
-    """The proof of alpha for "rbf", in float64 by differences: objective, its excess, the bound.
+def certify(points, gamma, alpha, y, ridge, n_active, of_value):
+    """Objective of alpha, its excess and the bound for "rbf", in float64 by differences.
 
     ``points`` are those that may have a loss or a weight, the first ``n_active`` of them the ones
     with a weight; alpha, y and ridge belong to them. ``of_value`` is the number of roundings of a
-    kernel value. Excess and bound are as in
-    :class:`~.l2svm.Certified`.
+    kernel value. Excess and bound are as in :class:`~.l2svm.Certified`.
     """
     n = points.shape[0]
     coef, sums = np.empty((1, n_active)), np.zeros((1, n))

@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -21,13 +20,14 @@ from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,
     check_prediction_data,
 )
+from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
@@ -57,7 +57,7 @@ class MachineTraining:
 
 @dataclass
 class KernelTraining(MachineTraining):
-    """The same with labels.
+    """Samples with labels, and kernel values between them.
 
     ``places`` are the samples' places among the points of ``values``, None if they are all of these
     in their order.
@@ -86,6 +86,29 @@ def shaped_like(X: Any, coef: NDArray[np.float64]) -> Coefficients:
     indices = np.tile(np.arange(width, dtype=np.int32), n_rows)
     starts = np.arange(n_rows + 1, dtype=np.int32) * np.int32(width)
     return type(X)((coef.ravel().copy(), indices, starts), shape=coef.shape)
+
+
+def attributes_of(
+    data: TrainingData,
+    kernel: Kernel,
+    support: NDArray[np.intp],
+    coef: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    n_support: NDArray[np.int32],
+) -> dict[str, Any]:
+    """Fitted attributes of machines with these support vectors and coefficients."""
+    given = kernel.name == "precomputed"
+    vectors = np.empty((0, 0)) if given else data.X[support]
+    rows = data.rows[support]
+    return {
+        "support_": rows.astype(np.int32),
+        "support_vectors_": vectors,
+        "n_support_": n_support,
+        "dual_coef_": shaped_like(data.X, coef),
+        "intercept_": intercept,
+        "gamma_": kernel.gamma,
+        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
+    }
 
 
 Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
@@ -128,25 +151,16 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
         coef[rows, place[points[active]]] = alpha[active] * y[active]
     intercept = np.array([np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)])
     n_support = np.bincount(data.labels[support], minlength=n_classes).astype(np.int32)
-    given = kernel.name == "precomputed"
-    vectors = np.empty((0, 0)) if given else data.X[support]
-    rows = data.rows[support]
-    return {
-        "classes_": data.classes,
-        "support_": rows.astype(np.int32),
-        "support_vectors_": vectors,
-        "n_support_": n_support,
-        "dual_coef_": shaped_like(data.X, coef),
-        "intercept_": intercept,
-        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
-    }
+    fitted = attributes_of(data, kernel, support, coef, intercept, n_support)
+    return fitted | {"classes_": data.classes}
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(CertifiedEstimator):
     """Checks of a kernel and its values; scores by support vectors.
 
-    A subclass has the parameters ``C``, ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
-    ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
+    A subclass has the parameters of :class:`CertifiedEstimator` and ``C``, ``kernel``, ``gamma``,
+    ``degree``, ``coef0``, ``cache_size`` and ``random_state``, and when fitted
+    ``support_vectors_`` and ``_scores``. Where the kernel leaves no convex problem, fit raises.
     """
 
     C: float
@@ -154,9 +168,8 @@ class KernelMachine(BaseEstimator):
     gamma: str | float
     degree: int
     coef0: float
-    tol: float
     cache_size: float
-    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
 
     support_: NDArray[np.int32]
     support_vectors_: Matrix
@@ -165,7 +178,6 @@ class KernelMachine(BaseEstimator):
     intercept_: NDArray[np.float64]
     gamma_: float
     shape_fit_: tuple[int, ...]
-    n_features_in_: int
     _scores: KernelScores
 
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
@@ -181,7 +193,53 @@ class KernelMachine(BaseEstimator):
         ],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
+        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
+    }
+
+    @abstractmethod
+    def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
+        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+
+    def _take_on(
+        self, problem: Any, kept: Any, seed: int | None, **settings: Any
+    ) -> tuple[Solver, SolverResult]:
+        solver, result = super()._take_on(problem, kept, seed, **settings)
+        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
+            return solver, result
+        values, points, coef = self._indefinite_at(problem, solver)
+        values.refuse_indefinite(points, coef)
+        if result.primal < 0.0:
+            raise ValueError(
+                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
+                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
+                "use float64, or a smaller C."
+            )
+        # It was rounding. No objective is negative.
+        history = result.history.copy()
+        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
+        return solver, replace(result, lower_bound=0.0, history=history)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fingerprint(self, data: MachineTraining) -> tuple[Any, ...]:
+        return data.samples.fingerprint(), data.values.kernel
+
+    def _further_attributes(self, data: MachineTraining, warm: WarmStart) -> dict[str, Any]:
+        return {"shape_fit_": data.shape}
 
     def _validate_params(self) -> None:
         if isinstance(self.kernel, str) and self.kernel == "sigmoid":
@@ -191,7 +249,7 @@ class KernelMachine(BaseEstimator):
             )
         super()._validate_params()
 
-    def _given(self) -> bool:
+    def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _objects(self, X: Any) -> np.ndarray | None:
@@ -226,12 +284,12 @@ class KernelMachine(BaseEstimator):
         return (len(X),)
 
     def _refuse_sparse_matrix(self, X: Any) -> None:
-        if self._given() and sp.issparse(X):
+        if self._precomputed() and sp.issparse(X):
             raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
 
     def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
         """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
-        if self._given():
+        if self._precomputed():
             n_columns = data.X.shape[1]
             if n_columns != n_samples:
                 raise ValueError(
@@ -268,7 +326,7 @@ class KernelMachine(BaseEstimator):
         dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
         values = KernelData(data.X, kernel, dtype, data.rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            values.settle()
+            values.choose_dtype()
             largest = values.largest
         if not largest <= _LARGEST:
             raise ValueError(
@@ -286,7 +344,7 @@ class KernelMachine(BaseEstimator):
         with blas_threads(1):
             if signs_only:
                 return self._scores.sure_scores(X, threads)
-            single = self.support_vectors_.dtype == np.float32 and not self._given()
+            single = self.support_vectors_.dtype == np.float32 and not self._precomputed()
             return self._scores.scores(X, np.float32 if single else np.float64, threads)
 
     @property
@@ -304,36 +362,9 @@ class KernelMachine(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._given()
-        tags.input_tags.pairwise = self._given()
+        tags.input_tags.sparse = not self._precomputed()
+        tags.input_tags.pairwise = self._precomputed()
         return tags
-
-
-class CertifiedMachine(CertifiedEstimator):
-    """The fit of kernel machines: an error where the kernel leaves no convex problem."""
-
-    @abstractmethod
-    def _suspects(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
-        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
-
-    def _take_on(
-        self, problem: Any, kept: Any, seed: int | None, **settings: Any
-    ) -> tuple[Solver, SolverResult]:
-        solver, result = super()._take_on(problem, kept, seed, **settings)
-        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
-            return solver, result
-        values, points, coef = self._suspects(problem, solver)
-        values.refuse_indefinite(points, coef)
-        if result.primal < 0.0:
-            raise ValueError(
-                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
-                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
-                "use float64, or a smaller C."
-            )
-        # It was rounding. No objective is negative.
-        history = result.history.copy()
-        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
-        return solver, replace(result, lower_bound=0.0, history=history)
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):

@@ -3,66 +3,44 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate
-from sklearn_bundle.core.parameters import RELATIVE_GAP
 from sklearn_bundle.core.validation import TrainingData
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.kernel.estimators._kernel import (
-    CertifiedMachine,
     KernelMachine,
     MachineTraining,
-    shaped_like,
+    attributes_of,
 )
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData
-from sklearn_bundle.kernel.values.kernel_scores import KernelScores
+
+Samples = TypeVar("Samples", bound=TrainingData)
 
 
 @dataclass
-class TubeTraining(MachineTraining):
-    """The same without labels.
+class TubeTraining(MachineTraining, Generic[Samples]):
+    """Samples with or without targets, and kernel values between them.
 
     ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
     fits use the kernel values.
     """
 
-    samples: TrainingData
+    samples: Samples
     total: float = field(kw_only=True)
     shared: bool = field(default=False, kw_only=True)
 
 
-class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
+class KernelTubeEstimator(KernelMachine, OneCertificate):
     """A kernel machine with squared losses outside of a tube."""
 
-    _tube_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._kernel_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
-    _advice: ClassVar[dict[Status, str]] = {
-        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
-        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
-    }
     _intercept: ClassVar[bool]  # whether functions have one, which is penalized
 
     def _tube(self, data: TubeTraining) -> Tube:
@@ -70,8 +48,8 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         raise NotImplementedError
 
     def _training(
-        self, check: Callable[..., TrainingData], X: Any, *y: Any, sample_weight: Any
-    ) -> TubeTraining:
+        self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
+    ) -> TubeTraining[Samples]:
         self._refuse_sparse_matrix(X)
         samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
         values = self._kernel_values(samples, n_samples)
@@ -95,18 +73,14 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         costs = self._costs(data)
         data.values.check_costs(np.arange(len(costs)), costs)
         problem = L2Tube(
-            *(data.values, self._tube(data), costs),
+            data.values,
+            self._tube(data),
+            costs,
             intercept=self._intercept,
             cache_bytes=data.cache_bytes,
             shared=data.shared,
         )
         return nullcontext(problem)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _fingerprint(self, data: TubeTraining) -> tuple[Any, ...]:
-        return data.samples.fingerprint(), data.values.kernel
 
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
@@ -128,29 +102,15 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
 
     def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
         """Fitted attributes in SVR's shapes."""
-        kernel, support = data.values.kernel, np.flatnonzero(coef)
-        vectors = np.empty((0, 0)) if self._given() else data.samples.X[support]
-        rows = data.samples.rows[support]
+        support = np.flatnonzero(coef)
         dual_coef = coef[support][np.newaxis]
         intercept = np.array([dual_coef.sum() if self._intercept else 0.0])
-        scores = KernelScores(
-            *(rows if self._given() else vectors, kernel, dual_coef, intercept),
-            n_support=[len(support), 0],
-        )
-        return {
-            "support_": rows.astype(np.int32),
-            "support_vectors_": vectors,
-            "n_support_": np.array([len(support)], dtype=np.int32),
-            "dual_coef_": shaped_like(data.samples.X, dual_coef),
-            "intercept_": intercept,
-            "gamma_": kernel.gamma,
-            "_scores": scores,
-        }
+        n_support = np.array([len(support), 0], dtype=np.int32)
+        machine = dual_coef, intercept, n_support
+        fitted = attributes_of(data.samples, data.values.kernel, support, *machine)
+        return fitted | {"n_support_": n_support[:1].copy()}
 
-    def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
-        return {"shape_fit_": data.shape}
-
-    def _suspects(
+    def _indefinite_at(
         self, task: L2Tube, solver: KernelGradients
     ) -> tuple[KernelData, NDArray, NDArray]:
-        return task.data, np.arange(task.n), solver.suspected
+        return task.data, np.arange(task.n), solver.indefinite_coef

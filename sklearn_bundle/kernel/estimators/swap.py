@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.multiclass import names_of
-from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.validation import ClassificationData
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._kernel import (
-    CertifiedMachine,
     KernelClassifier,
     KernelTraining,
     Pair,
@@ -42,6 +39,7 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 _WHOLE = 5000
 
 _AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver | HandoverSolver
+_Kept = SimplexPoints | SwapSolver | WholeSolver | None  # what the next solver starts from
 
 
 class _Task(NamedTuple):
@@ -51,7 +49,7 @@ class _Task(NamedTuple):
     cache_bytes: int
 
 
-class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
+class SwapSVC(KernelClassifier, Certificates):
     """Kernel support vector machine with the squared hinge loss, by block or SWAP steps.
 
     For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
@@ -244,26 +242,16 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
     }
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "n_initial": [Interval(Integral, 1, None, closed="left")],
         "active_set": [Names({"auto"}), Interval(Integral, 2, None, closed="left"), None],
         "class_weight": [Names({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
     _advice: ClassVar[dict[Status, str]] = {
+        **KernelClassifier._advice,
         Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
-        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _unit = "pair"
 
@@ -362,12 +350,6 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         problem = L2SVM(data.values, points, signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
-        return data.samples.fingerprint(), data.values.kernel
-
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
@@ -387,14 +369,11 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        kernel = data.values.kernel
-        model = machine(data.samples, kernel, [alpha for alpha, _ in points])
-        return model | {"gamma_": kernel.gamma}
+        return machine(data.samples, data.values.kernel, [alpha for alpha, _ in points])
 
-    def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
-        return {"shape_fit_": data.shape}
-
-    def _suspects(self, task: _Task, solver: _AnySolver) -> tuple[KernelData, NDArray, NDArray]:
+    def _indefinite_at(
+        self, task: _Task, solver: _AnySolver
+    ) -> tuple[KernelData, NDArray, NDArray]:
         problem, newest = task.problem, solver.kept.newest
         return problem.data, problem.points, problem.y * newest
 
@@ -404,14 +383,12 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         """C_i, C times sample and class weight, for some of the samples."""
         return self._checked_costs(samples.total, samples.weights[members])
 
-    def _solver(
-        self, task: _Task, kept: SimplexPoints | SwapSolver | WholeSolver | None, seed: int
-    ) -> _AnySolver:
+    def _solver(self, task: _Task, kept: _Kept, seed: int) -> _AnySolver:
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":
             return self._by_blocks(task, kept, seed)
-        settings = {
+        settings: dict[str, Any] = {
             "algorithm": solver,
             "cache_bytes": task.cache_bytes,
             "tol": self.tol,
@@ -421,33 +398,36 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         }
         if isinstance(kept, SwapSolver):
             return SwapSolver(problem, last=kept, **settings)
-        if kept is None and self.n_initial > 1:
-            kept = SimplexPoints(self._start(problem, settings))
-        size, most = self.active_set, self.active_set
-        if self.active_set == "auto":
-            size, most = _ACTIVE, _MANY_GIVEN if problem.data.given else _MANY
-        whole = size is None or problem.n <= most
+        size = self._active_points(problem)
 
         def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
-            start = {}
-            if points is not None:
-                start = {"start": points.newest, "best": points.best, "first_step": points.n_steps}
-            if whole:
-                return SwapSolver(problem, **settings, **start)
-            return ActiveSetSolver(problem, size=size, **settings, **start)
+            if size is None:
+                return SwapSolver(problem, start=points, **settings)
+            return ActiveSetSolver(problem, size=size, start=points, **settings)
 
         if self.solver != "auto" or not self._has_blocks(problem):
-            return single_steps(kept)
-        fields = (SwapSolver if whole else ActiveSetSolver).history_fields
+            points = kept if isinstance(kept, SimplexPoints) else None
+            if kept is None and self.n_initial > 1:
+                points = SimplexPoints(self._start(problem, settings))
+            return single_steps(points)
+        fields = (SwapSolver if size is None else ActiveSetSolver).history_fields
         return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields, self.tol)
 
-    def _by_blocks(
-        self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int
-    ) -> WholeSolver | DecompositionSolver:
-        problem, limits = task.problem, {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
+    def _active_points(self, problem: L2SVM) -> int | None:
+        """The number of points that an active set begins with; None if all points are active."""
+        if self.active_set is None:
+            return None
+        if isinstance(self.active_set, str):  # "auto"
+            most = _MANY_GIVEN if problem.data.precomputed else _MANY
+            return _ACTIVE if problem.n > most else None
+        return self.active_set if problem.n > self.active_set else None
+
+    def _by_blocks(self, task: _Task, kept: _Kept, seed: int) -> WholeSolver | DecompositionSolver:
+        problem, start = task.problem, kept if isinstance(kept, SimplexPoints) else None
+        limits: dict[str, Any] = {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
         if problem.n > _WHOLE or not problem.by_tiles:
-            return DecompositionSolver(problem, start=kept, **limits)
-        last, start = (kept, None) if isinstance(kept, WholeSolver) else (None, kept)
+            return DecompositionSolver(problem, start=start, **limits)
+        last = kept if isinstance(kept, WholeSolver) else None
         return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
 
     def _method(self, problem: L2SVM) -> str:
@@ -455,20 +435,20 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         if self.solver != "auto":
             return self.solver
         single = problem.dtype == np.float32
-        # Blocks do not settle scores as far as the common tests of scikit-learn want them.
+        # Blocks do not make scores as accurate as the common tests of scikit-learn want them.
         return "decomposition" if single and self._has_blocks(problem) else "swap-2o"
 
     def _has_blocks(self, problem: L2SVM) -> bool:
-        """Whether blocks suit the points, and nothing was asked for that they do not have."""
-        asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
-        computed = problem.computed and (problem.n > _MANY or not problem.sparse)
-        return computed and not asked
+        """Whether blocks suit the points, and no parameter of other methods is set."""
+        if self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto":
+            return False
+        return problem.computed and (problem.n > _MANY or not problem.sparse)
 
-    def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
+    def _start(self, problem: L2SVM, settings: dict[str, Any]) -> NDArray[np.float64]:
         """The solution on a few random points; section 6 of the paper uses 20."""
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
-        solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})
+        solver = SwapSolver(problem.part(chosen), **dict(settings, n_candidates=0))
         result = run(solver, tol=self.tol, max_iter=self.max_iter)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

@@ -215,7 +215,7 @@ n_features_in_, feature_names_in_, shape_fit_
         samples, values, single = data.samples, data.values, self._single()
         part = replace(
             samples,
-            X=np.empty((len(train), 0)) if values.given else samples.X[train],
+            X=np.empty((len(train), 0)) if values.precomputed else samples.X[train],
             labels=samples.labels[train],
             weights=samples.weights[train],
             left=train,

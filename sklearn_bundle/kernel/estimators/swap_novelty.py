@@ -176,7 +176,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     offset_: float
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._tube_constraints,
+        **KernelTubeEstimator._kernel_constraints,
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
     _intercept = False
@@ -300,7 +300,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         further = super()._further_attributes(data, warm)
         scores = warm.kept[0].function.scores
-        if self.contamination == "auto":
+        if isinstance(self.contamination, str):  # "auto"
             # no sample reaches 1, and w separates them from the origin on neither side
             self._all_new = bool(scores.max() < 1.0 and scores.min() <= 0.0)
             return further

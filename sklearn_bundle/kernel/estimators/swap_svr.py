@@ -170,7 +170,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._tube_constraints,
+        **KernelTubeEstimator._kernel_constraints,
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
     epsilon_: float
@@ -251,21 +251,23 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         """
         return self._pair_scores(X)[0]
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining[RegressionData]:
         return self._training(_check_one_target, X, y, sample_weight=sample_weight)
 
-    def _tube(self, data: TubeTraining) -> Tube:
+    def _tube(self, data: TubeTraining[RegressionData]) -> Tube:
         epsilon = self._width(data)
         return Tube(data.samples.y, epsilon, epsilon)
 
-    def _width(self, data: TubeTraining) -> float:
+    def _width(self, data: TubeTraining[RegressionData]) -> float:
         """The epsilon that was given or, if none was, the default for these targets."""
         if self.epsilon is not None:
             return self.epsilon
         samples = data.samples
         return _TUBE * spread(samples.y, normalized(samples.weights), True)
 
-    def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
+    def _model(
+        self, data: TubeTraining[RegressionData], points: list[tuple[Any, Any]]
+    ) -> dict[str, Any]:
         return self._machine(data, points[0][0]) | {"epsilon_": self._width(data)}
 
 

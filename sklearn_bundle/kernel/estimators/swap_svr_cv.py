@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
 from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.validation import RegressionData
 from sklearn_bundle.kernel.estimators._kernel_search import KernelSearch
 from sklearn_bundle.kernel.estimators._kernel_tube import TubeTraining
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
@@ -171,7 +172,7 @@ n_features_in_, feature_names_in_, shape_fit_
 
     def _scores_of_fold(
         self,
-        data: TubeTraining,
+        data: TubeTraining[RegressionData],
         Cs: NDArray[np.float64],
         train: np.ndarray,
         test: np.ndarray,
@@ -179,7 +180,9 @@ n_features_in_, feature_names_in_, shape_fit_
         limit: TimeLimit,
     ) -> list[float]:
         samples, values = data.samples, data.values
-        X, Z = (values.X[np.ix_(part, train) if values.given else part] for part in (train, test))
+        X, Z = (
+            values.X[np.ix_(part, train) if values.precomputed else part] for part in (train, test)
+        )
         part = replace(samples, X=X, weights=samples.weights[train], y=samples.y[train], left=None)
         values_of_fold = KernelData(X, values.kernel, values.dtype)
         fold = replace(data, samples=part, values=values_of_fold, shared=True)

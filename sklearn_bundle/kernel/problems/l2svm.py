@@ -1,7 +1,7 @@
 """The kernel L2-SVM of two classes, as a problem on the unit simplex."""
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,12 @@ from sklearn_bundle.kernel.values._tiles import function_of, suits_tiles
 from sklearn_bundle.kernel.values._tiles import tiled as tiled_points
 from sklearn_bundle.kernel.values.kernel import SUMMED, KernelRows
 from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import KernelName
 
 Array = NDArray[np.float64]
 
-_COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}  # kernels whose rows compiled code computes
+# Kernels whose rows compiled code computes.
+_COMPILED: dict[KernelName, int] = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and no point is copied
 # Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
 # roundings for 1e9 numbers, 64 are allowed.
@@ -26,7 +28,7 @@ _ADDED = 32.0 * float(np.finfo(np.float64).eps)
 
 
 class Certified(NamedTuple):
-    """What a point proves, computed afresh.
+    """The certificate of a point, recomputed in float64.
 
     The model alpha has the objective ``primal``, which rounding may have made too small by
     ``excess``; no minimum is below ``bound``, from which its rounding is taken off.
@@ -35,6 +37,30 @@ class Certified(NamedTuple):
     primal: float
     excess: float
     bound: float
+
+
+class Accumulated(NamedTuple):
+    """What rounding of scores depends on if :meth:`L2SVM.add_scores` has accumulated them.
+
+    ``sizes`` are the sums of both classes' scores; the changes of a that made them have the sum of
+    sizes ``path_length`` and the root of the sum of squares ``spread``.
+    """
+
+    sizes: Array
+    path_length: float
+    spread: float
+
+
+class Candidate(NamedTuple):
+    """A point a of the simplex with ``q = K a``, and its model alpha, a multiple of a.
+
+    q comes from rows in the working precision, unless ``accumulated`` says how it was made.
+    """
+
+    a: Array
+    q: Array
+    alpha: Array
+    accumulated: Accumulated | None = None
 
 
 class L2SVM:
@@ -73,7 +99,7 @@ class L2SVM:
     @property
     def computed(self) -> bool:
         """Whether kernel values are computed here from features, not given nor by a callable."""
-        return not (self.data.given or callable(self.data.kernel.name))
+        return not (self.data.precomputed or callable(self.data.kernel.name))
 
     @property
     def sparse(self) -> bool:
@@ -157,6 +183,7 @@ class L2SVM:
         Only if rows are computed ``by_tiles``; ``tiled`` are the points, where they are known.
         """
         points = self.data.rows(self.dtype).dense
+        assert points is not None
         tiled = tiled or tiled_points(frozen(points.values), points.norms, self.points)
         factors, roots = np.zeros(len(tiled.norms), np.float32), np.sqrt(self.diagonal)
         factors[: self.n] = self.y / roots
@@ -203,11 +230,11 @@ class L2SVM:
             swap.sign(row, self._signs, self._signs[i])
 
     def products(self, a: Array) -> Array:
-        """``K a`` afresh in float64."""
+        """``K a``, recomputed in float64."""
         return self._margins(a[np.newaxis], np.arange(self.n))[0][0] + a * self.ridge
 
     def _margins(self, points: Array, rows: np.ndarray) -> tuple[Array, Array]:
-        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors.
+        """Some entries of ``(K - diag(ridge)) a`` in float64, and bounds on the errors.
 
         A row for each of the points a; the entries ascend, and where a is not 0 is among them.
         """
@@ -217,7 +244,7 @@ class L2SVM:
         sums, errors = self.data.exact_sums(signed, chosen, self.points[rows], self.n_threads)
         return self.y[rows] * sums, errors
 
-    def rough_products(self, a: Array, rows: np.ndarray) -> Array:
+    def working_products(self, a: Array, rows: np.ndarray) -> Array:
         """Some entries of ``K a`` from values in the working precision, where a is 0."""
         active = np.flatnonzero(a)
         signed = a[active] * self.y[active]
@@ -228,39 +255,37 @@ class L2SVM:
             sums = self.rows.sums(signed, active, rows)
         return self.y[rows] * (sums + signed.sum())
 
-    def certify(self, *candidates: tuple) -> list[Certified]:
-        """What each alpha, a multiple of a, proves, in float64, given ``K a`` from rows of the fit.
+    def certify(self, *candidates: Candidate) -> list[Certified]:
+        """The certificates of models in float64, with their rounding errors.
 
-        Candidates are ``(a, K a, alpha)``, or ``(a, K a, alpha, sizes, travel, spread)`` if
-        ``add_scores`` has made ``K a``: ``sizes`` are the sums of both classes' scores, and its
-        changes of a have the sum of sizes ``travel`` and the root of the sum of squares ``spread``.
         Scores are those of alpha as it is: where they cancel, its rounding counts.
         """
         near = np.zeros(self.n, dtype=bool)
         for candidate in candidates:
-            near |= self._near(*candidate)
+            near |= self._near(candidate)
         rows = np.flatnonzero(near)
-        alphas = np.array([candidate[2] for candidate in candidates])
+        alphas = np.array([candidate.alpha for candidate in candidates])
         margins, errors = self._margins(alphas, rows)
         parts = zip(alphas[:, rows], margins, errors, strict=True)
-        return [self._finer(self._proof(*part, self.ridge[rows]), part[0], rows) for part in parts]
+        ridge = self.ridge[rows]
+        return [self._refined(self._certified(*part, ridge), part[0], rows) for part in parts]
 
-    def _finer(self, proof: Certified, alpha: Array, rows: np.ndarray) -> Certified:
-        """The same from scores in extended precision where float64 leaves less than six digits.
+    def _refined(self, certified: Certified, alpha: Array, rows: np.ndarray) -> Certified:
+        """The certificate from extended precision where float64 leaves less than six digits.
 
         alpha belongs to ``rows``, outside of which it is 0.
         """
-        if not proof.excess > SIX_DIGITS * abs(proof.primal):
-            return proof
+        if not certified.excess > SIX_DIGITS * abs(certified.primal):
+            return certified
         active = np.flatnonzero(alpha)
         signed = alpha[active] * self.y[rows[active]]
         found = self.data.extended_sums(signed, active, self.points[rows])
         if found is None:
-            return proof
-        return self._proof(alpha, self.y[rows] * found[0], found[1], self.ridge[rows])
+            return certified
+        return self._certified(alpha, self.y[rows] * found[0], found[1], self.ridge[rows])
 
     @staticmethod
-    def _proof(alpha: Array, margins: Array, errors: Array, ridge: Array) -> Certified:
+    def _certified(alpha: Array, margins: Array, errors: Array, ridge: Array) -> Certified:
         value = float(np.sum(alpha * (margins + alpha * ridge)))  # 1/Q
         sizes = float(np.sum(alpha * (np.abs(margins) + alpha * ridge)))
         error = float(np.sum(alpha * errors)) + _ADDED * sizes
@@ -275,39 +300,40 @@ class L2SVM:
         bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
-    def _near(self, a: Array, q: Array, alpha: Array, *scores: Any) -> np.ndarray:
+    def _near(self, candidate: Candidate) -> np.ndarray:
         """Whether points may have a loss or have a weight.
 
         The others have a score above 1 by more than rounding.
         """
+        a, q, alpha, accumulated = candidate
         active = a > 0.0
-        if not scores:
+        if accumulated is None:
             dtype = self.data.dtype  # q may be from before ``promote``
             unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
             rounding = self.data.rounding(dtype, self.points, self.points[active])
             rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
         else:
-            rounding = self.rows.rounding_of_sums(a, *scores)
+            rounding = self.rows.rounding_of_sums(a, *accumulated)
         no_loss = np.sum(a) / np.sum(alpha)  # from which value on of ``K a - ridge a``
         return (q - a * self.ridge <= no_loss + rounding) | active
 
-    def prove(self, alpha: Array, near: np.ndarray) -> Certified:
-        """What the model alpha proves, in float64; points that are not ``near`` have no loss.
+    def certified(self, alpha: Array, near: np.ndarray) -> Certified:
+        """The certificate of alpha in float64; points that are not ``near`` have no loss.
 
         Those with a weight are near.
         """
         if not (self.data.kernel.name == "rbf" and self.data.exact_by_tiles):
             rows = np.flatnonzero(near)
             margins, errors = self._margins(alpha[np.newaxis], rows)
-            proof = self._proof(alpha[rows], margins[0], errors[0], self.ridge[rows])
-            return self._finer(proof, alpha[rows], rows)
+            certified = self._certified(alpha[rows], margins[0], errors[0], self.ridge[rows])
+            return self._refined(certified, alpha[rows], rows)
         active = np.flatnonzero(alpha)
         order = np.concatenate([active, np.flatnonzero(near & (alpha == 0.0))])
         points, kernel = self.data.rows_of(self.points[order]), self.data.kernel
         of_alpha = alpha[order], self.y[order], self.ridge[order]
         of_value = roundings_of_rbf(points.shape[1])
-        found = whole.prove(points, kernel.gamma, *of_alpha, len(active), of_value)
-        return self._finer(Certified(*found), alpha[order], order)
+        found = whole.certify(points, kernel.gamma, *of_alpha, len(active), of_value)
+        return self._refined(Certified(*found), alpha[order], order)
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""

@@ -1,5 +1,6 @@
 """Kernel machines with squared losses outside a tube: regression and one-class."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ class L2Tube:
         self.data, self.tube, self.C = data, tube, C
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
-        self.dtype = data.dtype
+        self.dtype: np.dtype = data.dtype
         self._products = _RECOMPUTED if shared else 0  # number of products with all kernel values
         if callable(data.kernel.name) or sp.issparse(data.X):
             self._keep()
@@ -94,7 +95,7 @@ class L2Tube:
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
         data, work = self.data, OF_CACHE * self.cache_bytes
-        cheap = data.given or data.kernel.name == "linear" or data.kept is not None
+        cheap = data.precomputed or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= work:
             data.keep_all()
 
@@ -125,8 +126,9 @@ class L2Tube:
         few = len(active) < _FEW * self.n
         if self._products >= _RECOMPUTED:
             self._keep()
-        if self.values_kept:
-            sums = _kept_sums(self.data.kept, coef, active if few else None)
+        kept = self.data.kept
+        if kept is not None and kept.dtype == self.dtype:
+            sums = _kept_sums(kept, coef, active if few else None)
         else:
             rows = self.data.rows(self.dtype)
             sums = rows.sums(coef[active], active) if few else rows.own_sums(coef)
@@ -151,38 +153,48 @@ class L2Tube:
     def bound(self, coef: Array, scores: Array) -> float:
         """The largest dual value on the ray of ``coef``, given its scores."""
         linear = float(np.sum(self.tube.linear(coef)))
-        bend = float(coef @ scores) + float(np.sum(coef**2 / self.C))
-        return 0.5 * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
+        curvature = float(coef @ scores) + float(np.sum(coef**2 / self.C))
+        return 0.5 * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
 
     def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
         """The objective in float64, a bound on how far rounding lowered it, and the scores.
 
         If that leaves less than six digits, scores are summed in extended precision.
         """
-        points = np.arange(self.n)
+        return self._in_enough_digits(coef, np.arange(self.n), self._objective)
+
+    def _in_enough_digits(
+        self,
+        coef: Array,
+        points: np.ndarray,
+        evaluate: Callable[[Array, Array, Array], tuple[float, float]],
+    ) -> tuple[float, float, Array]:
+        """What ``evaluate`` makes of coefficients, scores and their errors, and these scores.
+
+        That is a value and its rounding; if it leaves less than six digits, scores are summed in
+        extended precision.
+        """
         scores, errors = self.exact_scores(coef, points)
-        value, excess = self._objective(coef, scores, errors)
-        if excess > SIX_DIGITS * abs(value):
-            found = self._finer_scores(coef, points)
+        value, rounding = evaluate(coef, scores, errors)
+        if rounding > SIX_DIGITS * abs(value):
+            active = np.flatnonzero(coef)
+            chosen = np.searchsorted(points, active)
+            sums = coef[active], chosen, points
+            found = self.data.extended_sums(*sums, constant=self.constant)
             if found is not None:
                 scores, errors = found
-                value, excess = self._objective(coef, scores, errors)
-        return value, excess, scores
-
-    def _finer_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array] | None:
-        active = np.flatnonzero(coef)
-        chosen = np.searchsorted(points, active)
-        return self.data.extended_sums(coef[active], chosen, points, constant=self.constant)
+                value, rounding = evaluate(coef, scores, errors)
+        return value, rounding, scores
 
     def _objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         residuals = self.tube.y - scores
-        doubt = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
+        rounding = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
-        outward = (
-            np.abs(self.tube.excess(residuals + doubt)),
-            np.abs(self.tube.excess(residuals - doubt)),
+        above, below = (
+            self.tube.excess(residuals + rounding),
+            self.tube.excess(residuals - rounding),
         )
-        most = 0.5 * float(np.sum(self.C * np.maximum(*outward) ** 2))
+        most = 0.5 * float(np.sum(self.C * np.maximum(np.abs(above), np.abs(below)) ** 2))
         square = float(np.sum(coef * scores))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         value = 0.5 * square + losses
@@ -194,36 +206,21 @@ class L2Tube:
 
         The scores are those of the points with a coefficient. The bound is -inf if K is indefinite.
         """
-        active = np.flatnonzero(coef)
-        terms = self.tube.linear(coef)
-        sizes = np.abs(self.tube.y * coef) + np.abs(terms)
-        scores, errors = self.exact_scores(coef, active)
-        bound, rounded = self._bound(coef[active], scores, errors, terms, sizes, active)
-        if rounded > SIX_DIGITS * abs(bound):
-            found = self._finer_scores(coef, active)
-            if found is not None:
-                scores, errors = found
-                bound, _ = self._bound(coef[active], scores, errors, terms, sizes, active)
+        bound, _, scores = self._in_enough_digits(coef, np.flatnonzero(coef), self._bound)
         return bound, scores
 
-    def _bound(
-        self,
-        coef: Array,
-        scores: Array,
-        errors: Array,
-        terms: Array,
-        sizes: Array,
-        active: np.ndarray,
-    ) -> tuple[float, float]:
+    def _bound(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         """The bound, and about what rounding of the scores took off it."""
+        active, terms = np.flatnonzero(coef), self.tube.linear(coef)
+        sizes, coef = np.abs(self.tube.y * coef) + np.abs(terms), coef[active]
         linear = float(np.sum(terms)) - _ADDED * float(np.sum(sizes))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))
         if square < -of_square:
             return -np.inf, 0.0
-        bend = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
-        bound = (0.5 - _ADDED) * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
-        return bound, bound * of_square / bend if bend > 0.0 else 0.0
+        curvature = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
+        bound = (0.5 - _ADDED) * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
+        return bound, bound * of_square / curvature if curvature > 0.0 else 0.0
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""

@@ -8,16 +8,15 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.kernel.solvers.protocols import DivisibleProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,
     REFINEMENTS,
-    Candidate,
     SimplexPoints,
     SwapSolver,
     confirmed,
-    modeled,
+    evaluated,
 )
 
 Array = NDArray[np.float64]
@@ -49,7 +48,7 @@ class ActiveSetSolver:
 
     Parameters
     ----------
-    problem : DivisibleProblem
+    problem : L2SVM
     size : int
         Number of points to begin with, chosen at random.
     tol : float
@@ -57,11 +56,9 @@ class ActiveSetSolver:
     cache_bytes : int
         Memory for the kernel matrix of the active points, or for some of its rows if it is too
         large.
-    start : ndarray of shape (n,), default=None
-        Point of the simplex.
-    best : ndarray of shape (n,), default=None
-        Another point, which is returned unless a better one is found.
-    first_step, max_steps, algorithm, n_candidates, seed
+    start : SimplexPoints, default=None
+        Where to begin; by default at the first of the active points.
+    max_steps, algorithm, n_candidates, seed
         See :class:`~.swap.SwapSolver`.
     """
 
@@ -69,37 +66,36 @@ class ActiveSetSolver:
 
     def __init__(
         self,
-        problem: DivisibleProblem,
+        problem: L2SVM,
         *,
         size: int,
         tol: float,
         cache_bytes: int,
-        start: Array | None = None,
-        best: Array | None = None,
-        first_step: int = 0,
-        max_steps: int | None = None,
+        start: SimplexPoints | None = None,
+        max_steps: float = np.inf,
         algorithm: str = "swap-2o",
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._cache_bytes = problem, tol, cache_bytes
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        self._cache_bytes = cache_bytes
         self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
         self.indefinite = False
         self.n_steps = self.n_rows = 0
-        self._first_step = first_step
+        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
         self._best = Best(provisional=True)
         self._rng, self._sampling = np.random.default_rng(seed), False
-        active = self._first(size, start)
-        self._open(active, np.zeros(len(active)) if start is None else start[active], None)
-        self._look_at_all()
-        if best is not None:
-            self._best.offer(*modeled(problem, best))
-        if start is not None:  # or a fit of few steps would never reach other points
-            self._grow()
+        a = np.zeros(problem.n) if start is None else start.newest
+        active = self._first(size, a)
+        self._open(active, a[active], None)
+        self._check_all()
+        if start is not None:
+            if start.best is not None:
+                self._best.offer(*evaluated(problem, start.best))
+            self._grow()  # or a fit of few steps would never reach other points
         self._sampling = True
 
     def states(self) -> Iterator[State]:
@@ -110,7 +106,7 @@ class ActiveSetSolver:
             yield from self._solve()
             if self.indefinite:
                 return
-            self._look()
+            self._check()
             yield self._state()
             grown = self._grow()
             progress = grown or (self._best.primal, self._best.bound) != reached
@@ -120,8 +116,8 @@ class ActiveSetSolver:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
-        if moving and not self._looked:
-            self._look_at_all()
+        if moving and not self._all_checked:
+            self._check_all()
         self._best.renew(*confirmed(self._problem, self._best.point, self._newest, moving))
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._missed += 1
@@ -130,14 +126,14 @@ class ActiveSetSolver:
     @property
     def kept(self) -> SimplexPoints:
         """Where the next fit may start."""
-        newest, best = np.zeros(self._problem.n), self._best.point[0]
+        newest = np.zeros(self._problem.n)
         newest[self._active] = self._solver.a
-        number = self._first_step + self.n_steps
-        return SimplexPoints(newest, None if np.array_equal(best, newest) else best, number)
+        n_steps = self._first_step + self.n_steps
+        return SimplexPoints.after(n_steps, newest, self._best.point.a)
 
-    def _first(self, size: int, start: Array | None) -> np.ndarray:
-        """Random points of both classes; all points of a class if they are few."""
-        chosen = [] if start is None else [np.flatnonzero(start)]
+    def _first(self, size: int, a: Array) -> np.ndarray:
+        """Random points of both classes and those of a; all points of a class if they are few."""
+        chosen = [np.flatnonzero(a)]
         for sign in (-1.0, 1.0):
             points = np.flatnonzero(self._problem.y == sign)
             chosen.append(self._rng.permutation(points)[: size // 2])
@@ -149,17 +145,16 @@ class ActiveSetSolver:
         solver = SwapSolver(
             small,
             cache_bytes=self._cache_bytes,
-            start=a if a.any() else None,
+            start=SimplexPoints(a, n_steps=self._first_step + self.n_steps) if a.any() else None,
             q=q,
             rows=self._matrix_of(small),
             tol=self._wanted(),
-            first_step=self._first_step + self.n_steps,
             max_steps=self._max_steps - self.n_steps,
             **self._settings,
         )
         self._active, self._small, self._solver = active, small, solver
 
-    def _matrix_of(self, small: DivisibleProblem) -> np.ndarray | None:
+    def _matrix_of(self, small: L2SVM) -> np.ndarray | None:
         """The kernel matrix of the active points, the new ones last; None if it is too large."""
         n, item = small.n, small.dtype.itemsize
         most = isqrt(int(self._cache_bytes / (item * _COPY)))
@@ -190,7 +185,7 @@ class ActiveSetSolver:
         wanted = self._wanted()
         steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
         for state in self._solver.states():
-            self._looked = False
+            self._all_checked = False
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
             self.n_rows = rows + self._solver.n_rows
@@ -204,11 +199,11 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._best.withdraw()  # its rounding is forgotten
+        self._best.withdraw()  # the bound is of values in single precision
         self._best.prove(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check all points, or a sample as long as it shows enough violators."""
         outside = self._outside()
         size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
@@ -218,18 +213,17 @@ class ActiveSetSolver:
             if len(self._violators()) > _ENOUGH:
                 return
             self._sampling = False
-        self._look_at_all()
+        self._check_all()
 
-    def _look_at_all(self) -> None:
+    def _check_all(self) -> None:
         """Compute the scores of all points, and the objective."""
-        self._last = a, q, _ = self._products(self._outside())
-        value = self._solver.value
+        self._last, value = self._products(self._outside()), self._solver.value
         if value > 0.0:  # or the kernel is indefinite
             self._newest = self._last
-            primal = self._problem.primal_value(a, q, value)
+            primal = self._problem.primal_value(self._last.a, self._last.q, value)
             self._best.prove(0.5 / value)
             self._best.offer(primal, self._newest)
-        self._looked = True
+        self._all_checked = True
 
     def _outside(self) -> np.ndarray:
         outside = np.ones(self._problem.n, dtype=bool)
@@ -241,12 +235,12 @@ class ActiveSetSolver:
         solver, n = self._solver, self._problem.n
         a, q = np.zeros(n), np.full(n, np.inf)
         a[self._active], q[self._active] = solver.a, solver.q
-        q[points] = self._problem.rough_products(a, points)
-        return a, q, a / solver.value
+        q[points] = self._problem.working_products(a, points)
+        return Candidate(a, q, a / solver.value)
 
     def _violators(self) -> np.ndarray:
         """Inactive points with a loss; if they are many, only the clear cases."""
-        value, outside = self._solver.value, self._last[1].copy()
+        value, outside = self._solver.value, self._last.q.copy()
         outside[self._active] = np.inf
         violators = np.flatnonzero(outside < value)
         if len(violators) > _MANY * len(self._active):
@@ -254,9 +248,9 @@ class ActiveSetSolver:
             return clear if len(clear) else violators
         return violators
 
-    def _newcomers(self) -> np.ndarray:
+    def _points_to_add(self) -> np.ndarray:
         """The points to add: the worst violators, and the next worst if these are only a few."""
-        violators, q, n_active = self._violators(), self._last[1], len(self._active)
+        violators, q, n_active = self._violators(), self._last.q, len(self._active)
         if len(violators) > n_active:
             return violators[np.argpartition(q[violators], n_active)[:n_active]]
         few = int(_LEAST_GROWTH * n_active)
@@ -272,20 +266,20 @@ class ActiveSetSolver:
 
     def _grow(self) -> bool:
         """Add points; returns whether there were any to add."""
-        problem, solver, q = self._problem, self._solver, self._last[1]
-        newcomers = self._newcomers()
-        active = np.concatenate([self._active, newcomers])
-        a = np.concatenate([solver.a, np.zeros(len(newcomers))])
+        problem, solver, q = self._problem, self._solver, self._last.q
+        added = self._points_to_add()
+        active = np.concatenate([self._active, added])
+        a = np.concatenate([solver.a, np.zeros(len(added))])
         if self._missed == 0:
             self._open(active, a, q[active])
         else:  # a confirmation failed: from exact scores, and at last with exact rows
             if self._missed > REFINEMENTS and problem.dtype == np.float32:
                 self._promote()
             self._open(active, a, None)
-        return len(newcomers) > 0
+        return len(added) > 0
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
             self._best.withdraw()
-        alpha, further = self._best.point[2], (*self.kinds, len(self._active))
+        alpha, further = self._best.point.alpha, (*self.kinds, len(self._active))
         return self._best.state(alpha, None, self.n_rows, self.n_steps, further)

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import decomposition
-from sklearn_bundle.kernel.solvers.protocols import BlockProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,
     SimplexPoints,
     confirmed,
+    vertex,
 )
 
 Array = NDArray[np.float64]
@@ -32,23 +33,18 @@ _SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the squ
 class _Point(NamedTuple):
     """A dual point alpha, ``margins_i = y_i f(x_i)`` of its model, and that model's ``|w|^2``.
 
-    ``sizes`` are sums of the scores of both classes, whose differences the margins are; the changes
-    of alpha that made them have the sum of sizes ``travel`` and the root of the sum of squares
-    ``spread``. That is what rounding depends on.
+    Margins are differences of the scores of both classes, which ``accumulated`` describes.
     """
 
     alpha: Array
     margins: Array
-    sizes: Array
     square: float
-    travel: float
-    spread: float
+    accumulated: Accumulated
 
     def scaled(self, t: float) -> "_Point":
-        return _Point(
-            *(t * self.alpha, t * self.margins, t * self.sizes),
-            *(t * t * self.square, t * self.travel, t * self.spread),
-        )
+        sizes, path_length, spread = self.accumulated
+        accumulated = Accumulated(t * sizes, t * path_length, t * spread)
+        return _Point(t * self.alpha, t * self.margins, t * t * self.square, accumulated)
 
 
 class DecompositionSolver:
@@ -64,12 +60,12 @@ class DecompositionSolver:
 
     Parameters
     ----------
-    problem : BlockProblem
+    problem : L2SVM
     start : SimplexPoints, default=None
         Where to begin; by default at the first point alone.
     tol : float
         Relative gap at which no more blocks are solved.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     seed : int
     """
 
@@ -77,15 +73,14 @@ class DecompositionSolver:
 
     def __init__(
         self,
-        problem: BlockProblem,
+        problem: L2SVM,
         *,
         start: SimplexPoints | None = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         seed: int = 0,
     ):
-        self._problem, self._tol = problem, tol
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
         self._rng = np.random.default_rng([seed, self._first_step])
@@ -93,26 +88,20 @@ class DecompositionSolver:
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._best = Best(provisional=True)
         self._alpha, self._scores = np.zeros(problem.n), np.zeros((2, problem.n))
-        self._travel = self._spread = 0.0  # of the newest point
+        self._path_length = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
-        self._begin(self._vertex() if start is None else start)
-
-    def _vertex(self) -> SimplexPoints:
-        """The first one, whose objective no rounding can spoil."""
-        vertex = np.zeros(self._problem.n)
-        vertex[0] = 1.0
-        return SimplexPoints(vertex)
+        self._begin(SimplexPoints(vertex(problem.n)) if start is None else start)
 
     def _begin(self, start: SimplexPoints) -> None:
-        """Take up the points, and the best model between them."""
+        """Continue from the points, and from the best model between them."""
         problem = self._problem
-        for a in [start.newest] if start.best is None else [start.best, start.newest]:
+        for a in start.different:
             self._alpha, self._scores = a.copy(), np.zeros((2, problem.n))
             active = np.flatnonzero(a)
             problem.add_scores(a[active], active, self._scores)
-            self._travel, self._spread = 1.0, float(np.linalg.norm(a))
-            self._settle()
+            self._path_length, self._spread = 1.0, float(np.linalg.norm(a))
+            self._update_model()
 
     def states(self) -> Iterator[State]:
         """One state per block; ends when no step is left."""
@@ -138,7 +127,7 @@ class DecompositionSolver:
             self._missed = max(self._missed, REFINEMENTS)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective of the model and bound of the newest point, computed afresh in float64."""
+        """Objective of the model and bound of the newest point, recomputed in float64."""
         point = self._best.point
         model = self._candidate(point)
         newest = model if self._suffices(model) else self._candidate(self._newest())
@@ -150,42 +139,43 @@ class DecompositionSolver:
 
     @property
     def kept(self) -> SimplexPoints:
-        """Where a next fit may go on."""
+        """Where the next fit may start."""
         model = self._best.point.alpha
-        newest, best = self._alpha / self._alpha.sum(), model / model.sum()
-        same = np.array_equal(newest, best)
-        return SimplexPoints(newest, None if same else best, self._first_step + self.n_steps)
+        n_steps, newest = self._first_step + self.n_steps, self._alpha / self._alpha.sum()
+        return SimplexPoints.after(n_steps, newest, model / model.sum())
 
-    def _suffices(self, model: tuple) -> bool:
-        """Whether the model's own dual point proves ``tol`` as well: one instead of two."""
-        a, q = model[:2]
-        return (1.0 - self._tol) * self._best.primal <= 0.5 / float(np.sum(a * q))
+    def _suffices(self, model: Candidate) -> bool:
+        """Whether the model's own dual point gives a bound within ``tol``: one instead of two."""
+        value = float(np.sum(model.a * model.q))
+        return (1.0 - self._tol) * self._best.primal <= 0.5 / value
 
-    def _candidate(self, point: _Point) -> tuple:
-        total = point.alpha.sum()
+    def _candidate(self, point: _Point) -> Candidate:
+        total, (sizes, path_length, spread) = point.alpha.sum(), point.accumulated
         q = (point.margins + self._problem.ridge * point.alpha) / total
-        rounding = point.sizes / total, point.travel / total, point.spread / total
-        return point.alpha / total, q, point.alpha, *rounding
+        accumulated = Accumulated(sizes / total, path_length / total, spread / total)
+        return Candidate(point.alpha / total, q, point.alpha, accumulated)
 
     def _newest(self) -> _Point:
         margins, sizes = self._margins(), self._scores[0] + self._scores[1]
         square = float(np.sum(self._alpha * margins))
-        return _Point(self._alpha, margins, sizes, square, self._travel, self._spread)
+        accumulated = Accumulated(sizes, self._path_length, self._spread)
+        return _Point(self._alpha, margins, square, accumulated)
 
     def _margins(self) -> Array:
         return self._problem.y * (self._scores[0] - self._scores[1])
 
     def _exact(self, point: _Point) -> _Point:
-        """The same with margins in float64."""
+        """The point with margins recomputed in float64."""
         total = point.alpha.sum()
         a = point.alpha / total
         margins = (self._problem.products(a) - self._problem.ridge * a) * total
         square = float(np.sum(point.alpha * margins))
         spread = float(np.linalg.norm(point.alpha))
-        return point._replace(margins=margins, square=square, travel=total, spread=spread)
+        accumulated = point.accumulated._replace(path_length=total, spread=spread)
+        return _Point(point.alpha, margins, square, accumulated)
 
     def _refine(self) -> None:
-        """Go on from scores in float64; blocks in single precision only add what alpha moves.
+        """Continue from scores in float64; blocks in single precision only add what alpha moves.
 
         That is iterative refinement; where it does not help, all values become exact.
         """
@@ -199,19 +189,19 @@ class DecompositionSolver:
         # What is missing goes to the class whose scores it makes larger.
         missing = self._problem.y * newest.margins - (self._scores[0] - self._scores[1])
         self._scores += np.maximum(0.0, np.array([missing, -missing]))
-        self._travel, self._spread = newest.travel, newest.spread
-        self._settle()
+        _, self._path_length, self._spread = newest.accumulated
+        self._update_model()
 
     def _solve_block(self) -> None:
         """Draw a block, solve it, and bring scores, model and bound up to date."""
         problem = self._problem
-        bend, alpha = problem.diagonal, self._alpha
+        curvature, alpha = problem.diagonal, self._alpha
         slope = 1.0 - self._margins() - problem.ridge * alpha
-        block = self._draw(slope, bend)
+        block = self._draw(slope, curvature)
         if not len(block):
             return
-        slope, bend, alpha = slope[block], bend[block], alpha[block]
-        scale = 1.0 / np.sqrt(bend)
+        slope, curvature, alpha = slope[block], curvature[block], alpha[block]
+        scale = 1.0 / np.sqrt(curvature)
         slope *= scale
         unit = float(np.abs(slope).max())
         g, u = np.zeros((2, -(-len(slope) // _PADDED) * _PADDED), problem.dtype)
@@ -224,7 +214,7 @@ class DecompositionSolver:
         self.n_steps += steps
         self.n_blocks += 1
         if indefinite:
-            self._doubt(certain=True)
+            self._handle_indefinite(certain=True)
             return
         changed = np.flatnonzero(u != before)
         moved = block[changed]
@@ -234,15 +224,15 @@ class DecompositionSolver:
         if change.any():
             self._alpha[moved] = alpha
             problem.add_scores(change, moved, self._scores)
-            self._travel += float(np.sum(np.abs(change)))
+            self._path_length += float(np.sum(np.abs(change)))
             self._spread = float(np.hypot(self._spread, np.linalg.norm(change)))
             self.n_rows += len(moved)
-        self._settle()
+        self._update_model()
 
-    def _draw(self, slope: Array, bend: Array) -> np.ndarray:
+    def _draw(self, slope: Array, curvature: Array) -> np.ndarray:
         """Points that gain something, by weights that are the square roots of their gains."""
-        step = np.maximum(slope / bend, -self._alpha)
-        gains = step * (slope - 0.5 * bend * step)
+        step = np.maximum(slope / curvature, -self._alpha)
+        gains = step * (slope - 0.5 * curvature * step)
         useful = np.flatnonzero(gains > 0.0)
         if len(useful) <= _BLOCK:
             return useful
@@ -261,18 +251,18 @@ class DecompositionSolver:
         np.fill_diagonal(H, 1.0)
         return H
 
-    def _settle(self) -> None:
+    def _update_model(self) -> None:
         """Take the best scale of alpha, whose bound that is; then the best model with it."""
         ridge, newest = self._problem.ridge, self._newest()
         total = float(self._alpha.sum())
         value = newest.square + float(np.sum(ridge * self._alpha**2))
         if not value > 0.0:
-            self._doubt(certain=False)
+            self._handle_indefinite(certain=False)
             return
         scale = total / value
         newest, model = newest.scaled(scale), self._best.point
         self._alpha = newest.alpha.copy()
-        self._travel, self._spread = newest.travel, newest.spread
+        _, self._path_length, self._spread = newest.accumulated
         self._scores *= scale
         self._best.prove(0.5 * scale * total)
         if model is not None:
@@ -289,40 +279,42 @@ class DecompositionSolver:
         toward = end.margins - start.margins
         product = float(np.sum(start.alpha * end.margins))
         slope_0 = product - start.square
-        bend_0 = max(start.square - 2.0 * product + end.square, 0.0)
+        curvature_0 = max(start.square - 2.0 * product + end.square, 0.0)
         low, high, step = 0.0, 1.0, 0.5
         for _ in range(_SEARCH_STEPS):
             slack = np.maximum(0.0, 1.0 - start.margins - step * toward) / ridge
-            slope = slope_0 + step * bend_0 - float(np.sum(slack * toward))
-            bend = bend_0 + float(np.sum(np.where(slack > 0.0, toward**2 / ridge, 0.0)))
+            slope = slope_0 + step * curvature_0 - float(np.sum(slack * toward))
+            curvature = curvature_0 + float(np.sum(np.where(slack > 0.0, toward**2 / ridge, 0.0)))
             low, high = (low, step) if slope > 0.0 else (step, high)
-            newton = step - slope / bend if bend > 0.0 else 0.5 * (low + high)
+            newton = step - slope / curvature if curvature > 0.0 else 0.5 * (low + high)
             last, step = step, min(max(newton, low), high)
             if abs(step - last) <= _SEARCH_TOL:
                 break
         if step == 1.0:
             return end
-        square = start.square + 2.0 * step * slope_0 + step**2 * bend_0
+        square = start.square + 2.0 * step * slope_0 + step**2 * curvature_0
         alpha = (1.0 - step) * start.alpha + step * end.alpha
-        sizes = (1.0 - step) * start.sizes + step * end.sizes
-        travel = (1.0 - step) * start.travel + step * end.travel
-        spread = (1.0 - step) * start.spread + step * end.spread
-        return _Point(alpha, start.margins + step * toward, sizes, square, travel, spread)
+        first, last = start.accumulated, end.accumulated
+        sizes = (1.0 - step) * first.sizes + step * last.sizes
+        path_length = (1.0 - step) * first.path_length + step * last.path_length
+        spread = (1.0 - step) * first.spread + step * last.spread
+        accumulated = Accumulated(sizes, path_length, spread)
+        return _Point(alpha, start.margins + step * toward, square, accumulated)
 
-    def _doubt(self, certain: bool) -> None:
-        """K seems not to be positive semidefinite: that may be rounding, above all in float32.
+    def _handle_indefinite(self, certain: bool) -> None:
+        """Handle a K that does not seem positive semidefinite: often rounding, mainly in float32.
 
-        In float64, what is not ``certain`` is so if the newest point proves it.
+        In float64, unless that is ``certain``, the certificate of the newest point decides.
         """
         if self._best.point is None:
             self._promote()
-            self._begin(self._vertex())
+            self._begin(SimplexPoints(vertex(self._problem.n)))  # rounding cannot spoil this one
         elif self._problem.dtype == np.float32:
             self._missed = max(self._missed, REFINEMENTS)
             self.confirm()
         else:
-            (proof,) = self._problem.certify(self._candidate(self._newest()))
-            self.indefinite = certain or proof.bound == -np.inf
+            (certificate,) = self._problem.certify(self._candidate(self._newest()))
+            self.indefinite = certain or certificate.bound == -np.inf
             self._ended = True
 
     def _promote(self) -> None:

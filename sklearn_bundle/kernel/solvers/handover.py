@@ -14,7 +14,7 @@ class HandoverSolver:
     """Takes steps by blocks until they reach ``tol`` or stall, then SWAP steps from there.
 
     Steps in two variables of the dual without its simplex need far fewer steps on ill-conditioned
-    kernels, and SWAP steps settle the scores further: the last states are always theirs.
+    kernels, and SWAP steps make the scores more accurate: the last states are always theirs.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class HandoverSolver:
     history_fields : tuple
         Those of the second solver; the first one has zeros there.
     tol : float
-        Relative gap at which the second one takes over.
+        Relative gap at which the second one begins.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class HandoverSolver:
 
     @property
     def kept(self) -> SimplexPoints:
-        """Where a next fit may go on."""
+        """Where the next fit may start."""
         return self.current.kept
 
     def states(self) -> Iterator[State]:

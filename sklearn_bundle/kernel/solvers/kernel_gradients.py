@@ -9,8 +9,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.kernel.solvers.low_rank import LowRank, extended, nothing
-from sklearn_bundle.kernel.solvers.protocols import TubeProblem
+from sklearn_bundle.kernel.problems.l2tube import L2Tube
+from sklearn_bundle.kernel.solvers.low_rank import RIDGE, Preconditioner
 
 Array = NDArray[np.float64]
 
@@ -18,17 +18,14 @@ _FIRST_RANK = 2.0  # times sqrt(n): enough to see which points lie outside of th
 _RANK = 8.0  # times sqrt(n): up to there factors cost as much as a few products with K
 _PATIENCE = 25  # steps after which the rank is doubled: about what that costs
 _MORE_PATIENCE = 50  # where kernel values are kept: steps cost less
-_OF_CACHE = 0.5  # share of the memory for kernel values that the factor may take
 _SMALL = 600  # points up to which Newton's method in float64 takes milliseconds
 _DENSE = 2500  # points up to which it takes a second, where conjugate gradients have failed
-_SETTLED = 0.01  # share of the points: fewer that cross the tube leave the factor as it is
 _STARTS = 15  # Newton steps of the low-rank problem, which mostly needs 4
-_LOOKS = 30  # at a line for its minimum, which mostly needs 4
+_LINE_STEPS = 30  # Newton steps of a line search at most, which mostly needs 4
 _FLAT = 1e-3  # share of the first slope that may be left of a line
 _SEARCHED = 20  # points on a segment at which the dual is compared: cheap beside a product
 _MOST_IDLE = 20  # states without progress: what is left is rounding
 _WRONG = 1.5  # times the gap that was believed: what is more is rounding
-_NEGLIGIBLE = 1e-12  # of the largest entry: a ridge that bends little, and makes factors exist
 _REFINEMENTS = 3  # confirmations that may fail before kernel values are in double precision
 _MOST_REFINEMENTS = 12  # confirmations that may fail at all: by then more no longer help
 
@@ -46,6 +43,14 @@ class Function(NamedTuple):
     def dot(self, other: "Function") -> float:
         """The inner product in the space of functions."""
         return float(self.coef @ other.scores)
+
+
+class _Direction(NamedTuple):
+    """The direction of a step, and the slope along steepest descent by which the next is scaled."""
+
+    gradient: Function
+    along: Function
+    slope: float
 
 
 class Functions(NamedTuple):
@@ -67,7 +72,7 @@ class KernelGradients:
 
     Parameters
     ----------
-    problem : TubeProblem
+    problem : L2Tube
     start : Functions, default=None
         Where to start; of another C or tolerance, if that is better than nothing.
     last : KernelGradients, default=None
@@ -82,7 +87,7 @@ class KernelGradients:
         Iterations and products so far.
     indefinite : bool
         Whether the kernel does not seem to be positive semidefinite, which ends the steps.
-    suspected : ndarray of shape (n,)
+    indefinite_coef : ndarray of shape (n,)
         The coefficients that show it.
     """
 
@@ -90,30 +95,30 @@ class KernelGradients:
 
     def __init__(
         self,
-        problem: TubeProblem,
+        problem: L2Tube,
         *,
         start: Functions | None = None,
         last: "KernelGradients | None" = None,
         seed: int = 0,
     ):
-        self._problem: TubeProblem | None = problem
+        self._problem = problem
         self._start, self._last = start, last
-        self._low: LowRank | None = None
+        self._preconditioner = Preconditioner(problem, seed)
         self._matrix: Array | None = None  # all kernel values, for Newton's method
-        self._random = np.random.default_rng(seed)
-        self._factored_at = 0  # the step of the last factor
         self._best = Best(provisional=True)
         self._best.prove(0.0)
-        self._function = self._dual = None
-        self._gradient = self._direction = None  # the last ones, with the last squared length
+        self._opened = False
+        self._function = self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
+        self._gradient: Function | None = None  # at the newest point, where it is known
+        self._direction: _Direction | None = None  # the last one
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self.n_steps = self.n_products = 0
-        self.indefinite, self.suspected = False, np.zeros(problem.n)
+        self.indefinite, self.indefinite_coef = False, np.zeros(problem.n)
 
     def states(self) -> Iterator[State]:
         """One state for every step; ends when no step is left."""
         idle = 0  # states without progress
-        if self._function is None:
+        if not self._opened:
             self._open()
         while self._missed < _MOST_REFINEMENTS and not self.indefinite:
             if self._stale:
@@ -121,7 +126,7 @@ class KernelGradients:
             reached = self._best.primal, self._best.bound
             moved = self.n_steps == 0 or self._step()
             if not self.indefinite:
-                self._look()
+                self._evaluate()
             self.n_steps += 1
             yield self._state()
             idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
@@ -131,7 +136,7 @@ class KernelGradients:
                 self._missed = max(self._missed + 1, _REFINEMENTS + 1)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective and bound afresh in float64, from which steps go on."""
+        """Objective and bound, recomputed in float64, from which steps continue."""
         coef, dual, believed = self._function.coef, self._dual, self._best.gap
         primal, excess, scores = self._problem.certified_objective(coef)
         self._function = Function(coef, scores)
@@ -141,7 +146,7 @@ class KernelGradients:
         scores[dual.coef != 0.0] = exact
         self._dual = Function(dual.coef, scores)
         if bound > primal or bound == -np.inf:
-            self._suspect(dual.coef if bound == -np.inf else coef)
+            self._stop_as_indefinite(dual.coef if bound == -np.inf else coef)
         self._best.renew(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
         self._stale = True
@@ -152,14 +157,14 @@ class KernelGradients:
         """What a solver of another C may start from."""
         return Functions(self._function, self._dual)
 
-    def attach(self, problem: TubeProblem) -> None:
-        """Go on with a problem of the same data."""
-        if self._problem is None and self._dtype == np.float64:
+    def attach(self, problem: L2Tube) -> None:
+        """Continue with a problem of the same data."""
+        if self._problem is ABSENT and self._dtype == np.float64:
             problem.promote()
         self._problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._dtype, self._problem = self._problem.dtype, ABSENT
 
     def _open(self) -> None:
@@ -168,74 +173,36 @@ class KernelGradients:
         if problem.n <= _SMALL:
             problem.promote()
         self._dual = first = Function(np.zeros(problem.n), np.zeros(problem.n))
-        start = None if self._last is None else self._take_over()
+        start = None if self._last is None else self._continue_from(self._last)
         if self._matrix is None and not self._takes_matrix(_SMALL):
             first = self._in_span()
         if self._start is not None:
             start = Functions(*(self._recomputed(function.coef) for function in self._start))
         if start is not None:
             first = min(first, start.function, key=self._objective)
-            self._prove(start.dual)
-        self._function = first
+            self._raise_bound(start.dual)
+        self._function, self._opened = first, True
         self._best.offer(self._objective(self._function), None)
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or NaN: scale the features.")
 
-    def _take_over(self) -> Functions:
+    def _continue_from(self, last: "KernelGradients") -> Functions:
         """Points of the last solver, whose scores are known, and what it knows of the kernel."""
-        last, self._last, problem = self._last, None, self._problem
+        self._last, problem, known = None, self._problem, last._preconditioner.low
         if last._problem.dtype == np.float64:
             problem.promote()
         if problem.n <= _SMALL:
             self._matrix = last._matrix
-        elif last._low is not None and last._low.L.dtype == problem.dtype:
-            self._low = last._low
+        elif known.L.dtype == problem.dtype:
+            self._preconditioner.low = known
         return last.kept
 
     def _takes_matrix(self, most: int) -> bool:
-        """Whether there are so few points that the whole matrix is there from now on."""
+        """Whether the points are so few that the whole matrix is in memory from now on."""
         problem = self._problem
         if problem.n > most or 8.0 * problem.n**2 > problem.cache_bytes:
             return False
         self._matrix = problem.block(np.arange(problem.n))
-        return True
-
-    def _factorize(self, share: float, wanted: np.ndarray) -> None:
-        """Factors of up to ``share sqrt(n)`` pivots, new ones among the points ``wanted``."""
-        problem = self._problem
-        work = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
-        most = int(max(1, min(share * np.sqrt(problem.n), work, problem.n)))
-        known = self._low
-        if known is None or known.L.dtype != problem.dtype:
-            known = nothing(problem)
-        self._factored_at, self._outside = self.n_steps, None
-        if most > len(known.pivots):
-            weights = np.where(wanted, problem.C, 0.0)
-            self._low = extended(problem, known, weights, most, self._random)
-
-    def _settle(self, outside: np.ndarray) -> bool:
-        """The factor of ``I + sum C_i L_i L_i'`` over the points outside; whether it has changed.
-
-        Where few points cross the tube it stays as it is.
-        """
-        L, C, known = self._low.L, self._problem.C, self._outside
-        changed = outside if known is None else outside ^ known
-        n_changed = np.count_nonzero(changed)
-        if known is not None and n_changed <= _SETTLED * len(C):
-            return False
-        if known is None or n_changed > 0.5 * np.count_nonzero(outside):
-            self._bend = np.eye(len(L), dtype=L.dtype) + _gram(L, C, outside)
-        else:
-            self._bend += _gram(L, C, outside & changed)
-            self._bend -= _gram(L, C, self._outside & changed)
-        self._outside = outside
-        try:
-            self._factor = cho_factor(self._bend, check_finite=False)
-        except LinAlgError:  # rounding, of many updates or of large numbers
-            bend = np.eye(len(L)) + _gram(L.astype(np.float64), C, outside)
-            self._bend = bend.astype(L.dtype)
-            bend += _NEGLIGIBLE * np.max(np.diagonal(bend)) * np.eye(len(L))
-            self._factor = cho_factor(bend, check_finite=False)
         return True
 
     def _in_span(self) -> Function:
@@ -244,54 +211,52 @@ class KernelGradients:
         First for few pivots, which show where the others are wanted: at points outside of the tube.
         """
         problem, tube = self._problem, self._problem.tube
+        preconditioner = self._preconditioner
         u, scores = np.zeros(0), np.zeros(problem.n)
         for share in (_FIRST_RANK, _RANK):
-            self._factorize(share, tube.excess(tube.y - scores) != 0.0)
-            L = self._low.L
+            outside = tube.excess(tube.y - scores) != 0.0
+            preconditioner.extend(problem, share, outside, self.n_steps)
+            L = preconditioner.low.L
             u = np.concatenate([u, np.zeros(len(L) - len(u))])
             for k in range(_STARTS):
                 excess = tube.excess(tube.y - scores)
-                if not self._settle(excess != 0.0) and k:
+                if not preconditioner.update(problem.C, excess != 0.0) and k:
                     break
                 gradient = u - L @ (problem.C * excess).astype(L.dtype)
-                toward = -self._solved(gradient)
+                toward = -preconditioner.solve(gradient)
                 along = (toward.astype(L.dtype) @ L).astype(np.float64)
                 step = self._line(float(u @ toward), float(toward @ toward), scores, along)
                 u, scores = u + step * toward, scores + step * along
         coef = np.zeros(problem.n)
-        coef[self._low.pivots] = self._low.coefficients(u)
+        coef[preconditioner.low.pivots] = preconditioner.low.coefficients(u)
         return Function(coef, scores)
 
-    def _solved(self, u: Array) -> Array:
-        return cho_solve(self._factor, u.astype(self._factor[0].dtype), check_finite=False).astype(
-            np.float64
-        )
-
-    def _look(self) -> None:
-        """The gradient at the newest point, and what it proves."""
+    def _evaluate(self) -> Function:
+        """The gradient at the newest point, and the bound that it gives."""
         problem, tube = self._problem, self._problem.tube
         excess = tube.excess(tube.y - self._function.scores)
         if self._matrix is None:
+            preconditioner = self._preconditioner
             patience = _MORE_PATIENCE if problem.values_kept else _PATIENCE
-            if self.n_steps - self._factored_at >= patience:
-                rank = 2.0 * len(self._low.pivots)
-                self._factorize(rank / np.sqrt(problem.n), excess != 0.0)
-            self._settle(excess != 0.0)
+            if self.n_steps - preconditioner.extended_at >= patience:
+                share = 2.0 * preconditioner.rank / np.sqrt(problem.n)
+                preconditioner.extend(problem, share, excess != 0.0, self.n_steps)
+            preconditioner.update(problem.C, excess != 0.0)
         toward = self._recomputed(problem.C * excess)
-        self._prove(toward)
+        self._raise_bound(toward)
         if tube.below < np.inf:
-            self._prove(self._function)
-        self._gradient = self._function.moved(-1.0, toward)
+            self._raise_bound(self._function)
+        gradient = self._gradient = self._function.moved(-1.0, toward)
         if problem.is_indefinite(toward.coef, toward.scores):
-            self._suspect(toward.coef)
+            self._stop_as_indefinite(toward.coef)
+        return gradient
 
-    def _prove(self, toward: Function) -> None:
-        """The best bound between the best dual point and another one."""
-        problem, dual = self._problem, self._dual
-        best, at = self._best.bound, None
+    def _raise_bound(self, end: Function) -> None:
+        """Take the best bound of the segment from the best dual point to another one."""
+        toward, best, at = end.moved(-1.0, self._dual), self._best.bound, None
         for step in np.linspace(1.0 / _SEARCHED, 1.0, _SEARCHED):
-            between = Function(*(a + step * (b - a) for a, b in zip(dual, toward, strict=True)))
-            bound = problem.bound(*between)
+            between = self._dual.moved(step, toward)
+            bound = self._problem.bound(between.coef, between.scores)
             if bound > best:
                 best, at = bound, between
         if at is not None:
@@ -300,9 +265,11 @@ class KernelGradients:
 
     def _step(self) -> bool:
         """Along Newton's or a conjugate direction; whether the objective fell."""
-        if self._gradient is None:
-            self._look()
-        direction = self._conjugate() if self._matrix is None else self._newton()
+        gradient = self._evaluate() if self._gradient is None else self._gradient
+        if self._matrix is None:
+            direction = self._conjugate(gradient)
+        else:
+            direction = self._newton(self._matrix)
         if direction is None:
             return False
         function = self._function
@@ -316,41 +283,43 @@ class KernelGradients:
         self._function = reached
         return True
 
-    def _conjugate(self) -> Function:
-        gradient, low = self._gradient, self._low
+    def _conjugate(self, gradient: Function) -> Function:
+        """The preconditioned direction of steepest descent, made conjugate to the last one."""
+        low = self._preconditioner.low
         inside = low.L @ gradient.coef.astype(low.L.dtype)
-        change = self._solved(inside) - inside
+        change = self._preconditioner.solve(inside) - inside
         coef = gradient.coef.copy()
         coef[low.pivots] += low.coefficients(change)
         moved = (change.astype(low.L.dtype) @ low.L).astype(np.float64)
         steepest = Function(-coef, -(gradient.scores + moved))
         slope = steepest.dot(gradient)
-        direction = steepest
-        if self._direction is not None:
-            last, along, before = self._direction
-            share = max(0.0, (slope - steepest.dot(last)) / before) if before < 0.0 else 0.0
-            direction = steepest.moved(share, along)
-            if direction.dot(gradient) >= 0.0:
-                direction = steepest
-        self._direction = gradient, direction, slope
-        return direction
+        along, last = steepest, self._direction
+        if last is not None:
+            share = 0.0
+            if last.slope < 0.0:
+                share = max(0.0, (slope - steepest.dot(last.gradient)) / last.slope)
+            along = steepest.moved(share, last.along)
+            if along.dot(gradient) >= 0.0:
+                along = steepest
+        self._direction = _Direction(gradient, along, slope)
+        return along
 
-    def _newton(self) -> Function | None:
+    def _newton(self, matrix: Array) -> Function | None:
         """To the minimum of the piece of the objective that the function lies in."""
         problem, tube, function = self._problem, self._problem.tube, self._function
         excess = tube.excess(tube.y - function.scores)
         outside = np.flatnonzero(excess)
-        bend = self._matrix[np.ix_(outside, outside)]
-        bend[np.diag_indices_from(bend)] += 1.0 / problem.C[outside]
+        hessian = matrix[np.ix_(outside, outside)]
+        hessian[np.diag_indices_from(hessian)] += 1.0 / problem.C[outside]
         nearest = (function.scores + excess - tube.y)[outside]  # side of the tube, less the target
         try:
-            factor = cho_factor(bend, check_finite=False)
+            factor = cho_factor(hessian, check_finite=False)
         except LinAlgError:  # rounding of large numbers
-            ridge = _NEGLIGIBLE * np.max(np.diagonal(bend))
+            ridge = RIDGE * np.max(np.diagonal(hessian))
             try:
-                factor = cho_factor(bend + ridge * np.eye(len(bend)), check_finite=False)
+                factor = cho_factor(hessian + ridge * np.eye(len(hessian)), check_finite=False)
             except LinAlgError:
-                self._suspect(function.coef)
+                self._stop_as_indefinite(function.coef)
                 return None
         coef = np.zeros(problem.n)
         coef[outside] = cho_solve(factor, tube.y[outside] + nearest, check_finite=False)
@@ -364,21 +333,21 @@ class KernelGradients:
         problem, tube = self._problem, self._problem.tube
         residuals, weighted = tube.y - scores, problem.C * along
         low, high, step, first = 0.0, np.inf, 0.0, 0.0
-        for k in range(_LOOKS):
+        for k in range(_LINE_STEPS):
             excess = tube.excess(residuals - step * along)
             rise = slope + step * square - float(excess @ weighted)
             first = first if k else rise
             if rise == 0.0 or (k and abs(rise) <= _FLAT * abs(first)) or first >= 0.0:
                 break
             low, high = (step, high) if rise < 0.0 else (low, step)
-            bend = square + float(along @ (weighted * (excess != 0.0)))
-            step = step - rise / bend if bend > 0.0 else 0.5 * (low + high)
+            curvature = square + float(along @ (weighted * (excess != 0.0)))
+            step = step - rise / curvature if curvature > 0.0 else 0.5 * (low + high)
             if not low < step < high:
                 step = 0.5 * (low + high) if high < np.inf else 2.0 * low
         return step
 
-    def _suspect(self, coef: Array) -> None:
-        self.indefinite, self.suspected = True, coef
+    def _stop_as_indefinite(self, coef: Array) -> None:
+        self.indefinite, self.indefinite_coef = True, coef
 
     def _objective(self, function: Function) -> float:
         return 0.5 * function.dot(function) + self._problem.loss(function.scores)
@@ -389,25 +358,19 @@ class KernelGradients:
         return Function(coef, scores)
 
     def _refine(self) -> None:
-        """Go on from exact scores; where that does not help, with values in double precision."""
+        """Continue from exact scores; where that does not help, with values in double precision."""
         self._stale, self._gradient = False, None
         if self._missed <= _REFINEMENTS or self._matrix is not None:
             return
         problem = self._problem
         if problem.dtype == np.float32:
             problem.promote()
-        if not self._takes_matrix(_DENSE) and self._low.L.dtype != problem.dtype:
+        if not self._takes_matrix(_DENSE) and self._preconditioner.low.L.dtype != problem.dtype:
             excess = problem.tube.excess(problem.tube.y - self._function.scores)
-            self._factorize(_RANK, excess != 0.0)
+            self._preconditioner.extend(problem, _RANK, excess != 0.0, self.n_steps)
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
             self._best.withdraw()
-        point, rank = self._function.coef, len(self._low.pivots) if self._low else 0
-        return self._best.state(point, None, self.n_products, self.n_steps, (rank,))
-
-
-def _gram(L: np.ndarray, C: Array, points: np.ndarray) -> np.ndarray:
-    """``sum_i C_i L_i L_i'`` over some of the points."""
-    scaled = L[:, points] * np.sqrt(C[points]).astype(L.dtype)
-    return scaled @ scaled.T
+        point, further = self._function.coef, (self._preconditioner.rank,)
+        return self._best.state(point, None, self.n_products, self.n_steps, further)

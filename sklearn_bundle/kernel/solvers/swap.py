@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import lazy, swap
-from sklearn_bundle.kernel.solvers.protocols import SimplexProblem
+from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 
 Array = NDArray[np.float64]
 
@@ -30,9 +30,6 @@ MOST_REFINEMENTS = 20  # failed confirmations in all: by then more no longer hel
 REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
 
 
-Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
-
-
 class SimplexPoints(NamedTuple):
     """Points of the simplex from which to continue: the newest, and the one of lowest objective.
 
@@ -43,17 +40,34 @@ class SimplexPoints(NamedTuple):
     best: Array | None = None
     n_steps: int = 0
 
+    @property
+    def different(self) -> list[Array]:
+        """The points, the newest last."""
+        return [self.newest] if self.best is None else [self.best, self.newest]
 
-def modeled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
+    @classmethod
+    def after(cls, n_steps: int, newest: Array, best: Array) -> "SimplexPoints":
+        """The points that so many steps led to; a best point that is the newest is left out."""
+        return cls(newest, None if np.array_equal(best, newest) else best, n_steps)
+
+
+def vertex(n: int) -> Array:
+    """The first vertex of the simplex."""
+    a = np.zeros(n)
+    a[0] = 1.0
+    return a
+
+
+def evaluated(problem: L2SVM, a: Array) -> tuple[float, Candidate]:
     """The objective of the model of a, and a as a candidate."""
     q = problem.products(a)
     value = float(np.sum(a * q))
     primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf
-    return primal, (a, q, a / value)
+    return primal, Candidate(a, q, a / value)
 
 
 def confirmed(
-    problem: SimplexProblem, best: Candidate, newest: Candidate, moving: bool
+    problem: L2SVM, best: Candidate, newest: Candidate, moving: bool
 ) -> tuple[float, Candidate, float]:
     """Lowest objective with its point, and the highest bound, both in float64.
 
@@ -61,14 +75,14 @@ def confirmed(
     :func:`~.certificate.attained`. The bound is -inf if K seems to be
     indefinite. Unless ``moving``, the point is ``best``.
     """
-    same = np.array_equal(best[0], newest[0])
+    same = np.array_equal(best.a, newest.a)
     candidates = [newest if moving else best] if same else [best, newest]
-    proofs = problem.certify(*candidates)
-    proven = list(zip(proofs, candidates, strict=True))
+    certificates = problem.certify(*candidates)
+    certified = list(zip(certificates, candidates, strict=True))
     reached, found = min(
-        proven if moving else proven[:1], key=lambda pair: pair[0].primal + pair[0].excess
+        certified if moving else certified[:1], key=lambda pair: pair[0].primal + pair[0].excess
     )
-    bounds = [proof.bound for proof in proofs]
+    bounds = [certificate.bound for certificate in certificates]
     primal, bound = attained(reached.primal, reached.excess, max(bounds))
     indefinite = min(bounds) == -np.inf or bound > primal
     return primal, found, -np.inf if indefinite else bound
@@ -79,26 +93,23 @@ class SwapSolver:
 
     Parameters
     ----------
-    problem : SimplexProblem
+    problem : L2SVM
     algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
     cache_bytes : int
         Memory for the rows of M that are kept, at least two.
-    start : ndarray of shape (n,), default=None
-        Point of the simplex; the first vertex by default.
+    start : SimplexPoints, default=None
+        Where to begin; at the first vertex by default. Random vertices depend on the number of
+        steps that led there.
     q : ndarray of shape (n,), default=None
-        ``K start``, if it is known.
-    best : ndarray of shape (n,), default=None
-        Another point, which is returned unless a better one is found.
-    first_step : int, default=0
-        Steps that led to ``start``: random vertices depend on the step's number.
+        ``K a`` of the newest of these points, if it is known.
     rows : ndarray, default=None
         All rows of M, if they are known.
     last : SwapSolver, default=None
-        A solver for the same M with another ridge. Its point and its rows are taken over, so it
-        must not be used again.
+        A solver for the same M with another ridge. This one continues with its point and its
+        rows, so it must not be used again.
     tol : float
         Relative gap at which a state ends early.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     n_candidates : int
         Number of random vertices among which the next one is chosen; 0 means all.
     seed : int
@@ -116,29 +127,26 @@ class SwapSolver:
 
     def __init__(
         self,
-        problem: SimplexProblem,
+        problem: L2SVM,
         *,
         algorithm: str = "swap-2o",
         cache_bytes: int = 1 << 30,
-        start: Array | None = None,
+        start: SimplexPoints | None = None,
         q: Array | None = None,
-        best: Array | None = None,
-        first_step: int = 0,
         rows: np.ndarray | None = None,
         last: "SwapSolver | None" = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol = problem, tol
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
         self._algorithm = ALGORITHMS[algorithm]
         self._cache_bytes = cache_bytes
-        self._max_steps = np.inf if max_steps is None else max_steps
         self._n_candidates = n_candidates if n_candidates < problem.n else 0
         self._seed = seed
         self.n_steps = self.n_rows = 0
-        self._first_step = first_step
+        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
@@ -147,19 +155,20 @@ class SwapSolver:
         if last is None:
             self._open_cache(rows)
         else:
-            self._take_over(last)
-            start, q = last.a, last.q + last.a * (problem.ridge - last._problem.ridge)
+            self._reuse(last)
+            start = SimplexPoints(last.a)
+            q = last.q + last.a * (problem.ridge - last._problem.ridge)
         if start is None:
-            start = np.zeros(problem.n)
-            start[0] = 1.0
+            start = SimplexPoints(vertex(problem.n))
             if self._matrix.slots[0] < 0:
                 self._load(0)
             q = self._matrix.rows[self._matrix.slots[0], : problem.n].astype(np.float64)
             q[0] += problem.ridge[0]
-        self._set(start.copy(), problem.products(start) if q is None else q.copy())
+        a = start.newest
+        self._set(a.copy(), problem.products(a) if q is None else q.copy())
         self._offer()
-        if best is not None:
-            self._best.offer(*modeled(problem, best))
+        if start.best is not None:
+            self._best.offer(*evaluated(problem, start.best))
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or NaN: scale the features.")
 
@@ -189,7 +198,7 @@ class SwapSolver:
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64.
 
-        Their rounding is forgotten, and steps continue from the exact ``K a``.
+        Steps continue from this ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best.point
@@ -201,10 +210,7 @@ class SwapSolver:
     @property
     def kept(self) -> SimplexPoints:
         """Where the next fit may start."""
-        best = self._best.point[0]
-        return SimplexPoints(
-            self.a.copy(), None if np.array_equal(best, self.a) else best, self._number
-        )
+        return SimplexPoints.after(self._number, self.a.copy(), self._best.point.a)
 
     @property
     def _number(self) -> int:
@@ -253,7 +259,7 @@ class SwapSolver:
         self._matrix = self._matrix_of(problem.space(capacity), np.full(n, -1, np.int64), owners)
         self._source, self._n_kept = problem.compiled(), 0
 
-    def _take_over(self, last: "SwapSolver") -> None:
+    def _reuse(self, last: "SwapSolver") -> None:
         if last._problem.dtype != self._problem.dtype:
             self._problem.promote()
         matrix = last._matrix
@@ -277,32 +283,32 @@ class SwapSolver:
         if self._source is None:
             done, end = self._steps(rule, kinds)
         else:
+            state = self._n_kept, self._point, self.value, self._size
             self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
-                *(rule, self._matrix, self._source, self._n_kept),
-                *(self._point, self.value, self._size, kinds, self._number),
+                rule, self._matrix, self._source, *state, kinds, self._number
             )
             self.n_rows += n_rows
         if end == swap.INDEFINITE:
-            self._doubt()
+            self._handle_indefinite()
         self.n_steps += done
         self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
 
-    def _doubt(self) -> None:
+    def _handle_indefinite(self) -> None:
         """Handle a K that does not seem positive definite: often rounding, mainly in float32."""
         if self._problem.dtype == np.float32:
             self._missed = REFINEMENTS
             self.confirm()
         else:
-            (proof,) = self._problem.certify((self.a, self.q, self.a))
-            self.indefinite = self.value > 0.0 or proof.bound == -np.inf
+            (certificate,) = self._problem.certify(Candidate(self.a, self.q, self.a))
+            self.indefinite = self.value > 0.0 or certificate.bound == -np.inf
 
     def _steps(self, rule: swap.Rule, kinds: np.ndarray) -> tuple[int, int]:
-        """Like ``lazy.run``, with rows that the problem computes."""
+        """Take steps with rows that the problem computes; their number, and what ended them."""
         done = 0
         while True:
+            state = self._point, self.value, self._size
             self.value, self._size, done, missing = swap.run(
-                *(rule, self._matrix, self._point, self.value, self._size),
-                *(kinds, self._number, done),
+                rule, self._matrix, *state, kinds, self._number, done
             )
             if missing < 0:
                 return done, missing
@@ -321,7 +327,7 @@ class SwapSolver:
             slot = self._n_kept
             self._n_kept += len(chosen)
         else:
-            slot = lazy.longest_unused(self._matrix.used, owners)
+            slot = lazy.least_recently_used(self._matrix.used, owners)
             slots[owners[slot]] = -1
         part = slice(slot, slot + len(chosen))
         if self._source is None:
@@ -342,10 +348,10 @@ class SwapSolver:
             self._best.offer(primal, self._newest())
 
     def _newest(self) -> Candidate:
-        return self.a.copy(), self.q.copy(), self.a / self.value
+        return Candidate(self.a.copy(), self.q.copy(), self.a / self.value)
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
             self._best.withdraw()
-        alpha = self._best.point[2]
+        alpha = self._best.point.alpha
         return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))

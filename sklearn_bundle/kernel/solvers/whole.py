@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.kernel._compiled import whole
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.protocols import WholeProblem
 from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]
@@ -21,59 +22,74 @@ _SLOW = 0.9  # share of the gap: calls that leave more of it hardly progress
 _SLACK = 0.95  # of tol: leaves room for the rounding of single precision
 
 
+class _Known(NamedTuple):
+    """The best model and the best bound of earlier points, recomputed in float64."""
+
+    primal: float
+    alpha: Array
+    bound: float
+
+    def improved(self, other: "_Known | None") -> "_Known":
+        """The better model and the better bound of the two."""
+        if other is None:
+            return self
+        model = other if other.primal < self.primal else self
+        return model._replace(bound=max(self.bound, other.bound))
+
+
 class WholeSolver:
     """Maximizes ``sum alpha - 1/2 alpha'K alpha`` over alpha >= 0, all points at once.
 
     One compiled call takes steps in two variables each until the gap is within ``tol``, and a
-    second one proves the gap in float64. If single precision is not enough, the steps start again
-    from exact scores. After three such attempts, or if the memory for rows is full, a
-    :class:`~.decomposition.DecompositionSolver` takes over.
+    second one recomputes the gap in float64. If single precision is not enough, the steps start
+    again from exact scores. After three such attempts, or if the memory for rows is full, a
+    :class:`~.decomposition.DecompositionSolver` continues.
 
     Parameters
     ----------
-    problem : WholeProblem
+    problem : L2SVM
     start : SimplexPoints, default=None
         Where to begin; at 0 by default.
     last : WholeSolver, default=None
-        A solver of the same points with other costs, whose alpha and rows this one takes over. It
-        must not be used afterwards, and the memory of its rows must not have been reused.
+        A solver of the same points with other costs, whose alpha and rows this one continues
+        with. It must not be used afterwards, and the memory of its rows must not have been reused.
     tol : float
         Relative gap at which no more steps are taken.
-    max_steps : int, default=None
+    max_steps : int, default=infinity
     cache_bytes : int
         For rows.
     seed : int
-        Of the solver that takes over.
+        Of the solver that continues.
     """
 
     history_fields = (("blocks", np.int64),)
 
     def __init__(
         self,
-        problem: WholeProblem,
+        problem: L2SVM,
         *,
         start: SimplexPoints | None = None,
         last: "WholeSolver | None" = None,
         tol: float = 0.0,
-        max_steps: int | None = None,
+        max_steps: float = np.inf,
         cache_bytes: int = 1 << 30,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._cache_bytes, self._seed = problem, tol, cache_bytes, seed
-        self._max_steps = np.inf if max_steps is None else max_steps
+        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        self._cache_bytes, self._seed = cache_bytes, seed
         self._best = Best(provisional=True)
         self._further: DecompositionSolver | None = None
         self._first_step = 0 if start is None else start.n_steps
         self.n_steps = self.n_blocks = self._n_read = 0
         self._error = 0.0  # of the margins, from steps in single precision
         if last is None:
-            self._source = problem.scaled_rows(None)
+            self._source = problem.scaled_rows()
             self._rows, self._n_rows = self._space(), 0
             self._rounding = problem.rounding_of_value
             self._alpha, self._margins = np.zeros((2, problem.n))
         else:
-            self._take_over(last)
-        self._known: tuple[float, Array, float] | None = None  # what the start proves
+            self._reuse(last)
+        self._known: _Known | None = None
         if start is not None:
             self._begin(start)
 
@@ -84,7 +100,7 @@ class WholeSolver:
         values = self._problem.space(capacity, width)
         return whole.Rows(values, np.full(width, -1, np.int64))
 
-    def _take_over(self, last: "WholeSolver") -> None:
+    def _reuse(self, last: "WholeSolver") -> None:
         self._source = self._problem.scaled_rows(last._source.tiled)
         self._rows, self._n_rows = last._rows, last._n_rows
         whole.rescale(self._rows, self._n_rows, last._source.factors, self._source.factors)
@@ -94,30 +110,24 @@ class WholeSolver:
 
     def _begin(self, start: SimplexPoints) -> None:
         """Continue from the newest point; model and bound are no worse than those of the start."""
-        bounds, models = [], []
-        for a in [start.newest] if start.best is None else [start.best, start.newest]:
-            self._alpha, self._margins = self._exact(a)
-            everything = np.ones(len(a), dtype=bool)
-            proof = self._problem.prove(self._alpha, everything)
-            primal, bound = attained(proof.primal, proof.excess, proof.bound)
-            bounds.append(bound)
-            models.append((primal, self._alpha))
-            self._alpha = self._alpha.copy()
-        self._known = (*min(models, key=lambda model: model[0]), max(bounds))
+        for a in start.different:
+            alpha, self._margins = self._exact(a)
+            new = self._certified(alpha, np.ones(len(a), dtype=bool))
+            self._known = new if self._known is None else self._known.improved(new)
+            self._alpha = alpha.copy()
 
     @property
     def alone(self) -> bool:
-        """Whether no other solver has taken over."""
+        """Whether no other solver has continued from here."""
         return self._further is None
 
     @property
     def kept(self) -> SimplexPoints:
-        """Where a next fit may go on."""
+        """Where the next fit may start."""
         if self._further is not None:
             return self._further.kept
         newest, model = self._alpha / self._alpha.sum(), self._best.point
-        best = None if model is self._alpha else model / model.sum()
-        return SimplexPoints(newest, best, self._first_step + self.n_steps)
+        return SimplexPoints(newest, model / model.sum(), self._first_step + self.n_steps)
 
     def states(self) -> Iterator[State]:
         """Usually one state; ends when no step is left."""
@@ -138,40 +148,35 @@ class WholeSolver:
                 self._alpha, self._margins = self._exact(self._alpha / self._alpha.sum())
                 self._error = 0.0
         if self.n_steps < self._max_steps:
-            yield from self._go_on(promoted=not full or indefinite)
+            yield from self._continue_by_blocks(promoted=not full or indefinite)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective and bound of the point, computed afresh in float64."""
+        """Objective and bound of the point, recomputed in float64."""
         if self._further is not None:
             return self._added(self._further.confirm(moving=moving))
-        primal, bound = self._proved()
-        alpha = self._alpha
-        if self._known is not None:
-            bound = max(bound, self._known[2])
-            if self._known[0] < primal:
-                primal, alpha = self._known[:2]
-        # If they cross, K seems indefinite; the solver that takes over finds out whether it is.
+        primal, alpha, bound = self._certified_newest().improved(self._known)
+        # If they cross, K seems indefinite; the solver by blocks finds out whether it is.
         self._best.renew(primal, alpha, -np.inf if bound > primal else bound)
         return self._state()
 
-    def _proved(self) -> tuple[float, float]:
-        """Objective and bound of the newest point in float64."""
+    def _certified(self, alpha: Array, near: np.ndarray) -> _Known:
+        """The certificate of alpha in float64; points that are not ``near`` have no loss."""
+        certified = self._problem.certified(alpha, near)
+        primal, bound = attained(certified.primal, certified.excess, certified.bound)
+        return _Known(primal, alpha, bound)
+
+    def _certified_newest(self) -> _Known:
+        """The certificate of the newest point in float64."""
         error = self._error + self._rounding * float(self._alpha.sum())
         near = (self._margins <= 1.0 + error) | (self._alpha > 0.0)
-        proof = self._problem.prove(self._alpha, near)
-        return attained(proof.primal, proof.excess, proof.bound)
+        return self._certified(self._alpha, near)
 
     def _remember(self) -> None:
-        """Keep what the newest point proves: later steps change it, and may make it worse."""
-        primal, bound = self._proved()
-        if not bound <= primal:
-            return
-        alpha = self._alpha.copy()
-        if self._known is not None:
-            bound = max(bound, self._known[2])
-            if self._known[0] < primal:
-                primal, alpha = self._known[:2]
-        self._known = primal, alpha, bound
+        """Keep the certificate of the newest point: later steps may make the point worse."""
+        newest = self._certified_newest()
+        if newest.bound <= newest.primal:
+            newest = newest._replace(alpha=self._alpha.copy())
+            self._known = newest.improved(self._known)
 
     def _exact(self, a: Array) -> tuple[Array, Array]:
         """alpha at the best scale of a point of the simplex, and its margins, in float64."""
@@ -182,11 +187,9 @@ class WholeSolver:
     def _solve(self) -> tuple[whole.Outcome, bool]:
         """Steps from alpha, and whether they ended before the limit on their number."""
         most = int(min(_STEPS * self._problem.n, self._max_steps - self.n_steps))
-        values = whole.solve(
-            *(self._source, self._alpha, self._margins, self._rows, self._n_rows),
-            *(_SLACK * self._tol, np.float32(_SHARE), most),
-        )
-        outcome = whole.Outcome(*values)
+        point, rows = (self._alpha, self._margins), (self._rows, self._n_rows)
+        limits = _SLACK * self._tol, np.float32(_SHARE), most
+        outcome = whole.Outcome(*whole.solve(self._source, *point, *rows, *limits))
         self._n_read += outcome.n_rows - self._n_rows
         self._n_rows = outcome.n_rows
         self.n_steps += outcome.steps
@@ -197,12 +200,11 @@ class WholeSolver:
             self._best.offer(outcome.primal, self._alpha)
             self._best.prove(outcome.bound)
             if self._known is not None:
-                primal, alpha, bound = self._known
-                self._best.offer(primal, alpha)
-                self._best.prove(bound)
+                self._best.offer(self._known.primal, self._known.alpha)
+                self._best.prove(self._known.bound)
         return outcome, outcome.steps < most
 
-    def _go_on(self, promoted: bool) -> Iterator[State]:
+    def _continue_by_blocks(self, promoted: bool) -> Iterator[State]:
         """Continue by blocks from the current point, if ``promoted`` in double precision."""
         if promoted:
             self._problem.promote()
@@ -210,14 +212,14 @@ class WholeSolver:
             self._problem,
             start=None if self._best.point is None else self.kept,
             tol=self._tol,
-            max_steps=None if self._max_steps == np.inf else int(self._max_steps - self.n_steps),
+            max_steps=self._max_steps - self.n_steps,
             seed=self._seed,
         )
         for state in self._further.states():
             yield self._added(state)
 
     def _added(self, state: State) -> State:
-        """A state of the solver that took over, plus the work done before it."""
+        """A state of the solver that continues, plus the work done before it."""
         n_steps, n_blocks = self.n_steps + (state.n_steps or 0), self.n_blocks + state.further[0]
         passes = self._n_read + state.passes
         return replace(state, n_steps=n_steps, passes=passes, further=(n_blocks,))

@@ -5,6 +5,8 @@ column of 1e8, all of them. Differences lose none but cost about five times as m
 used only if large norms would spoil the values.
 """
 
+from typing import Any, Self
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -14,8 +16,8 @@ from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.jit import exact_sums
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
-from sklearn_bundle.kernel.values._points import ALL, Whole, likely, picked, unsigned
-from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, canonical
+from sklearn_bundle.kernel.values._points import ALL, Index, Points, likely, picked, unsigned
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, canonical, densified
 
 _TILE_ENTRIES = 1 << 15  # a tile of 256 kB stays in the second-level cache while it is added to
 _DECAY = 0.37  # the largest t exp(-t), 1/e: the effect of a relative error of the exponent t
@@ -31,36 +33,34 @@ def roundings_of_rbf(d: int) -> float:
 
 def dense_rows(X: Matrix, indices: np.ndarray) -> NDArray[np.float64]:
     """Some rows of X, dense in float64."""
-    rows = X[indices].toarray() if sp.issparse(X) else np.take(X, indices, axis=0)
+    rows = densified(X[indices]) if sp.issparse(X) else np.take(X, indices, axis=0)
     return rows.astype(np.float64, copy=False)
 
 
-class Differences(Whole):
+class Differences(Points):
     """Rows of X as given, dense or CSR; values in float64."""
 
     def __init__(self, X: Matrix, kernel: Kernel):
         self.X, self.kernel = (canonical(X) if sp.issparse(X) else np.asarray(X)), kernel
 
-    def like(self, Z: Matrix) -> "Differences":
-        if sp.issparse(self.X):
-            return Differences(sp.csr_matrix(Z), self.kernel)
-        return Differences(Z.toarray() if sp.issparse(Z) else Z, self.kernel)
+    def like(self, Z: Any) -> Self:
+        return type(self)(sp.csr_matrix(Z) if sp.issparse(self.X) else densified(Z), self.kernel)
 
-    def take(self, indices) -> "Differences":
-        return Differences(self.X[indices], self.kernel)
+    def take(self, indices: np.ndarray) -> Self:
+        return type(self)(self.X[indices], self.kernel)
 
     def diagonal(self) -> NDArray[np.float64]:
         return np.ones(self.X.shape[0])
 
-    def rounding(self, points: "Differences", unit: float, rows=ALL, columns=ALL):
+    def rounding(self, points: Self, unit: float, rows: Index = ALL, columns: Index = ALL):
         """A difference is rounded once, its square once, and then d of them are added."""
         error = unit * roundings_of_rbf(self.X.shape[1])
         return np.full(self.X.shape[0], error)[rows]
 
-    def rounding_with(self, points: "Differences", unit: float) -> NDArray[np.float64]:
+    def rounding_with(self, points: Self, unit: float) -> NDArray[np.float64]:
         return self.rounding(points, unit)
 
-    def fill(self, rows, points: "Differences", columns, width: int, out) -> None:
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
         left = self.X if rows is None else self.X[rows]
         step = max(1, _TILE_ENTRIES // max(len(out), 1))
@@ -68,8 +68,8 @@ class Differences(Whole):
             stop = min(start + step, width)
             tile = np.empty((len(out), stop - start))
             _squared_distances(left, points.X[picked(columns, start, stop)], tile)
-            nothing = np.zeros(max(tile.shape))
-            passes.rbf_double(tile, 0, stop - start, nothing, nothing, -self.kernel.gamma)
+            zeros = np.zeros(max(tile.shape))
+            passes.rbf_double(tile, 0, stop - start, zeros, zeros, -self.kernel.gamma)
             out[:, start:stop] = tile
 
 

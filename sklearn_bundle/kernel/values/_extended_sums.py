@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import DOUBLE, likely
-from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, densified
 
 Array = NDArray[np.float64]
 
@@ -34,36 +34,28 @@ def extended_sums(
 
     For "precomputed", ``rows`` holds the values themselves and ``columns`` is not read.
     """
-    if kernel.name == "precomputed":
-        return _of_values(rows, coef, constant)
-    left, right, weights = _dense(rows), _dense(columns), coef.astype(_LONG)
+    weights = coef.astype(_LONG)
     if kernel.name == "linear":
+        left, right = _dense(rows), _dense(columns)
         sums = left @ (right.T @ weights)
         sizes = np.abs(left) @ (np.abs(right).T @ np.abs(weights))
         roundings = len(coef) + left.shape[1] + 4
         return _rounded(sums + constant * weights.sum(), sizes, weights, roundings)
+    given = kernel.name == "precomputed"
+    left, right = (rows, columns) if given else (_dense(rows), _dense(columns))
     n, d = left.shape
     sums, sizes = np.empty((2, n), _LONG)
     step = max(1, _ENTRIES // max(len(coef), 1))
     for start in range(0, n, step):
         part = slice(start, start + step)
-        values = _values(left[part], right, kernel)
-        bounds = values if kernel.name == "rbf" else _values(abs(left[part]), abs(right), kernel)
+        values = _dense(left[part]) if given else _values(left[part], right, kernel)
+        bounds = np.abs(values)
+        if kernel.name == "poly":
+            bounds = _values(abs(left[part]), abs(right), kernel)
         sums[part] = values @ weights + constant * weights.sum()
         sizes[part] = bounds @ np.abs(weights)
-    return _rounded(sums, sizes, weights, len(coef) + kernel.degree * (d + 8) + d + 16)
-
-
-def _of_values(K: np.ndarray, coef: Array, constant: float) -> tuple[Array, Array]:
-    sums, sizes = np.empty((2, len(K)), _LONG)
-    weights = coef.astype(_LONG)
-    step = max(1, _ENTRIES // max(len(coef), 1))
-    for start in range(0, len(K), step):
-        part = slice(start, start + step)
-        values = K[part].astype(_LONG)
-        sums[part] = values @ weights + constant * weights.sum()
-        sizes[part] = np.abs(values) @ np.abs(weights)
-    return _rounded(sums, sizes, weights, len(coef) + 4)
+    of_values = 4 if given else kernel.degree * (d + 8) + d + 16
+    return _rounded(sums, sizes, weights, len(coef) + of_values)
 
 
 def _rounded(sums, sizes, weights, roundings) -> tuple[Array, Array]:
@@ -85,7 +77,7 @@ def _values(left, right, kernel: Kernel):
 
 
 def _dense(X: Matrix) -> np.ndarray:
-    return np.asarray(X.toarray() if sp.issparse(X) else X).astype(_LONG)
+    return densified(X).astype(_LONG)
 
 
 def linear_sums(

@@ -1,8 +1,9 @@
 """Points in their memory layouts, with the products and values that make up a kernel."""
 
 import copy
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ from sklearn_bundle.core.roundoff import likely
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
-from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks
+from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks, densified
 
 # Sizes of what is computed at a time. They are estimates; 256 rows come from a trial with Gram
 # matrices.
@@ -24,13 +25,15 @@ _BLOCK_ENTRIES = 1 << 20  # entries of a block that need not stay in a cache: 4 
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
 _ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
-ALL = slice(None)  # all rows or columns
 _MOST_COLUMNS = 512  # a dense copy has at most 2 kB per row
 # Additions of a dense product in the time of one addition of a sparse product, and the cost of the
 # further passes over sparse products in additions: measured on a9a (123 columns, 6.2 in common) and
 # w8a (300, 1.3).
 _DENSE_ADDITIONS, _SPARSE_PASSES = 45.0, 1.0
 _FULL_COLUMN = 1 / 3  # if fuller, adding a dense column is 1.5 to 2.5 times faster than its entries
+
+Index = slice | np.ndarray  # of rows or columns
+ALL = slice(None)
 
 
 def unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,9 +47,8 @@ def picked(indices, start: int, stop: int):
     return slice(start, stop) if indices is None else indices[start:stop]
 
 
-def _wide_parts(n: int, width: int):
-    """Slices of n rows of ``width`` values."""
-    step = max(1, _BLOCK_ENTRIES // max(width, 1))
+def slices(n: int, step: int) -> Iterator[slice]:
+    """Slices of n rows, ``step`` at a time."""
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
@@ -63,10 +65,18 @@ def pays_dense(X) -> bool:
     return bool(d < _DENSE_ADDITIONS * (shares @ shares + _SPARSE_PASSES))
 
 
-class Whole:
-    """Points that are read all at once."""
+class Points:
+    """Points and their kernel values; unless a layout says otherwise, they are read all at once."""
 
-    terms = 0.0  # products in a value; none if the caller gives the values
+    @property
+    def terms(self) -> int:
+        """Number of products in a value; 0 if the caller gives the values."""
+        return 0
+
+    @property
+    def largest_square(self) -> float:
+        """The largest ``|x|^2``; 0 if squares play no part in the values."""
+        return 0.0
 
     @property
     def roundings(self) -> float:
@@ -76,34 +86,99 @@ class Whole:
         """
         return likely(self.terms) + 4.0
 
-    def rounding(self, points: "Whole", unit: float, rows=ALL, columns=ALL):
+    def like(self, Z: Any) -> Self:
+        """Other points in the same layout."""
+        raise NotImplementedError
+
+    def take(self, indices: np.ndarray) -> Self:
+        """Some of the points."""
+        raise NotImplementedError
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """k(x, x) of all points."""
+        raise NotImplementedError
+
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
+        """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width.
+
+        None as ``rows`` or ``columns`` stands for all points in their order.
+        """
+        raise NotImplementedError
+
+    def rounding(self, points: Self, unit: float, rows: Index = ALL, columns: Index = ALL):
         """Bounds on the errors of the values of these rows with any of those columns."""
         lengths = np.sqrt(np.abs(self.diagonal()[rows]))
         longest = np.sqrt(np.abs(points.diagonal()[columns]).max())
         return unit * self.roundings * lengths * longest
 
-    def rounding_with(self, points: "Whole", unit: float):
-        """About the standard deviation of the errors of values with other points."""
+    def rounding_with(self, points: Self, unit: float):
+        """Approximate standard deviation of the errors of values with other points."""
         return unit * np.abs(points.diagonal()).max()
 
-    def row_parts(self, n: int, width: int):
+    def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Slices of n rows to be computed together, against ``width`` of these points."""
-        return _wide_parts(n, width)
+        return slices(n, max(1, _BLOCK_ENTRIES // max(width, 1)))
 
-    def own_parts(self, n: int):
-        """Like ``row_parts``, for values of these n points with themselves."""
+    def own_parts(self, n: int) -> Iterator[slice]:
+        """Slices of n rows, for values of these n points with themselves."""
         return self.row_parts(n, n)
 
     def smallest_part(self, n: int) -> int:
         """The smallest number of products that are added at a time, in sums over n points."""
         return max(1, min(n, _BLOCK_ENTRIES // n))
 
-    def pieces(self, stop: int):
+    def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
         """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
         yield self, slice(0, stop)
 
 
-class Dense:
+class Features(Points):
+    """Points given by their features, whose inner products make up the values.
+
+    ``squares`` are ``|x|^2`` and ``norms`` are ``gamma |x|^2``, in the working dtype.
+    """
+
+    kernel: Kernel
+    squares: NDArray[np.float64]
+    norms: np.ndarray
+
+    @property
+    def largest_square(self) -> float:
+        return self.squares.max()
+
+    @property
+    def roundings(self) -> float:
+        return self.kernel.roundings(likely(self.terms))
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self.kernel.of_squares(self.squares)
+
+    def rounding(self, points: Self, unit: float, rows: Index = ALL, columns: Index = ALL):
+        """Bounds on the errors of the values of these rows with any of those columns."""
+        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
+        return self.kernel.rounding(unit, lengths, longest, likely(self.terms))
+
+    def rounding_with(self, points: Self, unit: float):
+        """Approximate standard deviation of the errors of values with other points, by rows.
+
+        Roundings have random signs, so those of d products add up to about sqrt(d).
+        """
+        longest, d = np.sqrt(points.squares.max()), np.sqrt(self.terms)
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        X = self.rows_of_features
+        w = X[columns].T @ coef
+        return X @ w.astype(self.norms.dtype)
+
+    @property
+    def rows_of_features(self) -> Any:
+        """The points as rows, dense or CSR."""
+        raise NotImplementedError
+
+
+class Dense(Features):
     """Points in C-ordered dense rows, shifted so that norms do not dwarf the distances.
 
     ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits by which the norms exceed the distances.
@@ -138,66 +213,45 @@ class Dense:
         needed = copied or kernel.gamma * (mean @ mean) > _LARGEST_OFFSET
         return cls(X, kernel, dtype, mean if needed else None)
 
-    def like(self, Z) -> "Dense":
-        Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
-        return Dense(Z, self.kernel, self.values.dtype, self.center)
-
-    def diagonal(self) -> NDArray[np.float64]:
-        return self.kernel.of_squares(self.squares)
+    @property
+    def terms(self) -> int:
+        return self.values.shape[1]
 
     @property
-    def roundings(self) -> float:
-        return self.kernel.roundings(likely(self.values.shape[1]))
+    def rows_of_features(self) -> np.ndarray:
+        return self.values
 
-    def rounding(self, points: "Dense", unit: float, rows=ALL, columns=ALL):
-        """Bounds on the errors of the values of these rows with any of those columns."""
-        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
-        return self.kernel.rounding(unit, lengths, longest, likely(self.values.shape[1]))
+    def like(self, Z: Any) -> Self:
+        return type(self)(densified(Z), self.kernel, self.values.dtype, self.center)
 
-    def rounding_with(self, points: "Dense", unit: float):
-        """About the standard deviation of the errors of values with other points, by rows.
-
-        Roundings have random signs, so those of d products add up to about sqrt(d).
-        """
-        longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
-        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
-
-    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
-        w = self.values[columns].T @ coef
-        return self.values @ w.astype(self.values.dtype)
-
-    def take(self, indices) -> "Dense":
+    def take(self, indices: np.ndarray) -> Self:
         taken = copy.copy(self)
         taken.__dict__.pop("transposed", None)
         taken.values = np.take(self.values, indices, axis=0)  # several times as fast as [indices]
         taken.squares, taken.norms = self.squares[indices], self.norms[indices]
         return taken
 
-    def row_parts(self, n: int, width: int):
-        """Like ``Whole.row_parts``: rows and pieces of columns for which BLAS is fast."""
-        step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+    def row_parts(self, n: int, width: int) -> Iterator[slice]:
+        """Rows and pieces of columns for which BLAS is fast."""
+        return slices(n, max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1)))
 
     def smallest_part(self, n: int) -> int:
         return min(n, _LEAST_PART)
 
-    def own_parts(self, n: int):
-        step = min(_SIDE, max(_LEAST_PART, n // 4))  # small parts gain more from symmetry
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+    def own_parts(self, n: int) -> Iterator[slice]:
+        # Small parts gain more from symmetry.
+        return slices(n, min(_SIDE, max(_LEAST_PART, n // 4)))
 
-    def pieces(self, stop: int):
-        for start in range(0, stop, _SIDE):
-            columns = slice(start, min(start + _SIDE, stop))
-            yield self.view(columns), columns
+    def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
+        return ((self.view(columns), columns) for columns in slices(stop, _SIDE))
 
-    def view(self, part: slice) -> "Dense":
+    def view(self, part: slice) -> Self:
         """Some of the points, without a copy."""
         piece = copy.copy(self)
         piece.values, piece.norms = self.values[part], self.norms[part]
         return piece
 
-    def fill(self, rows, points: "Dense", columns, width: int, out) -> None:
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
         for top in range(0, out.shape[0], _TILE_ROWS):
             tile = out[top : top + _TILE_ROWS]
@@ -213,7 +267,7 @@ class Dense:
                 self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
 
 
-class Sparse(Whole):
+class Sparse(Features):
     """Points in CSR rows; the copy by columns is made when they are first used as such."""
 
     def __init__(self, X, kernel: Kernel, dtype):
@@ -239,38 +293,22 @@ class Sparse(Whole):
         """Whether values cost less from dense rows: see :func:`pays_dense`."""
         return pays_dense(self.matrix)
 
-    def like(self, Z) -> "Sparse":
-        return Sparse(sp.csr_matrix(Z), self.kernel, self.dtype)
-
-    def diagonal(self) -> NDArray[np.float64]:
-        return self.kernel.of_squares(self.squares)
-
     @cached_property
     def terms(self) -> int:
         return int(np.diff(self.matrix.indptr).max())
 
     @property
-    def roundings(self) -> float:
-        return self.kernel.roundings(likely(self.terms))
+    def rows_of_features(self) -> Any:
+        return self.matrix
 
-    def rounding(self, points: "Sparse", unit: float, rows=ALL, columns=ALL):
-        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
-        return self.kernel.rounding(unit, lengths, longest, likely(self.terms))
+    def like(self, Z: Any) -> Self:
+        return type(self)(sp.csr_matrix(Z), self.kernel, self.dtype)
 
-    def rounding_with(self, points: "Sparse", unit: float):
-        longest = np.sqrt(points.squares.max())
-        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, np.sqrt(self.terms))
+    def take(self, indices: np.ndarray) -> Self:
+        return type(self)(self.matrix[indices], self.kernel, self.dtype)
 
-    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
-        w = self.matrix[columns].T @ coef
-        return self.matrix @ w.astype(self.dtype)
-
-    def take(self, indices) -> "Sparse":
-        return Sparse(self.matrix[indices], self.kernel, self.dtype)
-
-    def fill(self, rows, points: "Sparse", columns, width: int, out) -> None:
-        """Like ``Dense.fill``, by groups of whole rows."""
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
+        """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by whole rows."""
         if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
             whole = np.empty((len(out), len(points.squares)), self.dtype)
             self.fill(rows, points, None, whole.shape[1], whole)
@@ -287,10 +325,8 @@ class Sparse(Whole):
 
 def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
     """The values that a callable returned, made dense, if they are real numbers."""
-    if sp.issparse(values):
-        values = values.toarray()
     try:
-        values = np.asarray(values)
+        values = densified(values)
     except ValueError:  # ragged
         raise ValueError(
             f"The kernel callable returned {shown(values)}; expected shape {expected}."
@@ -303,18 +339,22 @@ def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
     )
 
 
-class Called(Whole):
+class ByCallable(Points):
     """Points whose kernel values a callable computes."""
 
     def __init__(self, X, kernel: Kernel, dtype=None):
         """In float64 the callable gets float64 data. An X of its own objects has one dimension."""
         numbers = X.ndim > 1
         self.X = X.astype(np.float64, copy=False) if numbers and dtype == np.float64 else X
-        # Most callables add up products of features.
-        self.kernel, self.terms = kernel, X.shape[1] if numbers else 1
+        self.kernel = kernel
 
-    def like(self, Z) -> "Called":
-        return Called(Z, self.kernel, self.X.dtype)
+    @property
+    def terms(self) -> int:
+        """Most callables add up products of features."""
+        return self.X.shape[1] if self.X.ndim > 1 else 1
+
+    def like(self, Z: Any) -> Self:
+        return type(self)(Z, self.kernel, self.X.dtype)
 
     def diagonal(self) -> NDArray[np.float64]:
         return self._diagonal
@@ -329,10 +369,10 @@ class Called(Whole):
             diagonal[part] = np.diagonal(square)
         return diagonal
 
-    def take(self, indices) -> "Called":
-        return Called(self.X[indices], self.kernel)
+    def take(self, indices: np.ndarray) -> Self:
+        return type(self)(self.X[indices], self.kernel)
 
-    def fill(self, rows, points: "Called", columns, width: int, out) -> None:
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         left = self.X if rows is None else self.X[rows]
         out[:, :width] = self.values(left, points.X[picked(columns, 0, width)])
 
@@ -352,7 +392,7 @@ class Called(Whole):
         return values
 
 
-class Given(Whole):
+class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
@@ -360,28 +400,37 @@ class Given(Whole):
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
     @classmethod
-    def of(cls, X) -> "Given":
+    def of(cls, X) -> "Precomputed":
         if sp.issparse(X):
             raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
         if X.ndim != 2 or X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         return cls(np.ascontiguousarray(X))
 
-    def like(self, Z) -> "Given":
+    def like(self, Z: Any) -> Self:
         if Z.shape[1] != len(self.matrix):
             raise ValueError(
                 f"A precomputed kernel matrix of new points must have one column for each of the "
                 f"{len(self.matrix)} training points, got shape {Z.shape}."
             )
-        return Given(np.ascontiguousarray(Z))
+        return type(self)(np.ascontiguousarray(Z))
 
     def diagonal(self) -> NDArray[np.float64]:
         return np.diagonal(self.matrix)[self.indices].astype(np.float64)
 
-    def take(self, indices) -> "Given":
-        return Given(self.matrix, self.indices[indices])
+    def take(self, indices: np.ndarray) -> Self:
+        return type(self)(self.matrix, self.indices[indices])
 
-    def fill(self, rows, points: "Given", columns, width: int, out) -> None:
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         left = self.indices if rows is None else self.indices[rows]
         right = points.indices[picked(columns, 0, width)]
         passes.pick(frozen(self.matrix), frozen(left), frozen(right), out)
+
+
+def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
+    """Points in the layout that suits X and the kernel."""
+    if callable(kernel.name):
+        return ByCallable(X, kernel, dtype)
+    if kernel.name == "precomputed":
+        return Precomputed.of(X)
+    return Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)

@@ -10,9 +10,9 @@ from sklearn_bundle.core.roundoff import SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel.values._points import Dense, Sparse
-from sklearn_bundle.kernel.values.kernel_function import Kernel
+from sklearn_bundle.kernel.values.kernel_function import Kernel, KernelName
 
-_KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
+_KINDS: dict[KernelName, int] = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
 _SURE = 8.0  # standard deviations, as in ``likely``
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
@@ -33,7 +33,7 @@ def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Til
     """Some of the points, in tiles."""
     count = -(-len(indices) // tiles.TILE)
     values = np.empty((count, tiles.TILE * rows.shape[1]), np.float32)
-    tiles.spread_out(rows, indices, values)
+    tiles.copy_to_tiles(rows, indices, values)
     return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE))
 
 

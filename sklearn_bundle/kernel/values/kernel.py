@@ -10,11 +10,19 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._distances import Differences
-from sklearn_bundle.kernel.values._points import Called, Dense, Given, Sparse, likely
+from sklearn_bundle.kernel.values._points import (
+    Dense,
+    Features,
+    Points,
+    Precomputed,
+    likely,
+    points_of,
+    slices,
+)
 from sklearn_bundle.kernel.values._tiles import Tiles
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
@@ -25,16 +33,10 @@ _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 
 _LARGEST_ROUNDING = 1e-11
 _TILE_ROWS = 256  # rows of a Gram matrix at a time: enough for BLAS to be fast
 _SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an estimate
-# Products added in the working dtype before float64 takes over: in float32 the error of these sums
-# is at most 3e-5 of the sizes of their terms.
+# Products added in the working dtype, whose sums are added in float64: in float32 the error of
+# these sums is at most 3e-5 of the sizes of their terms.
 SUMMED = 512
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
-
-
-def _parts(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows whose values stay in the cache."""
-    step = min(max(_SUMS_ENTRIES // max(width, 1), 64), 4096)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
@@ -66,21 +68,14 @@ class KernelRows:
     diagonal : ndarray of shape (n,), float64; k(x, x)
     """
 
-    def __init__(self, X: Matrix, kernel: Kernel, dtype=np.float64):
-        self.kernel, self.dtype = kernel, np.dtype(dtype)
-        if callable(kernel.name):
-            points = Called(X, kernel, self.dtype)
-        elif kernel.name == "precomputed":
-            points = Given.of(X)
-        elif sp.issparse(X):
-            points = Sparse(X, kernel, self.dtype)
-        else:
-            points = Dense.of(X, kernel, self.dtype)
-        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(points):
-            points = Differences(X, kernel)
-        self._points = points
+    def __init__(self, X: Matrix, kernel: Kernel, dtype: DTypeLike = np.float64):
+        self.kernel = kernel
+        self.dtype: np.dtype = np.dtype(dtype)
+        self._points: Points = points_of(X, kernel, self.dtype)
+        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(self._points):
+            self._points = Differences(X, kernel)
         self.n = X.shape[0]
-        self.diagonal = points.diagonal()
+        self.diagonal = self._points.diagonal()
 
     def take(self, indices: np.ndarray) -> "KernelRows":
         """Only the points ``indices``: this pays if their rows are needed again and again."""
@@ -104,9 +99,8 @@ class KernelRows:
     @cached_property
     def largest(self) -> float:
         """Largest magnitude of k(x, x) and of the parts of the exponent."""
-        squares = getattr(self._points, "squares", np.zeros(1))
-        largest = [self.diagonal.max(), self.kernel.gamma * squares.max()]
-        if isinstance(self._points, Given):
+        largest = [self.diagonal.max(), self.kernel.gamma * self._points.largest_square]
+        if isinstance(self._points, Precomputed):
             largest += [self._points.matrix.max(), -self._points.matrix.min()]
         return float(np.max(largest))
 
@@ -116,12 +110,12 @@ class KernelRows:
 
         For "rbf" they are differences of ``gamma |x|^2``.
         """
-        largest = getattr(self._points, "squares", np.zeros(1)).max()
+        largest = self._points.largest_square
         ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR and largest <= _FAR
         exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
         return bool(ends and exponents <= _MEANINGFUL)
 
-    def _cancels(self, points: Dense | Sparse) -> bool:
+    def _cancels(self, points: Points) -> bool:
         """Whether norms leave too few digits of the distances, or overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
@@ -212,25 +206,25 @@ class KernelRows:
         return sums
 
     def rounding_of_sums(
-        self, coef: np.ndarray, sizes: np.ndarray, travel: float, spread: float
+        self, coef: np.ndarray, sizes: np.ndarray, path_length: float, spread: float
     ) -> np.ndarray:
         """Bounds on the errors of sums from ``add_sums``; ``sizes`` are sums of absolute values.
 
-        The coefficients ``coef`` result from changes whose sizes have the sum ``travel`` and the
-        root of the sum of squares ``spread``.
+        The coefficients ``coef`` result from changes whose sizes have the sum ``path_length`` and
+        the root of the sum of squares ``spread``.
         """
         columns = np.flatnonzero(coef)
         if self.tiles is not None and self.kernel.name == "rbf":
             return self.tiles.rounding(coef[columns], columns, sizes, spread)
         of_values = self._points.rounding(self._points, self._unit, columns=columns)
         largest = np.abs(self.diagonal).max() + 1.0
-        return travel * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
+        return path_length * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
     ) -> None:
         """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x; values are not stored."""
-        if self.kernel.name == "linear" and not isinstance(self._points, Given):
+        if self.kernel.name == "linear" and isinstance(self._points, Features):
             out += self._points.linear_sums(coef, columns)
         elif self.tiles is not None:
             self.tiles.add_sums(coef, columns, out, n_threads)
@@ -285,10 +279,10 @@ class KernelRows:
         Each block comes with about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
-        unit = np.finfo(self.dtype).eps / 2.0
-        for part in _parts(Z.shape[0], self.n):
+        step = min(max(_SUMS_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
+        for part in slices(Z.shape[0], step):
             left, n_rows = self._points.like(Z[part]), part.stop - part.start
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
-            yield buffer[:n_rows], left.rounding_with(self._points, unit)
+            yield buffer[:n_rows], left.rounding_with(self._points, self._unit)

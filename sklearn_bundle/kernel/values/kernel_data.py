@@ -6,11 +6,11 @@ from threading import local
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
 from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums, linear_sums
-from sklearn_bundle.kernel.values._points import Called, pays_dense
+from sklearn_bundle.kernel.values._points import ByCallable, pays_dense
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 from sklearn_bundle.kernel.values.semidefinite import (
@@ -31,7 +31,7 @@ _MOST_SPARE = 1.7  # rows per column up to which computing all values of the row
 
 
 class KernelData:
-    """Training points and a kernel: values in single or double precision, made when asked for.
+    """Training points and a kernel: values in single or double precision, computed on first use.
 
     Parameters
     ----------
@@ -53,13 +53,14 @@ class KernelData:
         self,
         X: Matrix,
         kernel: Kernel,
-        dtype: type = np.float32,
+        dtype: DTypeLike = np.float32,
         samples: np.ndarray | None = None,
     ):
-        self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
-        self.given = kernel.name == "precomputed"
-        self.definite = not (self.given or callable(kernel.name))
-        self._type = X.dtype if self.given else np.dtype(np.float64)  # of the caller's values
+        self.X, self.kernel = X, kernel
+        self.dtype: np.dtype = np.dtype(dtype)
+        self.precomputed = kernel.name == "precomputed"
+        self.definite = not (self.precomputed or callable(kernel.name))
+        self._type = X.dtype if self.precomputed else np.dtype(np.float64)  # of the caller's values
         self._samples = np.arange(X.shape[0]) if samples is None else samples
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
@@ -68,13 +69,13 @@ class KernelData:
         self.bytes_kept = 0  # by this object, for all threads
         self._source: KernelRows | None = None  # of what is kept
 
-    def rows(self, dtype: type) -> KernelRows:
+    def rows(self, dtype: DTypeLike) -> KernelRows:
         dtype = np.dtype(dtype)
         if dtype not in self._rows:
             self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
         return self._rows[dtype]
 
-    def settle(self) -> None:
+    def choose_dtype(self) -> None:
         """Begin in double precision where single precision cannot hold the values."""
         if not self.rows(self.dtype).in_range:
             self.dtype = np.dtype(np.float64)
@@ -110,7 +111,7 @@ class KernelData:
         n, name = self.X.shape[0], self.kernel.name
         if self.definite:
             return
-        points = some_points(n, POINTS if self.given else _CALLED)
+        points = some_points(n, POINTS if self.precomputed else _CALLED)
         values = self._values_between(points)
         lowest = int(self.diagonal.argmin())
         if self.diagonal[lowest] < -self._allowed:
@@ -118,7 +119,7 @@ class KernelData:
                 f"kernel={name!r} is not positive semidefinite: k(x, x) is "
                 f"{self.diagonal[lowest]} for the sample {self._samples[lowest]}."
             )
-        if self.given:
+        if self.precomputed:
             refuse_asymmetric(self.X, name, self._samples)
             refuse_indefinite(values, name, n)
         else:
@@ -131,16 +132,16 @@ class KernelData:
         """
         ridge = 1.0 / costs
         if not self.definite and ridge.min() < self._allowed:
-            part = some_points(len(points), POINTS if self.given else _CALLED)
+            part = some_points(len(points), POINTS if self.precomputed else _CALLED)
             values, n = self._values_between(points[part]), self.X.shape[0]
             refuse_indefinite(values, self.kernel.name, n, ridge[part])
 
     def _values_between(self, points: np.ndarray) -> np.ndarray:
         """The caller's values, in their own type: that of a callable is known from then on."""
-        if self.given:
+        if self.precomputed:
             return self.X[np.ix_(points, points)]
-        called = Called(self.X, self.kernel, np.dtype(np.float64)).X[points]
-        values = Called(called, self.kernel).values(called, called)
+        called = ByCallable(self.X, self.kernel, np.dtype(np.float64)).X[points]
+        values = ByCallable(called, self.kernel).values(called, called)
         if values.dtype.kind == "f":
             self._type = values.dtype
         return values
@@ -173,7 +174,7 @@ class KernelData:
             return
         n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:POINTS]
         chosen = np.sort(points[largest])
-        if self.given:
+        if self.precomputed:
             refuse_indefinite(self._values_between(chosen), self.kernel.name, n)
         else:
             self.check_values(self._values_between(chosen), chosen)
@@ -194,7 +195,7 @@ class KernelData:
         for others all values, computed now.
         """
         n = len(labels)
-        if self.given or self.kept is not None or self.dtype != np.float32:
+        if self.precomputed or self.kept is not None or self.dtype != np.float32:
             return
         if self.rows(self.dtype).dense is None:
             if 4 * n**2 <= OF_CACHE * cache_bytes:
@@ -260,7 +261,7 @@ class KernelData:
         columns = rows[chosen]
         if not affordable(self.kernel, (len(rows), *self.X.shape[1:]), len(columns)):
             return None
-        if self.given:
+        if self.precomputed:
             values = self.X[np.ix_(rows, columns)]
             return extended_sums(values, values, self.kernel, coef, constant)
         return extended_sums(self.X[rows], self.X[columns], self.kernel, coef, constant)
@@ -286,10 +287,10 @@ class KernelData:
         if self.kernel.name == "linear":
             return linear_sums(self.X[rows], self.X[columns], coef, constant)
         whole = len(rows) < _MOST_SPARE * len(columns)
-        if self.given or whole:
+        if self.precomputed or whole:
             coef_of_rows = np.zeros(len(rows))
             coef_of_rows[chosen] = coef
-        if self.given:
+        if self.precomputed:
             points = KernelRows(self.X, self.kernel, np.float64)
             sums = points.sums(coef, columns, rows)
             errors = points.take(rows).sums_rounding(coef_of_rows)

@@ -13,6 +13,7 @@ from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.kernel._compiled import rows as passes
 
 Matrix = np.ndarray | sp.spmatrix | sp.sparray
+KernelName = str | Callable[[Any, Any], np.ndarray]
 
 _CHUNK_ENTRIES = 1 << 18  # of X converted at a time: 2 MB in float64, which stay in a cache
 _FLAT = 1e-28  # variance over the squared mean: deviations of 1e-14 are rounding
@@ -33,7 +34,7 @@ class Kernel:
         0 makes the polynomial homogeneous; below 0 it is not positive definite.
     """
 
-    name: str | Callable[[Any, Any], np.ndarray] = "rbf"
+    name: KernelName = "rbf"
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
@@ -81,7 +82,7 @@ class Kernel:
         return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
 
     def roundings(self, d: float) -> float:
-        """The same in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
+        """Error bound in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
         return d + 4.0 if self.name == "linear" else self.degree * (d + 8.0) + 2.0
 
     def of_products(self, out, start, stop, left, right) -> None:
@@ -104,7 +105,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     over the mean of ``|x - z|^2`` over all ordered pairs of rows, pairs of a row with itself
     included, ``2 (E|x|^2 - |E x|^2)``. If X does not vary, "scale" and "distance" are 1.
     """
-    if isinstance(gamma, Real) and not isinstance(gamma, bool) and np.isfinite(gamma) and gamma > 0:
+    if isinstance(gamma, Real) and not isinstance(gamma, bool) and 0.0 < float(gamma) < np.inf:
         return float(gamma)
     if not isinstance(gamma, str) or gamma not in ("scale", "auto", "distance"):
         raise ValueError(
@@ -113,13 +114,13 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     d = X.shape[1]
     if gamma == "auto":
         return 1.0 / d
-    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
-    weights = weights / weights.max()  # first, since the sum of large ones may overflow
-    weights = weights / weights.sum()
-    mean = _mean(X, weights)
+    shares = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
+    shares = shares / shares.max()  # first, since the sum of large ones may overflow
+    shares = shares / shares.sum()
+    mean = _mean(X, shares)
     center = np.full(d, mean.mean()) if gamma == "scale" else mean
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        spread, size = _mean_squared_distance(X, weights, center), center @ center
+        spread, size = _mean_squared_distance(X, shares, center), center @ center
         value = np.float64(1.0 if gamma == "scale" else 0.5) / spread
     flat = spread <= _FLAT * size
     if not np.isfinite(spread + size) or not (flat or np.isfinite(value)):
@@ -139,7 +140,10 @@ def chunks(X):
 def _mean(X, weights) -> NDArray[np.float64]:
     if sp.issparse(X):
         return X.T @ weights
-    return sum(weights[part] @ np.asarray(X[part], np.float64) for part in chunks(X))
+    mean = np.zeros(X.shape[1])
+    for part in chunks(X):
+        mean += weights[part] @ np.asarray(X[part], np.float64)
+    return mean
 
 
 def _mean_squared_distance(X, weights, center) -> float:
@@ -155,6 +159,11 @@ def _mean_squared_distance(X, weights, center) -> float:
         deviations = np.asarray(X[part]) - center
         total += weights[part] @ np.einsum("ij,ij->i", deviations, deviations)
     return total
+
+
+def densified(X: Any) -> np.ndarray:
+    """The values of a sparse matrix as an array; others as they are."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
 def canonical(X):

@@ -66,14 +66,14 @@ class KernelScores:
         return scores
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
-        """Like ``scores``, in float32 where that settles the sign."""
+        """Scores in float32 where their sign is certain, else in float64."""
         given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
         with np.errstate(over="ignore", invalid="ignore"):
             if given or not self._single.in_range:
                 return self.scores(Z, np.float64, n_threads)
             scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
-        doubt = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
-        unsure = np.flatnonzero(~(np.abs(scores) >= doubt).all(axis=0))  # NaN are unsure too
+        error = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
+        unsure = np.flatnonzero(~(np.abs(scores) >= error).all(axis=0))  # NaN are unsure too
         if len(unsure):
             scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
         return scores
@@ -82,7 +82,9 @@ class KernelScores:
         """Scores, and the standard deviation of the error of a kernel value for each row."""
         n = Z.shape[0]
         scores, rounding = np.empty((len(self._pairs), n)), np.zeros(n)
-        rows = None if self._kernel.name == "precomputed" else self._rows(dtype)
+        rows = None
+        if self._kernel.name != "precomputed":
+            rows = self._single if dtype == np.float32 else self._double
         bounds = np.linspace(0, n, n_threads + 1).astype(int)
 
         def work(k: int) -> None:
@@ -97,9 +99,6 @@ class KernelScores:
         with BlockRunner(n_threads) as runner:
             runner.run(work, n_threads)
         return scores, rounding
-
-    def _rows(self, dtype: type) -> KernelRows:
-        return self._single if dtype == np.float32 else self._double
 
     @cached_property
     def _single(self) -> KernelRows:
@@ -120,7 +119,8 @@ class KernelScores:
 
         This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
         """
-        unit, largest = 0.5 * np.finfo(np.float32).eps, max(1.0, self._single.diagonal.max())
+        unit = 0.5 * float(np.finfo(np.float32).eps)
+        largest = max(1.0, float(self._single.diagonal.max()))
         sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
         pieces = np.array([max(1.0, len(part) / SUMMED) for part in self._parts_of_pairs()])
         return unit * largest * np.sqrt(SUMMED / pieces) * sums

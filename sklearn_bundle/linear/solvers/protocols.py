@@ -2,7 +2,6 @@
 
 A problem need not name them: it offers a Protocol if it has all of its members. A member that a
 problem cannot have for its data or its loss is None. A solver names those that it ``needs``.
-``kernel/solvers/protocols.py`` has those of kernel machines.
 """
 
 from collections.abc import Callable

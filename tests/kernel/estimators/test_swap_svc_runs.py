@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_the_best_point(many, kernel, call, monkeypatch):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("call", [1, 2, 5])
-@pytest.mark.parametrize("method", ["rough_products", "part", "gram", "primal_value"])
+@pytest.mark.parametrize("method", ["working_products", "part", "gram", "primal_value"])
 def test_ctrl_c_with_an_active_set(many, method, call, monkeypatch):
     X, y = many
     interrupt(monkeypatch, call, (l2svm.L2SVM, method))

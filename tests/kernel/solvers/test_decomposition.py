@@ -14,10 +14,8 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import decomposition as compiled
 from sklearn_bundle.kernel.solvers import decomposition
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.protocols import BlockProblem
 from sklearn_bundle.kernel.values._distances import rbf_sums
 from sklearn_bundle.kernel.values.kernel import KernelRows
-from sklearn_bundle.linear.solvers.protocols import missing
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}
@@ -165,7 +163,3 @@ def test_equal_seeds_agree_in_threads_too_and_max_iter_is_exact(monkeypatch):
 def test_auto(data, parameters, blocks):
     model = SwapSVC(**parameters).fit(*data)
     assert ("blocks" in model.history_.dtype.names) == blocks
-
-
-def test_the_problem_offers_what_the_solver_asks_for(data):
-    assert not missing(problem_of(data), BlockProblem)

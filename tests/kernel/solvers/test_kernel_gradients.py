@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
-from sklearn_bundle.kernel.solvers.low_rank import extended, nothing
+from sklearn_bundle.kernel.solvers.low_rank import extended, of_rank_0
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.reference_tube import TubeMachine
@@ -59,7 +59,7 @@ def test_a_rank_that_is_too_low_grows():
     few, many = (KernelGradients(problem(C=1e4, cache_bytes=size)[1]) for size in (4e5, 2e7))
     for solver in (few, many):
         run(solver, tol=1e-12, max_iter=60)
-    ranks = [len(solver._low.pivots) for solver in (few, many)]
+    ranks = [len(solver._preconditioner.low.pivots) for solver in (few, many)]
     assert ranks[0] <= 4e5 / 2 / N / 4 and ranks[1] > 8.0 * np.sqrt(N)
 
 
@@ -100,9 +100,9 @@ def test_the_next_C_takes_over_what_the_last_one_knows(double):
         small.promote()
     last, alone = KernelGradients(small), KernelGradients(same)
     run(last, tol=1e-3, max_iter=100)
-    solver, known = KernelGradients(large, last=last), last._low.pivots
+    solver, known = KernelGradients(large, last=last), last._preconditioner.low.pivots
     reached, expected = (run(each, tol=1e-3, max_iter=100) for each in (solver, alone))
-    assert (solver._low.pivots[: len(known)] == known).all() and len(known) > 0
+    assert (solver._preconditioner.low.pivots[: len(known)] == known).all() and len(known) > 0
     assert large.dtype == small.dtype
     assert reached.relative_gap <= 1e-3 and expected.relative_gap <= 1e-3
     assert reached.lower_bound <= expected.primal and expected.lower_bound <= reached.primal
@@ -115,7 +115,7 @@ def test_factors_are_those_of_the_pivots(dtype):
     made = problem()[1]
     if dtype == np.float64:
         made.promote()
-    known = extended(made, nothing(made), made.C, 40, np.random.default_rng(0))
+    known = extended(made, of_rank_0(made), made.C, 40, np.random.default_rng(0))
     low = extended(made, known, made.C, 200, np.random.default_rng(1))
     K = made.block(np.arange(N)).astype(float)
     precision = 50 * np.finfo(dtype).eps * K.max()
@@ -133,5 +133,5 @@ def test_factors_end_where_the_ridge_is_all_that_is_left():
     data = KernelData(X, Kernel("linear"), np.float64)
     tube = Tube(np.zeros(N), 0.0, 0.0)
     made = L2Tube(data, tube, np.full(N, 1e3), intercept=False, cache_bytes=1e9)
-    low = extended(made, nothing(made), made.C, 300, np.random.default_rng(0))
+    low = extended(made, of_rank_0(made), made.C, 300, np.random.default_rng(0))
     assert len(low.pivots) == 5 and low.left.max() <= 1e-5

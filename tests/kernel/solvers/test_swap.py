@@ -9,8 +9,14 @@ from sklearn.svm import OneClassSVM
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
-from sklearn_bundle.kernel.problems.l2svm import Certified
-from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, KINDS, SwapSolver, confirmed
+from sklearn_bundle.kernel.problems.l2svm import Candidate, Certified
+from sklearn_bundle.kernel.solvers.swap import (
+    ALGORITHMS,
+    KINDS,
+    SimplexPoints,
+    SwapSolver,
+    confirmed,
+)
 
 
 class DenseProblem:
@@ -135,7 +141,7 @@ def test_swap_converges_linearly_where_fw_does_not(data):
 @pytest.mark.parametrize("started", [False, True])
 def test_few_rows_give_the_same_result(data, capacity, started):
     p = problem(data)
-    start = np.full(p.n, 1.0 / p.n) if started else None
+    start = SimplexPoints(np.full(p.n, 1.0 / p.n)) if started else None
     all_rows = run(SwapSolver(p, start=start), tol=1e-9, max_iter=1_000_000)
     solver = SwapSolver(p, cache_bytes=8 * p.n * capacity, start=start)
     few = run(solver, tol=1e-9, max_iter=1_000_000)
@@ -183,7 +189,7 @@ def test_candidates_and_start(data):
     assert result.status is Status.CONVERGED
     same = SwapSolver(p, n_candidates=60, seed=3)
     assert np.array_equal(run(same, tol=1e-6, max_iter=1_000_000).point, result.point)
-    again = SwapSolver(p, start=result.point / result.point.sum(), tol=1e-6)
+    again = SwapSolver(p, start=SimplexPoints(result.point / result.point.sum()), tol=1e-6)
     assert len(run(again, tol=1e-6, max_iter=1_000_000).history) == 1
 
 
@@ -198,7 +204,7 @@ def test_an_indefinite_matrix_ends_the_steps(data):
 
 
 class Proofs:
-    """Certifies what it is told to."""
+    """Returns given certificates."""
 
     def __init__(self, *proofs):
         self._proofs = list(proofs)
@@ -217,14 +223,14 @@ class Proofs:
 )
 def test_no_bound_where_either_point_shows_an_indefinite_kernel(proofs):
     points = np.eye(2)
-    best, newest = ((a, a, a) for a in points)
+    best, newest = (Candidate(a, a, a) for a in points)
     primal, _, bound = confirmed(Proofs(*proofs), best, newest, True)
     assert (primal, bound) == (2.0, -np.inf)
 
 
 def test_the_rounding_of_the_objective_is_taken_off_the_bound():
     """Or added to the objective, where it leaves less than six digits."""
-    candidates = [(a, a, a) for a in np.eye(2)]
+    candidates = [Candidate(a, a, a) for a in np.eye(2)]
     few, many = Certified(2.0, 1e-6, 1.5), Certified(2.0, 0.5, 1.5)
     primal, _, bound = confirmed(Proofs(few, Certified(3.0, 0.0, 1.0)), *candidates, True)
     assert (primal, bound) == (2.0, 1.5 - 1e-6)
@@ -232,9 +238,9 @@ def test_the_rounding_of_the_objective_is_taken_off_the_bound():
     assert (primal, bound) == (2.5, 1.5)
 
 
-def test_the_longest_unused_slot():
+def test_the_least_recently_used_slot():
     owners, used = np.array([5, 1, 3]), np.array([0, 4, 0, 2, 0, 9])
-    assert lazy.longest_unused(used, owners) == 2
+    assert lazy.least_recently_used(used, owners) == 2
 
 
 def test_promising_rows_are_the_missing_ones_with_the_lowest_scores():

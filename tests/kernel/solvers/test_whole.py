@@ -5,9 +5,7 @@ import pytest
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
-from sklearn_bundle.kernel.solvers.protocols import WholeProblem
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
-from sklearn_bundle.linear.solvers.protocols import missing
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}
@@ -67,7 +65,3 @@ def test_limits_are_kept(data):
     p = problem_of(data, C=1e4)
     result = run(WholeSolver(p, tol=1e-9, max_steps=37), tol=1e-9, max_iter=37)
     assert result.status is Status.MAX_ITER and result.n_iter == 37
-
-
-def test_the_problem_offers_what_the_solver_asks_for(data):
-    assert not missing(problem_of(data), WholeProblem)
