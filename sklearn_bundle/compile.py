@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 import sklearn_bundle
 from sklearn_bundle.jit.announce import logged
 from sklearn_bundle.jit.cache import named_folder
-from sklearn_bundle.linear.solvers.linear_auto import knows
+from sklearn_bundle.linear.solvers.linear_auto import supports
 from sklearn_bundle.losses import BINARY_LOSSES, MEASURES, MULTICLASS_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.regularizers import L2
 
@@ -70,7 +70,7 @@ def _linear(
 ) -> Iterator[Fit]:
     """Fits with "auto" and by every solver that it may choose for the loss."""
     rng = np.random.default_rng(0)
-    known = [solver for solver in _SOLVERS if knows(solver, kind(), L2())]
+    known = [solver for solver in _SOLVERS if supports(solver, kind(), L2())]
     for X in _matrices(rng):
         for solver in ("auto", *known):
             estimator = getattr(sklearn_bundle, name)(loss, reg_lambda=1e-2, solver=solver)

@@ -32,7 +32,7 @@ class L2SVM:
         self.rounding = self._moved(alpha, len(alpha) * EPS)
         self.working = self._moved(alpha, SINGLE)  # rows of kernel values
         # What float64 rounds is taken off the bound; this is what the judge itself does not know.
-        self.slack = 4 * EPS * float(self.objective(alpha)) + self._doubt(alpha)
+        self.slack = 4 * EPS * float(self.objective(alpha)) + self._caveat(alpha)
 
     def objective(self, alpha):
         return self._objective(alpha, self.Z @ (alpha * self.y))
@@ -56,7 +56,7 @@ class L2SVM:
         losses = np.maximum(0, 1 - self.y * f)
         return np.sum(self.C * (losses + change / 2) * change) + np.abs(alpha) @ change
 
-    def _doubt(self, alpha):
+    def _caveat(self, alpha):
         """What extended precision itself may lose where much larger numbers cancel."""
         f = self.Z @ (alpha * self.y)
         return float(self._moved_by_values(alpha, f, len(alpha) * LONG_EPS))
@@ -98,7 +98,7 @@ class L2SVM:
 
     def _attained(self, alpha):
         """The objective, or what it may be: coefficients of both signs may be large."""
-        return self.objective(alpha) + self._doubt(alpha)
+        return self.objective(alpha) + self._caveat(alpha)
 
     def _by_interior_points(self, M):
         """The dual quadratic programme by clarabel, at the scale of least objective."""

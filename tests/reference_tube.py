@@ -25,7 +25,7 @@ class TubeMachine:
         self.above, self.below = above, below
         self.rounding = self._moved(coef, len(coef) * EPS)
         self.working = self._moved(coef, SINGLE)
-        self.slack = 4 * EPS * float(self.objective(coef)) + self._doubt(coef)
+        self.slack = 4 * EPS * float(self.objective(coef)) + self._caveat(coef)
 
     def excess(self, f):
         over = np.maximum(self.y - f - self.above, 0)
@@ -56,7 +56,7 @@ class TubeMachine:
         excess = np.abs(self.excess(f))
         return np.sum(self.C * (excess + change / 2) * change) + np.abs(coef) @ change
 
-    def _doubt(self, coef):
+    def _caveat(self, coef):
         return float(self._moved_by_values(coef, self.Z @ coef, len(coef) * LONG_EPS))
 
     def optimum(self):
@@ -89,7 +89,7 @@ class TubeMachine:
             else:
                 break
             coef, f, best = point, there, value
-        best = self.objective(coef) + self._doubt(coef)
+        best = self.objective(coef) + self._caveat(coef)
         return Optimum(best, float(max(best - least, 0)))
 
     def by_clarabel(self):

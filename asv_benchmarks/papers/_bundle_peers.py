@@ -96,7 +96,7 @@ class _CenteredBundle(ABC):
         """J at the best point once more."""
         point = self._best.point
         value, _ = self._evaluate(point)
-        self._best.renew(value, point, 0.0)
+        self._best.recompute(value, point, 0.0)
         return self._state()
 
     def kept(self, point: Any) -> None:

@@ -1,4 +1,4 @@
-"""Certificates of solvers: the best point, the best bound, its proof, and crossed bounds."""
+"""Certificates of solvers: the best point and bound, the dual certificate, crossed bounds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import State, uncrossed
+from sklearn_bundle.core.contract import State, bound_below
 from sklearn_bundle.core.roundoff import SIX_DIGITS
 
 # Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
@@ -56,7 +56,7 @@ def confirmed(
             f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
             f"rounding explains: {advice}."
         )
-    return uncrossed(bound, primal) - rounding
+    return bound_below(bound, primal) - rounding
 
 
 def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
@@ -74,17 +74,17 @@ def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
     return primal + (excess - max(bound, 0.0)), 0.0
 
 
-def owned(value: Any) -> Any:
-    """A point or a proof with copies of its arrays, which no later step can change.
+def copied(value: Any) -> Any:
+    """A point or a dual certificate with copies of its arrays, which no later step can change.
 
     A value with a method ``owned`` says itself what that means.
     """
     if isinstance(value, np.ndarray):
         return value.copy()
     if hasattr(value, "owned"):
-        return value.owned()
+        return value.copied()
     if isinstance(value, tuple):
-        items, kind = map(owned, value), type(value)
+        items, kind = map(copied, value), type(value)
         make: Any = getattr(kind, "_make", tuple)  # named tuples take no iterable
         return make(items)
     return value
@@ -94,9 +94,9 @@ class Best:
     """The best point and the best bound of a solver so far, with arrays of its own.
 
     A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
-    the bound is then lowered to as far below, as in :func:`~.contract.uncrossed`. If it is farther
-    above, states claim a gap of 0, so that the values are confirmed; if recomputed values cross by
-    as much, that is an error.
+    the bound is then lowered to as far below, as in :func:`~.contract.bound_below`. If it is
+    farther above, states claim a gap of 0, so that the values are confirmed; if recomputed values
+    cross by as much, that is an error.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ class Best:
     bound : float
         The best bound that was proved, minus infinity before the first. It is above the objective
         after a crossing that rounding does not explain.
-    proof : object
-        What proves the bound: a dual point or an aggregate plane; None if there is no proof.
+    dual_certificate : object
+        What proves the bound: a dual point or an aggregate plane; None before the first.
     """
 
     point: Any
-    proof: Any
+    dual_certificate: Any
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Best:
         self.primal, self.point = np.inf, None
         self._rounding = 0.0  # taken off every bound, as of the last recomputed one
         self._excess = 0.0  # added to the last recomputed objective
-        self.withdraw()
+        self.drop_bound()
 
     @property
     def gap(self) -> float:
@@ -147,28 +147,28 @@ class Best:
         """Keep the point if its objective is lower; returns whether it is."""
         better = primal < self.primal
         if better:
-            self.primal, self.point, self._excess = primal, owned(point), 0.0
+            self.primal, self.point, self._excess = primal, copied(point), 0.0
         return better
 
-    def prove(self, bound: float, proof: Any = None) -> bool:
-        """Keep the bound with its proof if it is higher; returns whether it is.
+    def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
+        """Keep the bound with its dual certificate if it is higher; returns whether it is.
 
         What rounding took off the last recomputed bound is taken off this one too.
         """
         if not self._provisional and bound - self.primal <= CROSSED * abs(self.primal):
-            bound = uncrossed(bound, self.primal)
+            bound = bound_below(bound, self.primal)
         bound -= self._rounding
         better = bound > self.bound
         if better:
-            self.bound, self.proof = bound, owned(proof)
+            self.bound, self.dual_certificate = bound, copied(dual_certificate)
         return better
 
-    def renew(
+    def recompute(
         self,
         primal: float,
         point: Any,
         bound: float,
-        proof: Any = None,
+        dual_certificate: Any = None,
         *,
         terms: Callable[[], float] | None = None,
         rounding: Rounding = _NONE,
@@ -189,13 +189,13 @@ class Best:
         fresh = confirmed(bound, primal, self._advice, terms, self._rounding)
         missing = min(self.least - fresh, rounding.of_objective)
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
-        self.primal, self.point = primal + self._excess, owned(point)
+        self.primal, self.point = primal + self._excess, copied(point)
         self.bound = max(fresh, self.least)
-        self.proof = owned(proof)
+        self.dual_certificate = copied(dual_certificate)
 
-    def withdraw(self) -> None:
-        """Forget the bound and its proof."""
-        self.bound, self.proof = -np.inf, None
+    def drop_bound(self) -> None:
+        """Forget the bound and its dual certificate."""
+        self.bound, self.dual_certificate = -np.inf, None
 
     def state(
         self,

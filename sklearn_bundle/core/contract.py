@@ -66,7 +66,7 @@ class Certificate:
         return self.gap / abs(self.primal)
 
 
-def uncrossed(bound: float, primal: float) -> float:
+def bound_below(bound: float, primal: float) -> float:
     """The bound or, if it is above the objective, one that is as far below.
 
     A bound above the objective is false by rounding, by at least the difference: subtract as much.

@@ -190,7 +190,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """The exception that interrupted the solver, except Ctrl-C."""
         return None
 
-    def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
+    def _next_start(self, solver: Solver, result: SolverResult, last: Any) -> Any:
         """The start of the same subproblem at the next value of a path; ``last`` is the one here.
 
         ``last`` is None at the beginning of the path.
@@ -210,7 +210,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         return result
 
     def _remark(self, problem: Any, result: SolverResult) -> Any:
-        """What :meth:`_doubt` has to know about a subproblem and can only be found out now."""
+        """What :meth:`_caveat` has to know about a subproblem and can only be found out now."""
         return None
 
     def _limit(self, data: Any) -> None:
@@ -224,7 +224,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """What the solver waited for when the time limit passed, if it waited."""
         return None
 
-    def _doubt(self, outcome: Outcome) -> str | None:
+    def _caveat(self, outcome: Outcome) -> str | None:
         """A warning for the caller, apart from the one about ``tol``."""
         return None
 
@@ -257,7 +257,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
             if monitor.stop.is_set() and not self._waits_for_a_point:
                 raise KeyboardInterrupt
             with self._problem(data, targets[k], inner) as problem:
-                solver, result = self._take_on(
+                solver, result = self._run_solver(
                     problem,
                     warm.kept[k],
                     seed,
@@ -296,7 +296,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         causes.append(KeyboardInterrupt())
         return Outcome(fitted, results, causes[0] if interrupted else None, remarks, waited)
 
-    def _take_on(
+    def _run_solver(
         self,
         problem: Any,
         kept: Any,
@@ -313,11 +313,11 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
         return started, run(started, observe=observe, **limits)
 
-    def _take_further(
+    def _run_next_value(
         self, problem: Any, kept: Any, seed: int | None
     ) -> tuple[Solver, SolverResult]:
         """One subproblem at one value of a path; Ctrl-C ends the path."""
-        solver, result = self._take_on(problem, kept, seed, max_time=self.max_time)
+        solver, result = self._run_solver(problem, kept, seed, max_time=self.max_time)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return solver, result
@@ -330,7 +330,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         last.match(self._settings(data))
         return last
 
-    def _adopt(self, fitted: dict[str, Any]) -> None:
+    def _set_fitted(self, fitted: dict[str, Any]) -> None:
         """Set the fitted attributes."""
         for name, value in fitted.items():
             setattr(self, name, value)
@@ -388,7 +388,7 @@ def fit_certified(
     warn_of_unused(copied, _TO_THE_CALLER)
     outcome = copied._fit(X, y, sample_weight, warm, **further)
     fitted, results, interruption = outcome.fitted, outcome.results, outcome.interruption
-    doubt = copied._doubt(outcome)
+    doubt = copied._caveat(outcome)
     warned = False
     if interruption is None:
         names = copied._subproblems(fitted.get("classes_"), len(results))
@@ -402,14 +402,14 @@ def fit_certified(
             copied.tol,
             advice,
             names=names,
-            doubt=doubt,
+            caveat=doubt,
             depth=_TO_THE_CALLER - 1,
         )
     if doubt is not None and not warned:
         warnings.warn(doubt, UserWarning, stacklevel=_TO_THE_CALLER)
     for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
-    estimator._adopt(features_of(copied) | fitted)
+    estimator._set_fitted(features_of(copied) | fitted)
     if interruption is not None:
         raise interruption
     return estimator

@@ -124,7 +124,7 @@ class LBFGSSolver:
         start = np.zeros(problem.n_parameters) if start is None else start
         self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
         self._best = Best(least=0.0)
-        self._best.renew(np.inf, start, bound)  # is returned if no objective is finite
+        self._best.recompute(np.inf, start, bound)  # is returned if no objective is finite
         self._pairs = Corrections(memory)
         self._idle = 0
         self._at = self._try(start)
@@ -161,7 +161,7 @@ class LBFGSSolver:
         """Recompute P and its gradient at the best point, which stays, moving or not."""
         best = self._best
         value, _, bound = self._evaluate(best.point)
-        best.renew(value, best.point, max(best.bound, bound))
+        best.recompute(value, best.point, max(best.bound, bound))
         return self._state()
 
     def _iterate(self) -> bool:
@@ -219,7 +219,7 @@ class LBFGSSolver:
         """Compute P and its gradient; keep the best point and the best bound."""
         value, gradient, bound = self._evaluate(w)
         self._best.offer(value, w)
-        self._best.prove(bound)
+        self._best.raise_bound(bound)
         return _Trial(w, value, gradient)
 
     def _evaluate(self, w: Array) -> tuple[float, Array, float]:

@@ -165,15 +165,15 @@ def fit_path(
                 if limit is not None:
                     estimator.max_time = limit.left
                 with blas_threads(1):
-                    solver, result = estimator._take_further(problem, warm.kept[k], seed)
+                    solver, result = estimator._run_next_value(problem, warm.kept[k], seed)
                 if limit is not None and result.status is Status.MAX_TIME:
                     return
-                kept = estimator._carry(solver, result, warm.kept[k])
+                kept = estimator._next_start(solver, result, warm.kept[k])
                 warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone would take as long as a small fit
             model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
-            model._adopt(features_of(estimator) | fitted)
+            model._set_fitted(features_of(estimator) | fitted)
             yield model, results

@@ -239,8 +239,8 @@ class Search(CertifiedEstimator):
         """The parameter and its values as the caller has given them."""
         return self._chosen, values
 
-    def _doubt(self, outcome: Outcome) -> str | None:
-        parts = super()._doubt(outcome), self._advice_on_choice
+    def _caveat(self, outcome: Outcome) -> str | None:
+        parts = super()._caveat(outcome), self._advice_on_choice
         return " ".join(part for part in parts if part is not None) or None
 
     def _advice_on(self, found: SearchResults, fitted: dict[str, Any]) -> str | None:

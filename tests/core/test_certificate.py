@@ -6,7 +6,7 @@ import pytest
 from sklearn_bundle.core.certificate import Best, Rounding, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.linear_start import Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate
 
 
 def numbers(best):
@@ -16,7 +16,7 @@ def numbers(best):
 
 def test_before_anything_is_known():
     best = Best()
-    assert (best.point, best.proof, best.gap) == (None, None, np.inf)
+    assert (best.point, best.dual_certificate, best.gap) == (None, None, np.inf)
     assert numbers(best) == (np.inf, -np.inf)
     assert numbers(Best(least=0.0)) == (np.inf, 0.0)
 
@@ -27,11 +27,11 @@ def test_only_what_is_better_is_kept():
     assert best.offer(2.0, "second")
     assert not best.offer(2.0, "third")
     assert not best.offer(np.nan, "fourth")
-    assert best.prove(0.5, "low")
-    assert best.prove(1.0, "high")
-    assert not best.prove(1.0, "equal")
-    assert not best.prove(np.nan, "none")
-    assert (best.point, best.proof, best.gap) == ("second", "high", 1.0)
+    assert best.raise_bound(0.5, "low")
+    assert best.raise_bound(1.0, "high")
+    assert not best.raise_bound(1.0, "equal")
+    assert not best.raise_bound(np.nan, "none")
+    assert (best.point, best.dual_certificate, best.gap) == ("second", "high", 1.0)
     assert numbers(best) == (2.0, 1.0)
 
 
@@ -40,10 +40,12 @@ def test_kept_arrays_are_copies():
     w, b, a = np.ones(3), np.ones(2), np.ones(3)
     best = Best()
     best.offer(2.0, Point(w, None, b))
-    best.prove(1.0, Proof(0.1, (a, 0.5)))
+    best.raise_bound(1.0, DualCertificate(0.1, (a, 0.5)))
     w[:] = b[:] = a[:] = 0.0
-    assert best.point.w.all() and best.point.intercept.all() and best.proof.plane[0].all()
-    best.renew(2.0, Point(w, None, b), 1.0, best.proof)
+    assert (
+        best.point.w.all() and best.point.intercept.all() and best.dual_certificate.plane[0].all()
+    )
+    best.recompute(2.0, Point(w, None, b), 1.0, best.dual_certificate)
     w[:] = b[:] = 1.0
     assert not best.point.w.any() and not best.point.intercept.any()
 
@@ -58,34 +60,34 @@ def test_state_has_all_that_it_is_given():
 def test_nothing_is_below_the_least():
     best = Best(least=0.0)
     best.offer(1.0, "point")
-    best.prove(-2.0, "plane")
+    best.raise_bound(-2.0, "plane")
     assert (best.bound, numbers(best)) == (-2.0, (1.0, 0.0))
-    best.renew(1.0, "point", -2.0, "plane")
+    best.recompute(1.0, "point", -2.0, "plane")
     assert best.bound == 0.0
 
 
 def test_fresh_values_replace_better_ones():
     best = Best()
     best.offer(1.0, "point")
-    best.prove(0.5, "plane")
-    best.renew(1.25, "fresh point", 0.25, "fresh plane")
+    best.raise_bound(0.5, "plane")
+    best.recompute(1.25, "fresh point", 0.25, "fresh plane")
     assert (best.primal, best.point) == (1.25, "fresh point")
-    assert (best.bound, best.proof) == (0.25, "fresh plane")
+    assert (best.bound, best.dual_certificate) == (0.25, "fresh plane")
 
 
 def test_bound_that_rounding_has_lifted_is_taken_to_be_as_far_below():
     best = Best()
     best.offer(1.0, "point")
-    assert best.prove(1.0 + 2.0**-30, "plane")
+    assert best.raise_bound(1.0 + 2.0**-30, "plane")
     assert best.bound == 1.0 - 2.0**-30
-    best.renew(1.0, "point", 1.0 + 2.0**-29, "plane")
+    best.recompute(1.0, "point", 1.0 + 2.0**-29, "plane")
     assert best.bound == 1.0 - 2.0**-29
 
 
 def test_working_precision_claims_no_gap_below_zero():
     best = Best(provisional=True)
     best.offer(1.0, "point")
-    assert best.prove(1.0 + 2.0**-30, "row")
+    assert best.raise_bound(1.0 + 2.0**-30, "row")
     assert best.gap < 0.0
     assert numbers(best) == (1.0, 1.0)
 
@@ -94,40 +96,40 @@ def test_working_precision_claims_no_gap_below_zero():
 def test_crossing_beyond_rounding_is_an_error_once_it_is_confirmed(primal):
     best = Best(advice="take a convex loss")
     best.offer(primal, "point")
-    assert best.prove(primal + 0.5, "plane")
+    assert best.raise_bound(primal + 0.5, "plane")
     assert numbers(best) == (primal, primal)  # so that it is confirmed
     with pytest.raises(ValueError, match=rf"{primal + 0.5:.8g} lies above .* {primal:.8g}.*convex"):
-        best.renew(primal, "point", primal + 0.5, "plane")
+        best.recompute(primal, "point", primal + 0.5, "plane")
 
 
 def test_rounding_of_large_terms_explains_more():
     best = Best(least=0.0)
-    best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e7)
+    best.recompute(1e-9, "point", 1e-6, "plane", terms=lambda: 1e7)
     assert best.bound == 0.0
     with pytest.raises(ValueError, match="lies above"):
-        best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e5)
+        best.recompute(1e-9, "point", 1e-6, "plane", terms=lambda: 1e5)
 
 
 def test_rounding_is_taken_off_every_bound_and_explains_a_crossing():
     best = Best(advice="take a convex loss")
     best.offer(1.0, "point")
-    best.renew(1.0, "point", 0.5, "plane", rounding=Rounding(0.0625, 0.0625))
+    best.recompute(1.0, "point", 0.5, "plane", rounding=Rounding(0.0625, 0.0625))
     assert best.bound == 0.375
-    assert not best.prove(0.5, "the same")
-    assert best.prove(0.75, "better") and best.bound == 0.625
-    best.renew(1.0, "point", 1.0625, "plane", rounding=Rounding(0.0, 0.125))
+    assert not best.raise_bound(0.5, "the same")
+    assert best.raise_bound(0.75, "better") and best.bound == 0.625
+    best.recompute(1.0, "point", 1.0625, "plane", rounding=Rounding(0.0, 0.125))
     assert best.bound == 1.0 - 0.0625 - 0.125
     with pytest.raises(ValueError, match="take a convex loss"):
-        best.renew(1.0, "point", 1.25, "plane", rounding=Rounding(0.0, 0.125))
+        best.recompute(1.0, "point", 1.25, "plane", rounding=Rounding(0.0, 0.125))
 
 
 def test_rounding_that_no_bound_can_give_up_is_added_to_the_objective():
     best = Best(least=0.0)
-    best.renew(1.0, "point", 0.0625, rounding=Rounding(0.25, 0.5))
+    best.recompute(1.0, "point", 0.0625, rounding=Rounding(0.25, 0.5))
     assert (best.primal, best.bound) == (1.25, 0.0)  # a point at 1.25, and an optimum at 0
-    best.renew(1.0, "point", 0.6875, rounding=Rounding(0.25, 0.5))
+    best.recompute(1.0, "point", 0.6875, rounding=Rounding(0.25, 0.5))
     assert (best.primal, best.bound) == (1.0625, 0.0)
-    best.renew(0.0, "point", 0.0, rounding=Rounding(0.25, 0.5))
+    best.recompute(0.0, "point", 0.0, rounding=Rounding(0.25, 0.5))
     assert (best.primal, best.bound) == (0.0, 0.0)
     assert attained(1.0, 2.0**-20, 2.0**-21) == (1.0 + 2.0**-21, 0.0)
     assert attained(1.0, 2.0**-20, 0.5) == (1.0, 0.5 - 2.0**-20)
@@ -135,12 +137,12 @@ def test_rounding_that_no_bound_can_give_up_is_added_to_the_objective():
 
 
 def test_terms_are_asked_for_only_where_bounds_cross():
-    Best().renew(1.0, "point", 1.0 + 1e-9, terms=lambda: pytest.fail("not needed"))
+    Best().recompute(1.0, "point", 1.0 + 1e-9, terms=lambda: pytest.fail("not needed"))
 
 
 def test_bound_can_be_withdrawn():
     best = Best()
     best.offer(1.0, "point")
-    best.prove(0.5, "plane")
-    best.withdraw()
-    assert (best.bound, best.proof) == (-np.inf, None)
+    best.raise_bound(0.5, "plane")
+    best.drop_bound()
+    assert (best.bound, best.dual_certificate) == (-np.inf, None)

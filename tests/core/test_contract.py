@@ -6,7 +6,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from sklearn_bundle.core.contract import Certificate, State, Status, run, uncrossed
+from sklearn_bundle.core.contract import Certificate, State, Status, bound_below, run
 from sklearn_bundle.jit import announce
 
 
@@ -115,9 +115,9 @@ def test_warnings_of_steps_stay_inside_and_those_of_the_observer_do_not():
 
 
 def test_a_bound_above_the_objective_is_as_wrong_as_that_shows():
-    assert uncrossed(0.75, 1.0) == 0.75
-    assert uncrossed(1.25, 1.0) == 0.75
-    assert uncrossed(1e-17, 0.0) == -1e-17
+    assert bound_below(0.75, 1.0) == 0.75
+    assert bound_below(1.25, 1.0) == 0.75
+    assert bound_below(1e-17, 0.0) == -1e-17
 
 
 def test_a_solver_that_ends_is_stalled():

@@ -227,8 +227,8 @@ def test_a_time_limit_leaves_the_best_that_is_known(monkeypatch, kind, n_fits):
         solver, result = original(self, problem, kept, seed)
         return solver, replace(result, status=Status.MAX_TIME) if begun > n_fits else result
 
-    original = kind._kind._take_further
-    monkeypatch.setattr(kind._kind, "_take_further", take)
+    original = kind._kind._run_next_value
+    monkeypatch.setattr(kind._kind, "_run_next_value", take)
     data = SEARCHES[kind.__name__][1]
     further = {"loss": "huber"} if kind is BMRMRegressorCV else {}
     ours, name = search(kind, cv=2, max_time=1e3, **further)

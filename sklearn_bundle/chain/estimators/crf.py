@@ -403,15 +403,17 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
         return data.fingerprint(), self.fit_intercept, self.solver
 
-    def _take_further(
+    def _run_next_value(
         self, problem: ChainProblem, kept: PathState | None, seed: int
     ) -> tuple[_Solver, SolverResult]:
         assert self.reg_lambda is not None  # a path sets it
         problem.reg_lambda = self.reg_lambda
         start = None if kept is None else kept.start(self.reg_lambda)
-        return super()._take_further(problem, start, seed)
+        return super()._run_next_value(problem, start, seed)
 
-    def _carry(self, solver: _Solver, result: SolverResult, last: PathState | None) -> PathState:
+    def _next_start(
+        self, solver: _Solver, result: SolverResult, last: PathState | None
+    ) -> PathState:
         assert self.reg_lambda is not None
         before = None if last is None else (last.reg_lambda, last.kept)
         return PathState(self.reg_lambda, self._keep(solver, result), before)

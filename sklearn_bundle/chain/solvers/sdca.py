@@ -161,7 +161,7 @@ class DualSolver:
             if self._dual_known:
                 self._dual += gained
                 self._bound_error += self._precision * of_numbers
-                self._best.prove(self._dual - self._bound_error)
+                self._best.raise_bound(self._dual - self._bound_error)
             else:
                 estimate += self._center_gap()
                 if self._kappa and self._epochs % _OUTER == 0:
@@ -209,7 +209,7 @@ class DualSolver:
         best = self._best
         if moving:
             best.offer(primal, w)
-        best.renew(best.primal, best.point, max(self._proved, self._dual - self._bound_error))
+        best.recompute(best.primal, best.point, max(self._proved, self._dual - self._bound_error))
         self._proved = best.bound
         self._confirmed = self._state(estimate)
         return self._confirmed

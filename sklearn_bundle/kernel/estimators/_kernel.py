@@ -213,10 +213,10 @@ class KernelMachine(CertifiedEstimator):
     def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
         """Kernel values, points, and the coefficients at which they do not seem to be definite."""
 
-    def _take_on(
+    def _run_solver(
         self, problem: Any, kept: Any, seed: int | None, **settings: Any
     ) -> tuple[Solver, SolverResult]:
-        solver, result = super()._take_on(problem, kept, seed, **settings)
+        solver, result = super()._run_solver(problem, kept, seed, **settings)
         if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
             return solver, result
         values, points, coef = self._indefinite_at(problem, solver)

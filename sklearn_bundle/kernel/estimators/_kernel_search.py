@@ -89,10 +89,10 @@ class KernelSearch(Search):
             start = perf_counter()
             single.C, single.max_time = float(C), limit.left
             with single._problem(data, target, 1) as problem:
-                solver, result = single._take_further(problem, kept, 0)
+                solver, result = single._run_next_value(problem, kept, 0)
             if result.status is Status.MAX_TIME:
                 return
-            kept = single._carry(solver, result, kept)
+            kept = single._next_start(solver, result, kept)
             report(C, [result], perf_counter() - start)
             yield result.point
 

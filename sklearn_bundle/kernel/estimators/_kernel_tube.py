@@ -96,7 +96,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
     def _keep(self, solver: KernelGradients, result: SolverResult) -> Any:
         return solver.kept
 
-    def _carry(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
+    def _next_start(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
         """The solver, with its factors."""
         return solver
 

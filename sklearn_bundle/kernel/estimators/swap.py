@@ -361,7 +361,7 @@ class SwapSVC(KernelClassifier, Certificates):
     def _released(self, solver: _AnySolver) -> None:
         """None: a solver holds kernel rows, so a new one starts from its points."""
 
-    def _carry(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
+    def _next_start(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
         """The solver if it has rows of all points, otherwise its best point."""
         solver = solver.current if isinstance(solver, HandoverSolver) else solver
         if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):

@@ -227,7 +227,7 @@ n_features_in_, feature_names_in_, shape_fit_
             decision_function_shape=self.decision_function_shape,
             break_ties=self.break_ties,
         )
-        model._adopt({"n_features_in_": Z.shape[1]})
+        model._set_fitted({"n_features_in_": Z.shape[1]})
         y = samples.classes[samples.labels[test]]
         score = self._score_of(model, Z, y, samples.sample_weight, test)
         fold = replace(data, samples=part, places=train)
@@ -239,7 +239,7 @@ n_features_in_, feature_names_in_, shape_fit_
             by_target.append(list(alphas))
         scores = []
         for alphas in zip(*by_target, strict=False):  # the limit may have ended some earlier
-            model._adopt(machine(part, values.kernel, list(alphas)))
+            model._set_fitted(machine(part, values.kernel, list(alphas)))
             scores.append(score())
         return scores
 

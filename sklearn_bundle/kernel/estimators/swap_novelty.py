@@ -306,10 +306,10 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
             return further
         return further | _boundary(_quantile(scores, data.samples.weights, self.contamination))
 
-    def _doubt(self, outcome: Outcome) -> str | None:
+    def _caveat(self, outcome: Outcome) -> str | None:
         if self.kernel == "linear" and self._all_new:
             return _AROUND_ORIGIN
-        return super()._doubt(outcome)
+        return super()._caveat(outcome)
 
 
 def _boundary(offset: float) -> dict[str, Any]:

@@ -188,10 +188,10 @@ n_features_in_, feature_names_in_, shape_fit_
         fold = replace(data, samples=part, values=values_of_fold, shared=True)
         model = self._single(kernel=values.kernel.name, n_jobs=1)
         if Z.ndim > 1:
-            model._adopt({"n_features_in_": Z.shape[1]})
+            model._set_fitted({"n_features_in_": Z.shape[1]})
         score = self._score_of(model, Z, samples.y[test], samples.weights, test)
         scores = []
         for point in self._solutions(model, fold, None, Cs, report, limit):
-            model._adopt(model._model(fold, [(point, None)]))
+            model._set_fitted(model._model(fold, [(point, None)]))
             scores.append(score())
         return scores

@@ -118,7 +118,7 @@ class ActiveSetSolver:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
         if moving and not self._all_checked:
             self._check_all()
-        self._best.renew(*confirmed(self._problem, self._best.point, self._newest, moving))
+        self._best.recompute(*confirmed(self._problem, self._best.point, self._newest, moving))
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._missed += 1
         return self._state()
@@ -189,7 +189,7 @@ class ActiveSetSolver:
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
             self.n_rows = rows + self._solver.n_rows
-            self._best.prove(state.lower_bound)
+            self._best.raise_bound(state.lower_bound)
             if state.relative_gap <= wanted:
                 return
             yield self._state()
@@ -199,8 +199,8 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._best.withdraw()  # the bound is of values in single precision
-        self._best.prove(0.0)
+        self._best.drop_bound()  # the bound is of values in single precision
+        self._best.raise_bound(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
     def _check(self) -> None:
@@ -221,7 +221,7 @@ class ActiveSetSolver:
         if value > 0.0:  # or the kernel is indefinite
             self._newest = self._last
             primal = self._problem.primal_value(self._last.a, self._last.q, value)
-            self._best.prove(0.5 / value)
+            self._best.raise_bound(0.5 / value)
             self._best.offer(primal, self._newest)
         self._all_checked = True
 
@@ -280,6 +280,6 @@ class ActiveSetSolver:
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
-            self._best.withdraw()
+            self._best.drop_bound()
         alpha, further = self._best.point.alpha, (*self.kinds, len(self._active))
         return self._best.state(alpha, None, self.n_rows, self.n_steps, further)

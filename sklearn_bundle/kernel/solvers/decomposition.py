@@ -132,7 +132,7 @@ class DecompositionSolver:
         model = self._candidate(point)
         newest = model if self._suffices(model) else self._candidate(self._newest())
         primal, _, bound = confirmed(self._problem, model, newest, moving=False)
-        self._best.renew(primal, point, bound)
+        self._best.recompute(primal, point, bound)
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
@@ -264,7 +264,7 @@ class DecompositionSolver:
         self._alpha = newest.alpha.copy()
         _, self._path_length, self._spread = newest.accumulated
         self._scores *= scale
-        self._best.prove(0.5 * scale * total)
+        self._best.raise_bound(0.5 * scale * total)
         if model is not None:
             newest = self._between(model, newest)
         slack = np.maximum(0.0, 1.0 - newest.margins)
@@ -323,6 +323,6 @@ class DecompositionSolver:
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
-            self._best.withdraw()
+            self._best.drop_bound()
         alpha = self._best.point.alpha
         return self._best.state(alpha, None, self.n_rows, self.n_steps, (self.n_blocks,))

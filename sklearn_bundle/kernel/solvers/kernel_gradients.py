@@ -106,7 +106,7 @@ class KernelGradients:
         self._preconditioner = Preconditioner(problem, seed)
         self._matrix: Array | None = None  # all kernel values, for Newton's method
         self._best = Best(provisional=True)
-        self._best.prove(0.0)
+        self._best.raise_bound(0.0)
         self._opened = False
         self._function = self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
         self._gradient: Function | None = None  # at the newest point, where it is known
@@ -147,7 +147,7 @@ class KernelGradients:
         self._dual = Function(dual.coef, scores)
         if bound > primal or bound == -np.inf:
             self._stop_as_indefinite(dual.coef if bound == -np.inf else coef)
-        self._best.renew(primal, None, -np.inf if self.indefinite else bound)
+        self._best.recompute(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
         self._stale = True
         return self._state()
@@ -261,7 +261,7 @@ class KernelGradients:
                 best, at = bound, between
         if at is not None:
             self._dual = at
-            self._best.prove(best)
+            self._best.raise_bound(best)
 
     def _step(self) -> bool:
         """Along Newton's or a conjugate direction; whether the objective fell."""
@@ -371,6 +371,6 @@ class KernelGradients:
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
-            self._best.withdraw()
+            self._best.drop_bound()
         point, further = self._function.coef, (self._preconditioner.rank,)
         return self._best.state(point, None, self.n_products, self.n_steps, further)

@@ -202,7 +202,7 @@ class SwapSolver:
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best.point
-        self._best.renew(*confirmed(self._problem, self._best.point, newest, moving))
+        self._best.recompute(*confirmed(self._problem, self._best.point, newest, moving))
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
@@ -343,7 +343,7 @@ class SwapSolver:
         if not self.value > 0.0:  # an indefinite kernel
             return
         primal = self._problem.primal_value(self.a, self.q, self.value)
-        self._best.prove(0.5 / self.value)
+        self._best.raise_bound(0.5 / self.value)
         if primal < self._best.primal:
             self._best.offer(primal, self._newest())
 
@@ -352,6 +352,6 @@ class SwapSolver:
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
-            self._best.withdraw()
+            self._best.drop_bound()
         alpha = self._best.point.alpha
         return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))

@@ -156,7 +156,7 @@ class WholeSolver:
             return self._added(self._further.confirm(moving=moving))
         primal, alpha, bound = self._certified_newest().improved(self._known)
         # If they cross, K seems indefinite; the solver by blocks finds out whether it is.
-        self._best.renew(primal, alpha, -np.inf if bound > primal else bound)
+        self._best.recompute(primal, alpha, -np.inf if bound > primal else bound)
         return self._state()
 
     def _certified(self, alpha: Array, near: np.ndarray) -> _Known:
@@ -198,10 +198,10 @@ class WholeSolver:
         if np.isfinite(outcome.primal):
             self._best = Best(provisional=True)
             self._best.offer(outcome.primal, self._alpha)
-            self._best.prove(outcome.bound)
+            self._best.raise_bound(outcome.bound)
             if self._known is not None:
                 self._best.offer(self._known.primal, self._known.alpha)
-                self._best.prove(self._known.bound)
+                self._best.raise_bound(self._known.bound)
         return outcome, outcome.steps < most
 
     def _continue_by_blocks(self, promoted: bool) -> Iterator[State]:

@@ -30,9 +30,9 @@ from sklearn_bundle.linear.rows.rows import RowOperator
 from sklearn_bundle.linear.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.linear.solvers.linear_auto import (
     LinearAutoSolver,
-    knows,
     linear_solver,
     solve_along,
+    supports,
 )
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
@@ -176,7 +176,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
 
     def _refuse_solver(self, loss: Loss) -> None:
         """Raise ValueError if the solver does not support the loss and regularizer."""
-        if knows(self.solver, loss, self._omega()):
+        if supports(self.solver, loss, self._omega()):
             return
         defaults = {k: v | self._in_spreads for k, v in self._loss_parameters.items()}
         losses = {
@@ -186,7 +186,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
         def is_supported(loss: str, omega: str) -> bool:
-            return knows(self.solver, losses[loss], kinds[omega])
+            return supports(self.solver, losses[loss], kinds[omega])
 
         names = [loss for loss in losses if any(is_supported(loss, omega) for omega in kinds)]
         omegas = [omega for omega in kinds if any(is_supported(loss, omega) for loss in losses)]
@@ -207,7 +207,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         """Raise ValueError if the solver needs all rows in one place."""
         known = ["auto", "line-search", "cutting-plane"]
         for kind, name in ((LBFGSRoundsSolver, "lbfgs"), (NewtonRoundsSolver, "newton")):
-            if kind.takes(loss, self._omega()):
+            if kind.supports(loss, self._omega()):
                 known.insert(1, name)
         if self.solver not in known:
             raise ValueError(
@@ -285,7 +285,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
     def _seconds_left(self, data: TrainingData | BlockedData) -> float | None:
         return data.seconds_left() if isinstance(data, BlockedData) else self.max_time
 
-    def _take_on(
+    def _run_solver(
         self,
         problem: Problem,
         kept: LinearStart | None,
@@ -297,15 +297,15 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         """Solve one subproblem; rounds too end with ``max_time``."""
         if isinstance(problem, RowBlocks | GatheredProblem):
             problem.workers = problem.workers.within(max_time)
-        return super()._take_on(problem, kept, seed, max_time=max_time, **further)
+        return super()._run_solver(problem, kept, seed, max_time=max_time, **further)
 
-    def _take_further(
+    def _run_next_value(
         self, problem: Problem, kept: LinearStart | None, seed: None
     ) -> tuple[Solver, SolverResult]:
         assert self.reg_lambda is not None  # the value of the path
         problem.begin()
         problem.reg_lambda = self.reg_lambda
-        return super()._take_further(problem, kept, seed)
+        return super()._run_next_value(problem, kept, seed)
 
     def _solver(
         self, problem: Any, kept: LinearStart | None, seed: None
@@ -350,7 +350,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
             return problem.reg_lambda, largest
         return None
 
-    def _doubt(self, outcome: Outcome) -> str | None:
+    def _caveat(self, outcome: Outcome) -> str | None:
         if not outcome.remarks:
             return None
         names = self._subproblems(outcome.fitted.get("classes_"), len(outcome.results))

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
-from sklearn_bundle.core.contract import SolverResult, Status, uncrossed
+from sklearn_bundle.core.contract import SolverResult, Status, bound_below
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.core.multiclass import binary_targets, names_of
@@ -105,7 +105,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
             point = problem.point(w, b)
             point.intercept = b
             primal = self._objective_at(problem, point) + result.excess
-        bound = uncrossed(result.lower_bound, primal)
+        bound = bound_below(result.lower_bound, primal)
         allowed = self.tol * abs(primal)
         if result.status is not Status.CONVERGED:
             allowed = max(allowed, _LARGER_GAP * result.gap)

@@ -348,7 +348,7 @@ default="l2"
         if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
         return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
 
-    def _doubt(self, outcome):
+    def _caveat(self, outcome):
         # After a limit, w = 0 may be just the start.
         ended = outcome.results[0].status in (Status.CONVERGED, Status.STALLED)
         if not ended or outcome.fitted["coef_"].any():

@@ -56,7 +56,7 @@ class ClassPlane(NamedTuple):
 
     gradient: Array
     offset: float
-    pulled: Array
+    scaled_weights: Array
 
 
 @dataclass
@@ -157,7 +157,7 @@ class ClassAscent:
         self._by_class = self._stored.width >= _WIDE
         self._filled = self._blocks()
         self._listed = np.empty((n if self._by_class else 0, n_classes + 1), dtype=np.int32)
-        self.take_all()
+        self.activate_all()
 
     def attach(self, rows: RowOperator) -> None:
         """Continue with the same rows in another object."""
@@ -194,11 +194,11 @@ class ClassAscent:
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
-            square = max(float(np.sum(plane.pulled**2)), _TINY)
+            square = max(float(np.sum(plane.scaled_weights**2)), _TINY)
             share = min(self._lambda * self._offset(self._of_class @ alpha) / square, 1.0)
             alpha *= share
             alpha[self._own] += 1.0 - share
-            self.restart(alpha, share * plane.pulled)
+            self.restart(alpha, share * plane.scaled_weights)
         if self._free and intercepts is not None:
             self._b[:K] = intercepts
 
@@ -233,7 +233,7 @@ class ClassAscent:
         self._passed -= whole
         return Sweep(gap, gained, share)
 
-    def take_all(self) -> None:
+    def activate_all(self) -> None:
         """Let the next sweep visit all rows, and all classes of each."""
         if self._mean is not None:
             self._catch_up(self._mean)
@@ -261,21 +261,25 @@ class ClassAscent:
     def plane(self, alpha: Array) -> ClassPlane:
         """The plane of a dual point, balanced if there are intercepts: a product with X'."""
         coefs = self._labeled(-self._weights[:, None] * alpha)
-        pulled = self._rows.gradient(coefs).reshape(self._n_classes, -1)
+        scaled_weights = self._rows.gradient(coefs).reshape(self._n_classes, -1)
         confusions = self._of_class @ alpha
         if not self._free:
-            return ClassPlane(-pulled.ravel(), self._offset(confusions), pulled.ravel())
+            return ClassPlane(
+                -scaled_weights.ravel(), self._offset(confusions), scaled_weights.ravel()
+            )
         balance = balancing(confusions)
-        gradient = balance.T @ (self._label_sums - pulled) - self._label_sums
-        return ClassPlane(gradient.ravel(), self._offset(confusions @ balance), pulled.ravel())
+        gradient = balance.T @ (self._label_sums - scaled_weights) - self._label_sums
+        return ClassPlane(
+            gradient.ravel(), self._offset(confusions @ balance), scaled_weights.ravel()
+        )
 
-    def restart(self, alpha: Array, pulled: Array) -> None:
+    def restart(self, alpha: Array, scaled_weights: Array) -> None:
         """Continue from a dual point with its ``reg_lambda W`` and the current intercepts."""
         K = self._n_classes
         if self._mean is not None:
             self._b[:K], self._mean = self.intercepts, None
         self._alpha[:, :K] = alpha
-        w = pulled.reshape(K, -1) / self._strength
+        w = scaled_weights.reshape(K, -1) / self._strength
         if self._by_class:
             self._W[:] = w.ravel()
         else:
@@ -290,7 +294,7 @@ class ClassAscent:
         """Whether a sweep over all rows reads as many entries as there are columns, or more."""
         return self._stored.data.size >= self._rows.shape[1]
 
-    def draw(self, kappa: float) -> None:
+    def add_proximal_term(self, kappa: float) -> None:
         """From now on the problem has a proximal term, around the current W."""
         self._mean = None
         W = self._W
@@ -298,9 +302,9 @@ class ClassAscent:
         W *= self._lambda / self._strength
         W += kappa / self._strength * self._center.Z
         self._set_curvatures()
-        self.take_all()
+        self.activate_all()
 
-    def let_go(self) -> None:
+    def remove_proximal_term(self) -> None:
         """Remove the proximal term; :meth:`restart` must follow."""
         self._center = None
         self._set_curvatures()
@@ -329,7 +333,7 @@ class ClassAscent:
         return 0.5 * center.kappa**2 / self._lambda * float(away @ away)
 
     @property
-    def drawn(self) -> Array | None:
+    def proximal_mean(self) -> Array | None:
         """The running mean of W if there is a proximal term, as a vector."""
         if self._center is None:
             return None

@@ -59,7 +59,7 @@ class DualAscent:
 
     Attributes
     ----------
-    is_far : bool
+    exceeds_cache : bool
         Whether w is too long for a near cache: single precision is then faster.
     w : ndarray of shape (d,), float32 or float64
         The weights of alpha, kept up to date by the steps; ABSENT before :meth:`begin`.
@@ -99,8 +99,8 @@ class DualAscent:
         self._passed = 0.0  # parts of passes that are not counted yet
         self.w: NDArray[np.floating] = ABSENT
         self.attach(rows)
-        self.is_far = self._stored.width == 0 and d > _FAR
-        self._block = _BLOCK if self.is_far else 1
+        self.exceeds_cache = self._stored.width == 0 and d > _FAR
+        self._block = _BLOCK if self.exceeds_cache else 1
 
     def attach(self, rows: RowOperator) -> None:
         """Continue with the same rows in another object."""
@@ -116,11 +116,11 @@ class DualAscent:
         return self._alpha.copy()
 
     @property
-    def held(self) -> Array:
+    def alpha_view(self) -> Array:
         """The dual point itself, which the next step changes."""
         return self._alpha
 
-    def adopt(self, alpha: Array) -> None:
+    def set_alpha(self, alpha: Array) -> None:
         """Make it the dual point; :meth:`restart` is to follow."""
         self._alpha[:] = alpha
 
@@ -130,7 +130,7 @@ class DualAscent:
         if self._loss.far_targets:
             self._b = intercept
 
-    def shorten(self) -> None:
+    def rescale(self) -> None:
         """Scale alpha down if that raises a linear dual: it may be of another reg_lambda."""
         if self._loss.at_bounds:
             slope = self._loss.slope(self._alpha, self._target)
@@ -148,7 +148,7 @@ class DualAscent:
             self.n_active,
             self._block,
             self._order,
-            self.is_far,
+            self.exceeds_cache,
             self._loss.steps,
             self.w,
             1.0 / self._lambda,

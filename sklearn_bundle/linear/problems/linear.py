@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import owned
+from sklearn_bundle.core.certificate import copied
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._class_dual import class_dual
@@ -65,9 +65,9 @@ class Point:
         self.scores = ABSENT if scores is None else scores
         self.intercept = ABSENT if intercept is None else intercept
 
-    def owned(self) -> "Point":
+    def copied(self) -> "Point":
         """With w and b of its own; scores are shared, since a confirmation recomputes them."""
-        return Point(self.w.copy(), self.scores, owned(self.intercept), self.drift)
+        return Point(self.w.copy(), self.scores, copied(self.intercept), self.drift)
 
 
 @dataclass
@@ -160,7 +160,7 @@ class LinearRisk(Generic[Rows]):
     def _along(self) -> Array:
         return np.empty((2, self.n_samples * self.n_outputs))
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release arrays that are made again where they are needed."""
         for name in ("_derivatives", "_scratch", "_along"):
             self.__dict__.pop(name, None)

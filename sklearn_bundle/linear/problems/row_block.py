@@ -218,7 +218,7 @@ def column_moments(block: RowBlock) -> list[Array]:
     return [rows.gradient(block.weights), rows.column_squares(block.weights)]
 
 
-def descent_look(
+def plane_sums(
     block: RowBlock,
     of: Formulation,
     ends: list[tuple[Array, float]],
@@ -254,7 +254,7 @@ def digest(block: RowBlock) -> str:
     return joblib.hash((arrays, block.y, block.weights))
 
 
-def newton_look(
+def newton_sums(
     block: RowBlock,
     of: Formulation,
     ends: list[tuple[Array, float]],

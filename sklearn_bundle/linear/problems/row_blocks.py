@@ -112,7 +112,7 @@ class RowBlocks:
     def __exit__(self, *exception: object) -> None:
         return
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release buffers: there are none, since nothing is kept between rounds."""
         return
 
@@ -212,30 +212,30 @@ class RowBlocks:
 
     # ---- Newton's method ---------------------------------------------------------------------
 
-    def newton_look(
+    def newton_sums(
         self,
         ends: list[tuple[Array, float]],
         steps: Array,
         widths: list[float],
         every: int,
     ) -> list[Array]:
-        """The sums of :func:`~.row_block.newton_look`: one round."""
+        """The sums of :func:`~.row_block.newton_sums`: one round."""
         products, free = len(ends) + len(widths), self.n_free > 0
         matrix = 8 * (self.n_features + free) ** 2 if every else 0
         self._count(products)
         args = self.formulation, ends, steps, widths, every, free
         answer_bytes = len(widths) * (matrix + 8 * self.n_features)
-        return self.workers.total(row_block.newton_look, *args, answer_bytes=answer_bytes)
+        return self.workers.total(row_block.newton_sums, *args, answer_bytes=answer_bytes)
 
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
         """First derivatives of the smoothed risk at steps from one point to another: one round."""
         return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
 
-    def descent_look(
+    def plane_sums(
         self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
     ) -> list[Array]:
-        """The sums of :func:`~.row_block.descent_look`: one round."""
-        return self._total(len(ends) + 1, row_block.descent_look, ends, steps, moves, width)
+        """The sums of :func:`~.row_block.plane_sums`: one round."""
+        return self._total(len(ends) + 1, row_block.plane_sums, ends, steps, moves, width)
 
     def column_moments(self) -> tuple[Array, Array]:
         """Weighted means of the columns and of their squares: one round."""

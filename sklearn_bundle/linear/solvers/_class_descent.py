@@ -105,7 +105,7 @@ class ClassDescent:
         """Release the data."""
         self.model = ABSENT
 
-    def renew(self, curvature: ClassCurvature) -> None:
+    def recompute(self, curvature: ClassCurvature) -> None:
         """Continue with the curvature at this point, and forget the corrections of the last one."""
         curvature.refresh(self.model, self.derivatives)
         self._curvature = curvature

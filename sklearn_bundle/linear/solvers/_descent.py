@@ -112,7 +112,7 @@ class NewtonDescent(ABC):
     def detach(self) -> None:
         """Release the rows."""
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release what the next step makes again: nothing here."""
         return
 
@@ -293,7 +293,7 @@ class Descent(NewtonDescent):
         """Release the rows."""
         self.model = ABSENT
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release what the next step makes again."""
         self._spare = None
 

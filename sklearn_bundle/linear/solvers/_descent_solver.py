@@ -11,7 +11,7 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import Points, require
 
@@ -90,8 +90,8 @@ class DescentSolver(LinearSolver, Generic[D]):
         The requested relative gap.
     start : (ndarray, intercept)
         Point to start from; by default w = 0 with the intercept that fits the targets.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -106,10 +106,10 @@ class DescentSolver(LinearSolver, Generic[D]):
         *,
         tol: float,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
     ):
         require(problem, self.needs, self.name, "line-search")
-        super().__init__(problem, reg_lambda, L2(), proof, advice=_ADVICE)
+        super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=_ADVICE)
         self._problem, self._tol, self._start = problem, tol, start
         self._descent: D | None = None
         self._spent = 0  # passes, as of the last problem that was released
@@ -118,12 +118,18 @@ class DescentSolver(LinearSolver, Generic[D]):
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
         """The solver of a task, started from the last point."""
-        proof = kept.proof_of(task.problem.dimension)
-        return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
+        dual_certificate = kept.certificate_of(task.problem.dimension)
+        return cls(
+            task.problem,
+            task.reg_lambda,
+            tol=task.tol,
+            start=kept.point,
+            dual_certificate=dual_certificate,
+        )
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
-        return LinearStart(point, self._best.proof)
+        return LinearStart(point, self._best.dual_certificate)
 
     def attach(self, problem: Points) -> None:
         """Continue with the same problem in another object."""
@@ -167,8 +173,11 @@ class DescentSolver(LinearSolver, Generic[D]):
         objective = self._objective(point.w, self._problem.risk(point))
         certified = Certified(point.w, point.intercept, objective, self.plane)
         taken = rounding(self._problem, point, certified, self._omega, self._lambda)
-        kept, bound = Point(point.w, None, point.intercept), best.proof.bound(self._omega)
-        best.renew(objective, kept, bound, best.proof, rounding=taken)
+        kept, bound = (
+            Point(point.w, None, point.intercept),
+            best.dual_certificate.bound(self._omega),
+        )
+        best.recompute(objective, kept, bound, best.dual_certificate, rounding=taken)
         self._passes_before += self._problem.passes - spent
         return self._state()
 
@@ -179,8 +188,8 @@ class DescentSolver(LinearSolver, Generic[D]):
         gap, predicted_gap = best.gap, descent.predicted_gap
         within = predicted_gap <= self._tol * best.primal
         if within or predicted_gap <= _USEFUL_GAP * gap or self._idle or descent.n_steps == 0:
-            proof = Proof(self._lambda, descent.plane())
-            best.prove(proof.bound(self._omega), proof)
+            dual_certificate = DualCertificate(self._lambda, descent.plane())
+            best.raise_bound(dual_certificate.bound(self._omega), dual_certificate)
 
     def _state(self) -> State:
         point = self._best.point

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.solvers.bundle import ADVICE
-from sklearn_bundle.linear.solvers.linear_start import PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
 from sklearn_bundle.linear.solvers.protocols import ClassSteps, DualSteps
 
@@ -26,8 +26,8 @@ class DualAscentSolver(LinearSolver):
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     steps : DualAscent or ClassAscent
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     tol : float or None
         The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)
@@ -43,11 +43,11 @@ class DualAscentSolver(LinearSolver):
         problem: DualSteps | ClassSteps,
         reg_lambda: float,
         steps: Any,
-        proof: Proof | None,
+        dual_certificate: DualCertificate | None,
         tol: float | None,
         start: PointToStart | None,
     ):
-        super().__init__(problem, reg_lambda, L2(), proof, advice=ADVICE)
+        super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=ADVICE)
         self._problem, self._steps, self._tol = problem, steps, tol
         self._start = (np.zeros(problem.dimension), None) if start is None else start
         self._dual = 0.0  # about the dual's value

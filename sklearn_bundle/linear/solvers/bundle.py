@@ -15,7 +15,7 @@ from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._oracle import with_points
 from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center, bound_of_plane, l1_limits
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, Points, require
 
@@ -57,8 +57,8 @@ class BundleSolver(LinearSolver):
         Planes to start from, and the regularizer; empty by default, with L2.
     start : (ndarray, intercept)
         Point to start from; the minimizer of the regularizer by default.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class BundleSolver(LinearSolver):
         theta: float = 0.1,
         bundle: Bundle | None = None,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
     ):
         instead = "cutting-plane" if algorithm == "line-search" else None
         protocol = LineSearch if algorithm == "line-search" else CuttingPlanes
@@ -108,7 +108,7 @@ class BundleSolver(LinearSolver):
             problem,
             reg_lambda,
             omega,
-            proof,
+            dual_certificate,
             advice=ADVICE,
             least=0.0 if problem.nonnegative else -np.inf,
         )
@@ -135,12 +135,17 @@ class BundleSolver(LinearSolver):
             bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
         else:
             bundle.resize(task.max_size)
-        proof = kept.proof_of(problem.dimension)
-        return {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
+        dual_certificate = kept.certificate_of(problem.dimension)
+        return {
+            "theta": task.theta,
+            "bundle": bundle,
+            "start": kept.point,
+            "dual_certificate": dual_certificate,
+        }
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, planes and proof."""
-        return LinearStart(point, self.proof, bundle=self.bundle)
+        """Where a new solver may start: the point, planes and dual certificate."""
+        return LinearStart(point, self.dual_certificate, bundle=self.bundle)
 
     @property
     def multiplications(self) -> float:
@@ -180,14 +185,14 @@ class BundleSolver(LinearSolver):
             self._prune()
         self._check_sign()
         point, objective = best.point, best.primal
-        if best.proof is None:
-            best.renew(objective, point, -np.inf)
+        if best.dual_certificate is None:
+            best.recompute(objective, point, -np.inf)
             return self._state()
-        omega, w, proof = self._in_features(point.w, best.proof)
-        certified = Certified(w, point.intercept, objective, proof.plane)
-        bound, terms = proof.bound(omega), self.size_of_terms
+        omega, w, dual_certificate = self._in_features(point.w, best.dual_certificate)
+        certified = Certified(w, point.intercept, objective, dual_certificate.plane)
+        bound, terms = dual_certificate.bound(omega), self.size_of_terms
         taken = rounding(self._problem, point, certified, omega, self._lambda)
-        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
+        best.recompute(objective, point, bound, best.dual_certificate, terms=terms, rounding=taken)
         return self._state()
 
     def _check_sign(self) -> None:
@@ -266,11 +271,11 @@ class BundleSolver(LinearSolver):
         return self._near_best(inner.w), inner.intercept
 
     def _prove(self, bound: float, plane: tuple[Array, float]) -> None:
-        """Keep the bound if it is the best, with a proof of no more than it."""
-        proof = Proof(self._lambda, plane)
+        """Keep the bound if it is the best, with a dual certificate of no more than it."""
+        dual_certificate = DualCertificate(self._lambda, plane)
         if bound > self._best.bound:
-            proof = proof.lowered(bound, self._omega)
-        self._best.prove(bound, proof)
+            dual_certificate = dual_certificate.lowered(bound, self._omega)
+        self._best.raise_bound(bound, dual_certificate)
 
     def _near_best(self, w: Array) -> Array:
         """w_t itself, unless it is so far away that its scores would overflow."""
@@ -385,9 +390,11 @@ class BundleSolver(LinearSolver):
     def _offer(self, point: Point, risk: float) -> bool:
         return self._best.offer(self._objective(point.w, risk), point)
 
-    def _in_features(self, w: Array, proof: Proof) -> tuple[Regularizer, Array, Proof]:
-        """Regularizer, point and proof in terms of the features."""
-        return self._omega, w, proof
+    def _in_features(
+        self, w: Array, dual_certificate: DualCertificate
+    ) -> tuple[Regularizer, Array, DualCertificate]:
+        """Regularizer, point and dual certificate in terms of the features."""
+        return self._omega, w, dual_certificate
 
 
 @dataclass

@@ -17,7 +17,7 @@ from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.protocols import ClassSteps, Points, require
 
@@ -72,8 +72,8 @@ class ClassCoordinateSolver(DualAscentSolver):
         The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n, K), default=None
         Dual point to start from, the labels by default.
 
@@ -94,12 +94,12 @@ class ClassCoordinateSolver(DualAscentSolver):
         *,
         tol_hint: float | None = None,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
         alpha: Array | None = None,
     ):
         problem = require(problem, ClassSteps, self.name, "line-search")
         steps = problem.class_ascent(reg_lambda, alpha)
-        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
+        super().__init__(problem, reg_lambda, steps, dual_certificate, tol_hint, start)
         self._begun = False
         self._ratio = _GAP_RATIO
         self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
@@ -113,9 +113,9 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._pause, self._next_try = _PAUSE, 0.0  # passes without it, if it did not help
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
-        return super().takes(loss, omega) and class_dual(loss) is not None
+        return super().supports(loss, omega) and class_dual(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -134,7 +134,7 @@ class ClassCoordinateSolver(DualAscentSolver):
             task.reg_lambda,
             tol_hint=task.tol,
             start=kept.point,
-            proof=kept.proof_of(task.problem.dimension),
+            dual_certificate=kept.certificate_of(task.problem.dimension),
             alpha=kept.alpha,
         )
 
@@ -148,11 +148,11 @@ class ClassCoordinateSolver(DualAscentSolver):
         n_free = self._problem.n_free
         bundle = Bundle(self._problem.dimension, None, self._omega, n_free)
         bundle.add(*self.plane, np.zeros(n_free))
-        return replace(start, proof=self.proof, bundle=bundle)
+        return replace(start, dual_certificate=self.dual_certificate, bundle=bundle)
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, the dual point and the proof."""
-        return LinearStart(point, self.proof, alpha=self._steps.alpha)
+        """Where a new solver may start: the point, the dual point and the dual certificate."""
+        return LinearStart(point, self.dual_certificate, alpha=self._steps.alpha)
 
     def states(self) -> Iterator[State]:
         """One state per pass over as many rows as there are; ends when only rounding is left."""
@@ -201,7 +201,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         if whole:
             self._gap_of_all_rows = sweep.gap
         if sweep.gap <= _SETTLED * self._gap_of_all_rows:
-            steps.take_all()
+            steps.activate_all()
         if self._inner >= 0:
             self._inner += 1
             if self._inner == _INNER:
@@ -244,7 +244,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     def _add_proximal_term(self) -> None:
         """Add a proximal term with a moving center."""
         self._before_proximal = self._passes_so_far, self._estimate, self._rate
-        self._steps.draw(_KAPPA * self._lambda)
+        self._steps.add_proximal_term(_KAPPA * self._lambda)
         self._inner, self._averaging = 0, False
 
     def _is_faster(self) -> bool:
@@ -266,7 +266,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next sweep begins."""
         gap, before = self._best.gap, self._at_check
-        alpha, pulled, bound, objective = self._prove()
+        alpha, scaled_weights, bound, objective = self._prove()
         self._dual = bound
         self._at_check = max(objective - bound, 0.0) / max(objective, _TINY)
         calibrated = self._averaging or self._inner >= 0
@@ -275,27 +275,29 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._averaging, self._passes_since_check = False, 0.0
         self._count_idle_check(gap, before)
         if self._inner >= 0 and (self._idle >= IDLE_CHECKS or not self._is_faster()):
-            self._steps.let_go()
+            self._steps.remove_proximal_term()
             self._inner, self._idle, self._ratio = -1, 0, _GAP_RATIO
             self._next_try, self._pause = self._passes_so_far + self._pause, 2.0 * self._pause
             self._gaps.clear()
-        self._steps.restart(alpha, pulled)
-        self._steps.take_all()
+        self._steps.restart(alpha, scaled_weights)
+        self._steps.activate_all()
 
     def _prove(self) -> tuple[Array, Array, float, float]:
         """The newest dual point with its ``reg_lambda W``, its bound and the objective at W."""
         steps = self._steps
         alpha = steps.newest()
-        gradient, offset, pulled = steps.plane(alpha)
-        proof = Proof(self._lambda, (gradient, offset))
+        gradient, offset, scaled_weights = steps.plane(alpha)
+        dual_certificate = DualCertificate(self._lambda, (gradient, offset))
         bound = offset - float(gradient @ gradient) / (2.0 * self._lambda)
-        self._best.prove(bound, proof)
+        self._best.raise_bound(bound, dual_certificate)
         intercept = steps.intercepts if self._problem.n_free else None
-        drawn = steps.drawn
-        point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
+        drawn = steps.proximal_mean
+        point = self._problem.point(
+            scaled_weights / self._lambda if drawn is None else drawn, intercept
+        )
         objective = self._objective_at(point)
         self._best.offer(objective, point)
-        return alpha, pulled, bound, objective
+        return alpha, scaled_weights, bound, objective
 
     def _objective_at(self, point: Point) -> float:
         return self._lambda * self._omega.value(point.w) + self._problem.risk(point)

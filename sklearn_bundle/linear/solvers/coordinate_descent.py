@@ -15,7 +15,12 @@ from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
-from sklearn_bundle.linear.solvers.linear_start import Evaluation, LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import (
+    DualCertificate,
+    Evaluation,
+    LinearStart,
+    PointToStart,
+)
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import ColumnSteps, Points, require
 
@@ -69,8 +74,8 @@ class CoordinateDescentSolver(LinearSolver):
         Must have a ``lasso_form``.
     start : (ndarray, float)
         A point to begin with; w = 0 by default.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     working_set : WorkingSet
         Columns of the same data that were copied before.
     sweep : Sweep
@@ -98,20 +103,20 @@ class CoordinateDescentSolver(LinearSolver):
         tol: float,
         omega: Regularizer,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
         working_set: WorkingSet | None = None,
         sweep: Sweep | None = None,
         evaluation: Evaluation | None = None,
     ):
         problem = require(problem, ColumnSteps, self.name, "line-search")
-        super().__init__(problem, reg_lambda, omega, proof, advice=_ADVICE)
+        super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
         self._problem, self._tol, form = problem, tol, omega.lasso_form
         assert form is not None
         self._limits = np.broadcast_to(reg_lambda * form.thresholds, problem.n_features)
         self._ridge = reg_lambda * form.ridge
         self._model = problem.column_model()
         self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
-        self._proved: Array | None = None  # the dual point of the proof
+        self._proved: Array | None = None  # the dual point of the dual certificate
         self._set, self._is_warm = working_set, working_set is not None
         self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
@@ -121,7 +126,7 @@ class CoordinateDescentSolver(LinearSolver):
         self._precision = min(_PRECISION, _SHARE_OF_TOL * tol)
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is curved and the regularizer L1 or elastic net."""
         form = omega.lasso_form
         return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
@@ -146,7 +151,7 @@ class CoordinateDescentSolver(LinearSolver):
             tol=task.tol,
             omega=task.omega,
             start=kept.point,
-            proof=kept.proof_of(task.problem.dimension),
+            dual_certificate=kept.certificate_of(task.problem.dimension),
             working_set=kept.working_set,
             sweep=kept.sweep,
             evaluation=kept.evaluation,
@@ -164,7 +169,11 @@ class CoordinateDescentSolver(LinearSolver):
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
         return LinearStart(
-            point, self.proof, working_set=self._set, sweep=self._sweep, evaluation=self._evaluation
+            point,
+            self.dual_certificate,
+            working_set=self._set,
+            sweep=self._sweep,
+            evaluation=self._evaluation,
         )
 
     def attach(self, problem: ColumnSteps) -> None:
@@ -207,7 +216,7 @@ class CoordinateDescentSolver(LinearSolver):
             self._problem.set_intercept(point)
         objective = self._objective(point.w, self._problem.risk(point))
         if self._proved is not None:
-            best.proof = self._proof(self._proved, self._model.gradient(self._proved))
+            best.dual_certificate = self._proof(self._proved, self._model.gradient(self._proved))
         self._renew(point, objective)
         return self._state()
 
@@ -230,19 +239,19 @@ class CoordinateDescentSolver(LinearSolver):
                 "and y."
             )
         best.offer(self._value, Point(evaluation.w, None, b))
-        proof = self._proof(g, self._gradient)
-        if best.prove(proof.bound(self._omega), proof):
+        dual_certificate = self._proof(g, self._gradient)
+        if best.raise_bound(dual_certificate.bound(self._omega), dual_certificate):
             self._proved = g
 
-    def _proof(self, g: Array, gradient: Array) -> Proof:
+    def _proof(self, g: Array, gradient: Array) -> DualCertificate:
         """The best plane among those of multiples of g."""
         reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
         share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
         proofs = []
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             plane = theta * gradient, self._model.offset(theta * g)
-            proofs.append(Proof(self._lambda, plane))
-        return max(proofs, key=lambda proof: proof.bound(self._omega))
+            proofs.append(DualCertificate(self._lambda, plane))
+        return max(proofs, key=lambda dual_certificate: dual_certificate.bound(self._omega))
 
     def _improve(self) -> None:
         """Sweep, or take steps on the next working set until it is optimal to the precision."""

@@ -16,7 +16,7 @@ from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.protocols import DualSteps, Points, require
 
@@ -58,8 +58,8 @@ class DualCoordinateSolver(DualAscentSolver):
         Gets the plane of the best bound when it is read.
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n,), default=None
         Dual point to start from, 0 by default.
 
@@ -81,22 +81,22 @@ class DualCoordinateSolver(DualAscentSolver):
         tol_hint: float | None = None,
         bundle: Bundle | None = None,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
         alpha: Array | None = None,
     ):
         problem = require(problem, DualSteps, self.name, "line-search")
         steps = problem.dual_ascent(reg_lambda, alpha)
-        super().__init__(problem, reg_lambda, steps, proof, tol_hint, start)
+        super().__init__(problem, reg_lambda, steps, dual_certificate, tol_hint, start)
         self.bundle = Bundle(problem.dimension, _PLANES) if bundle is None else bundle
-        self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
+        self._single = self._steps.exceeds_cache and (tol_hint is None or tol_hint > _SINGLE)
         self._mean: Array | None = None  # of dual points, if a check is near
         self._ratio = _GAP_RATIO
         self._estimates: deque[float] = deque(maxlen=_RECENT)
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
-        return super().takes(loss, omega) and dual_loss(loss) is not None
+        return super().supports(loss, omega) and dual_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
@@ -110,13 +110,13 @@ class DualCoordinateSolver(DualAscentSolver):
             tol_hint=task.tol,
             bundle=bundle,
             start=kept.point,
-            proof=kept.proof_of(task.problem.dimension),
+            dual_certificate=kept.certificate_of(task.problem.dimension),
             alpha=kept.alpha,
         )
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, the dual point and the proof."""
-        return LinearStart(point, self.proof, alpha=self.alpha)
+        """Where a new solver may start: the point, the dual point and the dual certificate."""
+        return LinearStart(point, self.dual_certificate, alpha=self.alpha)
 
     @property
     def alpha(self) -> Array:
@@ -138,7 +138,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
-        return replace(start, proof=self.proof, bundle=self.bundle)
+        return replace(start, dual_certificate=self.dual_certificate, bundle=self.bundle)
 
     @property
     def bundle(self) -> Bundle:
@@ -173,26 +173,26 @@ class DualCoordinateSolver(DualAscentSolver):
         """
         best = self._best
         if moving and self._passes_since_check > 0.0:
-            self._prove((self._steps.held if self._mean is None else self._mean).copy())
+            self._prove((self._steps.alpha_view if self._mean is None else self._mean).copy())
         best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
             point = best.point
             self._offer(Point(point.w, point.scores, point.intercept, point.drift))
         self._renew(best.point, best.primal)
-        self._problem.rest()
+        self._problem.release_buffers()
         return self._state()
 
     def _begin(self) -> None:
         start = self._problem.point(self._start[0], None)
         self._offer(start)
-        self._problem.rest()
+        self._problem.release_buffers()
         if not self.bundle.is_empty:
             self._solve_inner()
         assert start.intercept is not None
         self._steps.begin(float(start.intercept), single=self._single)
         if self._steps.alpha.any():
-            self._steps.shorten()
+            self._steps.rescale()
             self._check()
 
     def _solve_inner(self) -> None:
@@ -201,10 +201,10 @@ class DualCoordinateSolver(DualAscentSolver):
         tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
         center = Center(best.point.w, best.point.intercept, best.primal)
         inner = self.bundle.solve(self._lambda, tolerance, center)
-        proof = Proof(self._lambda, inner.plane)
+        dual_certificate = DualCertificate(self._lambda, inner.plane)
         if inner.bound > best.bound:
-            proof = proof.lowered(inner.bound, self._omega)
-        best.prove(inner.bound, proof)
+            dual_certificate = dual_certificate.lowered(inner.bound, self._omega)
+        best.raise_bound(inner.bound, dual_certificate)
 
     def _epoch(self) -> None:
         epoch = self._steps.epoch()
@@ -235,9 +235,9 @@ class DualCoordinateSolver(DualAscentSolver):
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
         gap, before = self._best.gap, self._at_check
         if self._mean is not None:
-            self._steps.adopt(self._mean)
+            self._steps.set_alpha(self._mean)
             self._mean = None
-        self._continue_from(*self._prove(self._steps.held))
+        self._continue_from(*self._prove(self._steps.alpha_view))
         self._count_idle_check(gap, before)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
@@ -250,7 +250,7 @@ class DualCoordinateSolver(DualAscentSolver):
         del alpha
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
-        if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
+        if self._best.raise_bound(bound, DualCertificate(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
         point = self._problem.point(gradient / -self._lambda, None)
         self._offer(point)
@@ -285,7 +285,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._single = False
             self._steps.use_doubles()
         self._at_check, self._passes_since_check = found, 0.0
-        self._problem.rest()
+        self._problem.release_buffers()
         assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)
 

@@ -78,7 +78,7 @@ class ExcessiveGapSolver:
         if start is not None and self._adaptive:
             self.dual_point = self._evaluated(start)
         self._best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
-        self._best.prove(self.dual_point.value, self.dual_point)
+        self._best.raise_bound(self.dual_point.value, self.dual_point)
         self._idle = 0  # steps that changed nothing
         self._at_start: float | None = None  # the gap one step after the last start
         self._starting = True
@@ -120,7 +120,7 @@ class ExcessiveGapSolver:
         self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
         taken = problem.rounding(point, primal, self.dual_point.combined, bound)
-        self._best.renew(primal, point, bound, self.dual_point, rounding=taken)
+        self._best.recompute(primal, point, bound, self.dual_point, rounding=taken)
         return self._state()
 
     @property
@@ -203,7 +203,7 @@ class ExcessiveGapSolver:
             found = self._blend(best, u, share)
             if found.value > best.value:
                 self.dual_point = found
-                self._best.prove(found.value, found)
+                self._best.raise_bound(found.value, found)
 
     def _offer(self, point: Point) -> None:
         self._best.offer(self._problem.primal_value(point), point)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import SolverResult, State, at_once, uncrossed
+from sklearn_bundle.core.contract import SolverResult, State, at_once, bound_below
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -196,7 +196,7 @@ class GramPath:
                 risk = 0.5 * float(squares[i] + rest[i] ** 2)
                 objective = value * self._omega.value(found.w) + risk
                 bound = self._bound(along[i], squares[i], c[i], self._limits(value), value)
-                least = max(uncrossed(bound, objective), 0.0)
+                least = max(bound_below(bound, objective), 0.0)
                 yield found._replace(intercept=float(b[i]), objective=objective, lower_bound=least)
 
     def _limits(self, reg_lambda: float) -> Array:

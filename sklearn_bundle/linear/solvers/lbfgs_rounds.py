@@ -222,7 +222,7 @@ class RoundsGradientDescent:
     def _evaluate(self, ends: list, steps: Array = _NONE) -> _Evaluation:
         """One round, for the point at the end of a line; its plane is kept."""
         moves = self._reach * _MOVES_OF_B if self._free else _NONE
-        slopes, balances, sums, gradient = self._problem.descent_look(
+        slopes, balances, sums, gradient = self._problem.plane_sums(
             ends, steps, moves, self._units.unit
         )
         risk, offset, balance = sums.tolist()
@@ -246,7 +246,7 @@ class LBFGSRoundsSolver(DescentSolver[RoundsGradientDescent]):
     _problem: NewtonRounds
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is one of the smooth losses that have L-BFGS in memory too."""
         form = newton_loss(loss)
         return omega.is_euclidean and form is not None and form.smooth
@@ -264,7 +264,7 @@ class SquaresRoundsSolver(LBFGSRoundsSolver):
     """L-BFGS for squared errors, for "auto" only: in memory "lbfgs" does not support them."""
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is a squared error."""
         form = curved_loss(loss)
         return omega.is_euclidean and form is not None and form.quadratic

@@ -13,7 +13,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import LeastSquares, Points, require
 
@@ -63,8 +63,8 @@ class LeastSquaresSolver(LinearSolver):
         Must have a ``form``.
     start : (ndarray, intercept)
         A point to begin with, if steps are not solutions; 0 by default.
-    proof : Proof
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     normal_equations : NormalEquations
         For the same data, loss and regularizer, with the matrices that were already formed.
 
@@ -87,11 +87,11 @@ class LeastSquaresSolver(LinearSolver):
         tol: float,
         omega: Regularizer,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
         normal_equations: NormalEquations | None = None,
     ):
         problem = require(problem, LeastSquares, "newton", "line-search")
-        super().__init__(problem, reg_lambda, omega, proof, advice=_ADVICE)
+        super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
         self._problem, self._tol = problem, tol
         if normal_equations is None:
             normal_equations = problem.normal_equations(omega)
@@ -111,7 +111,7 @@ class LeastSquaresSolver(LinearSolver):
         self._spent = 0.0  # passes
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is a squared error and the regularizer a quadratic form."""
         return squared_errors(loss) is not None and omega.has_form
 
@@ -129,7 +129,7 @@ class LeastSquaresSolver(LinearSolver):
             tol=task.tol,
             omega=task.omega,
             start=kept.point,
-            proof=kept.proof_of(task.problem.dimension),
+            dual_certificate=kept.certificate_of(task.problem.dimension),
             normal_equations=kept.normal_equations,
         )
 
@@ -144,8 +144,8 @@ class LeastSquaresSolver(LinearSolver):
         self._equations.detach()
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, the matrices and the proof."""
-        return LinearStart(point, self.proof, normal_equations=self._equations)
+        """Where a new solver may start: the point, the matrices and the dual certificate."""
+        return LinearStart(point, self.dual_certificate, normal_equations=self._equations)
 
     def states(self) -> Iterator[State]:
         """One state per step; ends when rounding leaves nothing to gain."""
@@ -174,7 +174,7 @@ class LeastSquaresSolver(LinearSolver):
         if self._proved is not None and self._proved.plane.risk == np.inf:  # a sum of planes
             plane = problem.cut(Point(point.w, self._proved.scores, 0.0), LARGEST_RISK)
             assert plane is not None
-            best.proof = self._proof(plane)
+            best.dual_certificate = self._proof(plane)
             self._proved = _Residuals(self._proved.scores, plane)
         with _quiet():
             self._renew(point, objective)
@@ -284,15 +284,15 @@ class LeastSquaresSolver(LinearSolver):
         self._w, self._here = point.w, _Residuals(point.scores, plane)
         best = self._best
         best.offer(self._objective(point.w, plane.risk), point)
-        proof = self._proof(plane)
-        bound = proof.bound(self._omega)
+        dual_certificate = self._proof(plane)
+        bound = dual_certificate.bound(self._omega)
         if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
             self._mixed = self._here
         else:
             self._mixed = self._mix(self._mixed, self._here)
-            proof = self._proof(self._mixed.plane)
-            bound = proof.bound(self._omega)
-        if best.prove(bound, proof):
+            dual_certificate = self._proof(self._mixed.plane)
+            bound = dual_certificate.bound(self._omega)
+        if best.raise_bound(bound, dual_certificate):
             self._proved = self._mixed
 
     def _mix(self, before: _Residuals, newest: _Residuals) -> _Residuals:
@@ -312,8 +312,8 @@ class LeastSquaresSolver(LinearSolver):
         gradient = kept.gradient + step * along
         return _Residuals(before.scores + step * change, Plane(gradient, offset, np.inf))
 
-    def _proof(self, plane: Plane) -> Proof:
-        return Proof(self._lambda, (plane.gradient, plane.offset))
+    def _proof(self, plane: Plane) -> DualCertificate:
+        return DualCertificate(self._lambda, (plane.gradient, plane.offset))
 
     def _is_time_to_factor(self) -> bool:
         """Whether matrix and factor cost little, or no more than was spent so far."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import confirmed
-from sklearn_bundle.core.contract import ABSENT, State, uncrossed
+from sklearn_bundle.core.contract import ABSENT, State, bound_below
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
@@ -85,18 +85,18 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
 _OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver, SquaresRoundsSolver)
 
 
-def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
+def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
     """Whether a solver of this name takes the loss and the regularizer: known before the data.
 
     Names that are not in the table do: "auto", and those that a derived estimator adds.
     """
-    return name not in SOLVERS or any(kind.takes(loss, omega) for kind in SOLVERS[name])
+    return name not in SOLVERS or any(kind.supports(loss, omega) for kind in SOLVERS[name])
 
 
 def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
     """The class with this name for the task; None if there is none."""
     for kind in SOLVERS[name]:
-        if kind.takes(task.problem.loss, task.omega) and kind.fits(task):
+        if kind.supports(task.problem.loss, task.omega) and kind.fits(task):
             return kind
     return None
 
@@ -152,7 +152,7 @@ def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that declares itself best, so that no other is tried."""
     loss, omega = task.problem.loss, task.omega
     for kind in _OWN:
-        if kind.takes(loss, omega) and kind.fits(task) and kind.is_best(task):
+        if kind.supports(loss, omega) and kind.fits(task) and kind.is_best(task):
             return kind
     for name in SOLVERS:
         kind = solver_class(name, task)
@@ -336,7 +336,7 @@ class LinearAutoSolver:
             return state
         if left.primal < state.primal:
             state.primal, state.point, state.intercept = left.primal, left.point, left.intercept
-        state.lower_bound = uncrossed(max(state.lower_bound, left.lower_bound), state.primal)
+        state.lower_bound = bound_below(max(state.lower_bound, left.lower_bound), state.primal)
         return state
 
     def _contestant(self, name: str) -> Contestant:

@@ -216,10 +216,10 @@ class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     _problem: NewtonSteps
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is smooth with a known curvature, and the regularizer is L2."""
         form = newton_loss(loss)
-        return super().takes(loss, omega) and form is not None and form.smooth
+        return super().supports(loss, omega) and form is not None and form.smooth
 
     def _begin(self, start: PointToStart | None) -> ScoreDescent:
         return ScoreDescent(self._problem, self._lambda, start)

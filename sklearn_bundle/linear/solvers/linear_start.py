@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 PointToStart = tuple[Array, float | Array | None]  # w and the intercept
 
 
-class Proof(NamedTuple):
-    """Proof of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall`` by a plane (a, c).
+class DualCertificate(NamedTuple):
+    """The bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall`` that a plane (a, c) proves.
 
     The shortfall is the possible cost of an intercept's coefficient that is not quite 0.
     """
@@ -32,8 +32,8 @@ class Proof(NamedTuple):
         bound = offset - self.reg_lambda * omega.conjugate(-gradient / self.reg_lambda)
         return bound - self.shortfall
 
-    def lowered(self, bound: float, omega: Regularizer) -> "Proof":
-        """A proof by the same plane that claims at most this bound."""
+    def lowered(self, bound: float, omega: Regularizer) -> "DualCertificate":
+        """A dual certificate by the same plane that claims at most this bound."""
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
@@ -57,7 +57,7 @@ class LinearStart:
     """A point with its intercept, and what else a solver may reuse; reg_lambda may differ."""
 
     point: PointToStart | None = None
-    proof: Proof | None = None
+    dual_certificate: DualCertificate | None = None
     bundle: Bundle | None = None
     sample_bundle: SampleBundle | None = None
     alpha: Array | None = None
@@ -67,7 +67,11 @@ class LinearStart:
     sweep: Sweep | None = None
     evaluation: Evaluation | None = None
 
-    def proof_of(self, dimension: int) -> Proof | None:
-        """The proof, if its plane has this length: planes in sample space have another."""
-        proof = self.proof
-        return proof if proof is not None and len(proof.plane[0]) == dimension else None
+    def certificate_of(self, dimension: int) -> DualCertificate | None:
+        """The dual certificate, if its plane has this length: in sample space it has another."""
+        dual_certificate = self.dual_certificate
+        return (
+            dual_certificate
+            if dual_certificate is not None and len(dual_certificate.plane[0]) == dimension
+            else None
+        )

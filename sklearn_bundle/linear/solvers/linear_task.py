@@ -14,7 +14,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
 
 Array = NDArray[np.float64]
@@ -73,8 +73,8 @@ class LinearSolver(ABC):
     problem : CuttingPlanes or Points
     reg_lambda : float
     omega : Regularizer
-    proof : Proof or None
-        Proof of a bound to start from, if its reg_lambda is the same.
+    dual_certificate : DualCertificate or None
+        DualCertificate of a bound to start from, if its reg_lambda is the same.
     advice : str
         Why recomputed bounds may cross, and what a user can do.
     least : float
@@ -101,7 +101,7 @@ class LinearSolver(ABC):
         problem: CuttingPlanes | Points,
         reg_lambda: float,
         omega: Regularizer,
-        proof: Proof | None,
+        dual_certificate: DualCertificate | None,
         *,
         advice: str,
         least: float = 0.0,
@@ -109,13 +109,15 @@ class LinearSolver(ABC):
         self._lambda, self._omega = reg_lambda, omega
         self._best = Best(least=least, advice=advice)
         if least == 0.0:
-            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(omega), proof)
+            self._best.dual_certificate = DualCertificate(
+                reg_lambda, (np.zeros(problem.dimension), 0.0)
+            )
+        if dual_certificate is not None and dual_certificate.reg_lambda == reg_lambda:
+            self._best.raise_bound(dual_certificate.bound(omega), dual_certificate)
         self._idle = 0  # iterations since the gap last became smaller
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether it solves problems with this loss and regularizer, before data are known."""
         return omega.is_euclidean or not cls.needs_euclidean
 
@@ -173,14 +175,14 @@ class LinearSolver(ABC):
         """Where a new solver may start: this point, and what else it can use."""
 
     @property
-    def proof(self) -> Proof | None:
-        """The proof of the best bound."""
-        return self._best.proof
+    def dual_certificate(self) -> DualCertificate | None:
+        """The dual certificate of the best bound."""
+        return self._best.dual_certificate
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """The plane of the proof."""
-        return self._best.proof.plane
+        """The plane of the dual certificate."""
+        return self._best.dual_certificate.plane
 
     def size_of_terms(self) -> float:
         """Size of the terms whose differences objective and bound are."""
@@ -193,9 +195,9 @@ class LinearSolver(ABC):
         """Keep recomputed values, with the bound of the kept plane less its rounding."""
         best, omega = self._best, self._omega
         certified = Certified(point.w, point.intercept, objective, self.plane)
-        bound, terms = best.proof.bound(omega), self.size_of_terms
+        bound, terms = best.dual_certificate.bound(omega), self.size_of_terms
         taken = rounding(self._problem, point, certified, omega, self._lambda)
-        best.renew(objective, point, bound, best.proof, terms=terms, rounding=taken)
+        best.recompute(objective, point, bound, best.dual_certificate, terms=terms, rounding=taken)
 
     def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count iterations after which the gap is no smaller than before, up to rounding."""

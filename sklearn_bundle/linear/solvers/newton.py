@@ -18,7 +18,7 @@ from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import Descent
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.protocols import NewtonSteps, Points, require
 
@@ -67,7 +67,7 @@ class NewtonSolver(BundleSolver):
     reg_lambda, tol : float
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
-    theta, bundle, start, proof
+    theta, bundle, start, dual_certificate
         See :class:`BundleSolver`; no sample is taken if the bundle has planes.
     width : float
         Of the smoothing, to go on with from a bundle.
@@ -87,11 +87,18 @@ class NewtonSolver(BundleSolver):
         theta: float = 0.1,
         bundle: Bundle | None = None,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
         width: float | None = None,
     ):
         require(problem, self.needs, "newton", "line-search")
-        super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
+        super().__init__(
+            problem,
+            reg_lambda,
+            theta=theta,
+            bundle=bundle,
+            start=start,
+            dual_certificate=dual_certificate,
+        )
         self._tol = tol
         self._loss = self._problem.newton_loss
         self._units = self._start_of_targets()
@@ -103,9 +110,9 @@ class NewtonSolver(BundleSolver):
         self.name = "newton"
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has a form for Newton's method, and the regularizer is L2."""
-        return super().takes(loss, omega) and newton_loss(loss) is not None
+        return super().supports(loss, omega) and newton_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
@@ -128,10 +135,10 @@ class NewtonSolver(BundleSolver):
     def confirm(self, *, moving: bool = True) -> State:
         """Recompute point and bound; memory that only steps need is released before."""
         if self._descent is not None:
-            self._descent.rest()
+            self._descent.release_buffers()
             self._best.point.scores = None
         state = super().confirm(moving=moving)
-        self._problem.rest()
+        self._problem.release_buffers()
         return state
 
     def _fresh_risk(self, point: Point) -> float:
@@ -146,7 +153,7 @@ class NewtonSolver(BundleSolver):
         return self._problem.risk(point)
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """Where a new solver may start: the point, planes, proof and width."""
+        """Where a new solver may start: the point, planes, dual certificate and width."""
         return replace(super().kept(point), width=self.width)
 
     def _start_of_targets(self) -> Start:
@@ -266,9 +273,9 @@ class NewtonSolver(BundleSolver):
         missing = self._best.gap - self._tol * self._best.primal
         near = 0.0 < missing <= descent.smoothed
         if near and descent.model.free and not self._loss.smooth:
-            descent.rest()
+            descent.release_buffers()
             self._offer_copy(point, self._fresh_risk(point))
-            self._problem.rest()
+            self._problem.release_buffers()
 
     def _set_precision(self, descent: Descent) -> None:
         """Set how small the derivative in b must be: times the unit, it lowers the plane."""

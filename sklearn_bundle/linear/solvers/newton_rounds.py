@@ -13,7 +13,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import NewtonDescent
-from sklearn_bundle.linear.solvers.linear_start import Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.protocols import NewtonRounds
@@ -154,7 +154,7 @@ class RoundsDescent(NewtonDescent):
         if every and loss.smooth and not loss.quadratic:
             enough = self._detail * _HESSIAN_ROWS * len(self.w)
             every = self._every = max(1, problem.n_samples // enough)
-        along, *arrays = problem.newton_look(ends, steps, widths, every)
+        along, *arrays = problem.newton_sums(ends, steps, widths, every)
         found = [_Derivatives(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
         for sums, gradient, _ in found:
             if sums[0] <= LARGEST_RISK and np.isfinite(sums).all():
@@ -191,7 +191,7 @@ class NewtonRoundsSolver(NewtonSolver):
     _descent: RoundsDescent | None
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean and curved_loss(loss) is not None
 
@@ -245,6 +245,6 @@ class NewtonRoundsSolver(NewtonSolver):
         for gradient, offset, balance in descent.planes:
             self.bundle.add(gradient, offset, np.array([balance]) if self._problem.n_free else None)
             if balance == 0.0:
-                proof = Proof(self._lambda, (gradient, offset))
-                self._best.prove(proof.bound(self._omega), proof)
+                dual_certificate = DualCertificate(self._lambda, (gradient, offset))
+                self._best.raise_bound(dual_certificate.bound(self._omega), dual_certificate)
         descent.planes.clear()

@@ -173,7 +173,7 @@ class NewtonSteps(LineSearch, Protocol):
         """Rows, targets and weights."""
         ...
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release arrays that are made again where they are needed."""
         ...
 
@@ -196,13 +196,13 @@ class NewtonRounds(LineSearch, Protocol):
     n_entries: int
     column_scale: Array
 
-    def newton_look(
+    def newton_sums(
         self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
     ) -> list[Array]:
         """Slopes along a line and, for each width, what a step from its end needs."""
         ...
 
-    def descent_look(
+    def plane_sums(
         self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
     ) -> list[Array]:
         """Slopes along a line, derivatives in b after moves from its end, and a plane there."""
@@ -216,7 +216,7 @@ class NewtonRounds(LineSearch, Protocol):
         """Only slopes along a line."""
         ...
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release arrays that are made again where they are needed."""
         ...
 
@@ -310,7 +310,7 @@ class DualSteps(LineSearch, Protocol):
         """The step of a line search from 0, where scores and intercept are 0, without a slope."""
         ...
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Release arrays that are made again where they are needed."""
         ...
 

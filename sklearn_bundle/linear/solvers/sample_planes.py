@@ -14,7 +14,7 @@ from sklearn_bundle.linear.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import SampleBundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart, PointToStart, Proof
+from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.protocols import OwnRows
 
@@ -55,7 +55,7 @@ class SamplePlanesSolver(BundleSolver):
         Planes of the same data and loss to start from; ``max_size`` also applies to it.
     start : (ndarray of shape (d,), intercept)
         Point to start from; 0 by default.
-    proof : Proof
+    dual_certificate : DualCertificate
         See :class:`BundleSolver`; from an earlier solver of this class.
 
     Attributes
@@ -77,7 +77,7 @@ class SamplePlanesSolver(BundleSolver):
         max_size: int | None = None,
         bundle: SampleBundle | None = None,
         start: PointToStart | None = None,
-        proof: Proof | None = None,
+        dual_certificate: DualCertificate | None = None,
     ):
         space = SampleSpace(problem)
         if bundle is None:
@@ -86,14 +86,21 @@ class SamplePlanesSolver(BundleSolver):
         w, intercept = (None, None) if start is None else start
         x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
         begin = (x, intercept)
-        super().__init__(space, reg_lambda, theta=theta, bundle=bundle, start=begin, proof=proof)
+        super().__init__(
+            space,
+            reg_lambda,
+            theta=theta,
+            bundle=bundle,
+            start=begin,
+            dual_certificate=dual_certificate,
+        )
         self.name = "sample-planes"
         self._space = space
         self._omega = space.norm
         self._drift = 1.0  # of the scores of w_t
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean
 
@@ -117,7 +124,7 @@ class SamplePlanesSolver(BundleSolver):
             max_size=task.max_size,
             bundle=kept.sample_bundle,
             start=kept.point,
-            proof=kept.proof_of(2 * problem.n_samples + 1),
+            dual_certificate=kept.certificate_of(2 * problem.n_samples + 1),
         )
 
     def attach(self, problem: LinearProblem) -> None:
@@ -143,14 +150,16 @@ class SamplePlanesSolver(BundleSolver):
         self._omega = self._space.norm
         return self._space.point(x, point.intercept)
 
-    def _in_features(self, w: Array, proof: Proof) -> tuple[L2, Array, Proof]:
-        g, offset = proof.plane
+    def _in_features(
+        self, w: Array, dual_certificate: DualCertificate
+    ) -> tuple[L2, Array, DualCertificate]:
+        g, offset = dual_certificate.plane
         plane = self._space.gradient(g), offset
-        return L2(), self._space.weights(w, self._omega), proof._replace(plane=plane)
+        return L2(), self._space.weights(w, self._omega), dual_certificate._replace(plane=plane)
 
     def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, the planes in sample space and the proof."""
-        return LinearStart(point, self.proof, sample_bundle=self.bundle)
+        """Where a new solver may start: point, planes in sample space, dual certificate."""
+        return LinearStart(point, self.dual_certificate, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:
         make_w = partial(self._space.weights, self._best.point.w, self._omega)

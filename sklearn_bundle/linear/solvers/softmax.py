@@ -43,9 +43,9 @@ class _SoftmaxSolver(DescentSolver[ClassDescent]):
     _problem: SoftmaxSteps
 
     @classmethod
-    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is softmax, and the regularizer ``||w||^2 / 2``."""
-        return super().takes(loss, omega) and class_loss(loss) is not None
+        return super().supports(loss, omega) and class_loss(loss) is not None
 
     def _begin(self, start: PointToStart | None) -> ClassDescent:
         return ClassDescent(self._problem.softmax_model(), self._lambda, start)
@@ -84,7 +84,7 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
             self._next_refresh *= _REFRESHED
         elif descent.length > 0.0:
             return
-        descent.renew(self._curvature)
+        descent.recompute(self._curvature)
 
 
 class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
@@ -116,11 +116,11 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
             super()._prepare_step(descent)
         elif self._full is None:
             self._full = FullCurvature(self._lambda, self._rows)
-            descent.renew(self._full)
+            descent.recompute(self._full)
         elif descent.fall > _FALLS or not descent.length > 0.0:
             if self._fresh and descent.length > _WHOLE:
                 self._full.n_drawn *= 2
-            descent.renew(self._full)
+            descent.recompute(self._full)
             self._fresh = True
         else:
             self._fresh = False

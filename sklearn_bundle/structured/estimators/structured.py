@@ -463,7 +463,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
                 further["status_"] = str(Status.STALLED)
         return further
 
-    def _doubt(self, outcome: Outcome) -> str | None:
+    def _caveat(self, outcome: Outcome) -> str | None:
         if outcome.fitted["exact_"]:
             return None
         name = type(outcome.fitted["model_"]).__name__

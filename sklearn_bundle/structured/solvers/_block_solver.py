@@ -91,7 +91,7 @@ class BlockSolver(ABC):
             if moving:
                 self._check()
             else:
-                self._best.prove(self._dual.refresh())
+                self._best.raise_bound(self._dual.refresh())
         return self._state()
 
     @abstractmethod
@@ -103,7 +103,7 @@ class BlockSolver(ABC):
         check = self._dual.check()
         if self._best.offer(check.primal, check.w):
             self._best.point = check.w.copy()
-        self._best.prove(check.lower_bound)
+        self._best.raise_bound(check.lower_bound)
         self._idling.note(self._best, check.gained)
         inexact = not self.problem.examples.exact
         closed = inexact and self._estimate() <= self._tol * abs(check.primal)

@@ -121,7 +121,7 @@ class OneSimplexSolver:
         """Objective from a pass at the current point if it moved, bound from that point."""
         if moving and (self._w is None or not np.array_equal(self._model(), self._w)):
             self._check()
-        self._best.prove(self._bound())
+        self._best.raise_bound(self._bound())
         return self._state()
 
     def _check(self) -> list[tuple[int, Found]]:
@@ -138,7 +138,7 @@ class OneSimplexSolver:
                 raise not_exact("for some examples")
         self._error = max(self._error, problem.of_plane(found))
         best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
-        best.prove(self._bound())
+        best.raise_bound(self._bound())
         self._idling.note(best)
         return found
 

@@ -56,7 +56,7 @@ class OneSlackSolver(AdaptedSolver):
             algorithm="cutting-plane",
             bundle=bundle,
             start=start.point,
-            proof=start.proof,
+            dual_certificate=start.dual_certificate,
         )
 
     @property
@@ -75,7 +75,10 @@ class OneSlackSolver(AdaptedSolver):
 def _hold(problem: StructuredRisk, start: LinearStart) -> bool:
     """Whether planes that were cut for another reg_lambda hold for this one."""
     least = _LESS if problem.any_lambda else 1.0
-    return start.proof is not None and problem.reg_lambda >= least * start.proof.reg_lambda
+    return (
+        start.dual_certificate is not None
+        and problem.reg_lambda >= least * start.dual_certificate.reg_lambda
+    )
 
 
 class _Planes(Oracle):

@@ -1,4 +1,4 @@
-"""A small L2-SVM as one block: optimum, proof, memory for rows, other costs on the same rows."""
+"""A small L2-SVM as one block: optimum, certificate, memory, other costs on the same rows."""
 
 import numpy as np
 import pytest

@@ -77,7 +77,7 @@ def test_planes_of_a_smoothed_loss_lie_below_the_loss(case):
     if problem.newton_loss is None:
         pytest.skip("softmax has no Newton steps in blocks")
     for w, b in points(problem, rng, 5):
-        found = problem.newton_look([(w, float(b[0]))], np.empty(0), [0.5, 0.05], 1)[1:]
+        found = problem.newton_sums([(w, float(b[0]))], np.empty(0), [0.5, 0.05], 1)[1:]
         for sums, gradient, hessian in (found[:3], found[3:]):
             risk, offset, balance, _ = sums
             assert risk == pytest.approx(value(w, b), rel=1e-12)

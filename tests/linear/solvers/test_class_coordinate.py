@@ -129,7 +129,7 @@ def test_sweep_with_a_proximal_term_against_numpy(d, free):
     root = np.sqrt(LAMBDA / (LAMBDA + kappa))
     Z = W + (1 - root) / (1 + root) * (W - last)
     steps.move_center()
-    steps.take_all()
+    steps.activate_all()
     before, b = steps.alpha, steps._b[:11].copy()
     sweep = steps.sweep()
     numbers = LAMBDA + kappa, costs, before, steps._order, b, steps._pull
@@ -143,7 +143,7 @@ def test_sweep_with_a_proximal_term_against_numpy(d, free):
     np.testing.assert_allclose(steps.drawn.reshape(11, d), (last + W) / 2, atol=1e-9)
     steps.restart(steps.alpha, pulled.ravel())
     np.testing.assert_allclose(working(), W, atol=1e-9)
-    steps.let_go()
+    steps.remove_proximal_term()
     steps.restart(steps.alpha, pulled.ravel())
     np.testing.assert_allclose(working(), pulled / LAMBDA, atol=1e-9)
 

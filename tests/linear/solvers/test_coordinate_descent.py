@@ -130,9 +130,11 @@ def test_a_kept_proof_is_not_forgotten():
     problem = LinearProblem(rows_in_memory(X), y, np.full(len(y), 1 / len(y)), LogLoss(), True)
     solved = CoordinateDescentSolver(problem, 0.02, tol=1e-10, omega=L1())
     result = run(solved, tol=1e-10, max_iter=200)
-    proof = solved.kept((result.point, result.intercept)).proof
+    dual_certificate = solved.kept((result.point, result.intercept)).dual_certificate
     for reg_lambda in (0.02, 0.021):  # at another one it is not used
-        again = CoordinateDescentSolver(problem, reg_lambda, tol=1e-10, omega=L1(), proof=proof)
+        again = CoordinateDescentSolver(
+            problem, reg_lambda, tol=1e-10, omega=L1(), dual_certificate=dual_certificate
+        )
         bounds = [next(again.states()).lower_bound, again.confirm().lower_bound]
         kept = reg_lambda == 0.02
         # Far from the optimum more is taken off for rounding.

@@ -370,9 +370,9 @@ class L1Master:
             found = l1_master.solve_near(*args, alpha, tolerance, **places)
         alpha[:], intercept = found[0], found[2]
         w = found[1] if w is None else w
-        proof = l1_master.scaled(alpha, planes, limits)
-        plane = bundle.aggregate(proof)
-        bound = plane[1] - _imbalance(bundle, intercept, proof)
+        dual_certificate = l1_master.scaled(alpha, planes, limits)
+        plane = bundle.aggregate(dual_certificate)
+        bound = plane[1] - _imbalance(bundle, intercept, dual_certificate)
         costs = float(alpha @ offsets), bound
         self._near = (
             reg_lambda,
