@@ -201,12 +201,12 @@ def warn_if_missed(
     advice: dict[Status, str],
     *,
     names: list[str] | None = None,
-    doubt: str | None = None,
+    caveat: str | None = None,
     depth: int,
 ) -> bool:
     """One ConvergenceWarning, with the reached gap and tol in the same unit; whether there was one.
 
-    With ``names`` of the results it names the worst. It begins with ``doubt``, and points ``depth``
+    With ``names`` of the results it names the worst. It begins with ``caveat``, and points ``depth``
     calls above the function that calls this one.
     """
     missed = [k for k, r in enumerate(results) if r.status in MISSES]
@@ -220,7 +220,7 @@ def warn_if_missed(
     advice_for = advice[worst.status]
     if worst.status is Status.STALLED and worst.primal == 0.0:
         advice_for = "No relative gap of an objective of 0 is finite."
-    first = "" if doubt is None else f"{doubt} "
+    first = "" if caveat is None else f"{caveat} "
     warnings.warn(
         f"{first}{name} stopped{of} with status {str(worst.status)!r} after {steps} at "
         f"a relative duality gap of {worst.relative_gap:.2e}{at}, above tol={tol:.2e}. "

@@ -388,7 +388,7 @@ def fit_certified(
     warn_of_unused(copied, _TO_THE_CALLER)
     outcome = copied._fit(X, y, sample_weight, warm, **further)
     fitted, results, interruption = outcome.fitted, outcome.results, outcome.interruption
-    doubt = copied._caveat(outcome)
+    caveat = copied._caveat(outcome)
     warned = False
     if interruption is None:
         names = copied._subproblems(fitted.get("classes_"), len(results))
@@ -402,11 +402,11 @@ def fit_certified(
             copied.tol,
             advice,
             names=names,
-            caveat=doubt,
+            caveat=caveat,
             depth=_TO_THE_CALLER - 1,
         )
-    if doubt is not None and not warned:
-        warnings.warn(doubt, UserWarning, stacklevel=_TO_THE_CALLER)
+    if caveat is not None and not warned:
+        warnings.warn(caveat, UserWarning, stacklevel=_TO_THE_CALLER)
     for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
     estimator._set_fitted(features_of(copied) | fitted)
