@@ -77,11 +77,11 @@ def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
 def copied(value: Any) -> Any:
     """A point or a dual certificate with copies of its arrays, which no later step can change.
 
-    A value with a method ``owned`` says itself what that means.
+    A value with a method ``copied`` says itself what that means.
     """
     if isinstance(value, np.ndarray):
         return value.copy()
-    if hasattr(value, "owned"):
+    if hasattr(value, "copied"):
         return value.copied()
     if isinstance(value, tuple):
         items, kind = map(copied, value), type(value)
