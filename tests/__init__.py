@@ -45,6 +45,7 @@ core
     test_callbacks.py           base.py fit.py monitor.py reports.py
     test_bars.py                /callbacks.py bars.py monitor.py
     test_misread.py             misread.py validation.py
+    test_shared_docs.py         shared_docs.py
     test_sparse_format.py       sparse.py
     test_blas.py                blas.py
     test_declared.py            fit.py /linear/estimators/_linear.py /kernel/estimators/_kernel.py

@@ -23,6 +23,7 @@ from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart
 
@@ -31,6 +32,7 @@ _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
 
+@fill_doc
 class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
@@ -108,7 +110,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         are nonzero; otherwise "exponentiated". If, after at least ten epochs, the gap falls so
         slowly that over 100 more would be needed, L-BFGS continues from the point reached, unless
         the padded w has more than 5 million entries. L-BFGS does not support L1: "auto" is then
-        "exponentiated" with acceleration. See the notes.
+        "exponentiated" with acceleration.
     fit_intercept : bool, default=True
         Whether labels have biases at any, the first and the last token. They are regularized.
     min_frequency : int, default=None
@@ -126,28 +128,22 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     line_search_tol : float, default=1e-3
         For "sdca": the line search ends when Newton's next step is at most this, positive; the step
         length is in [0, 1].
-    tol : float, default=1e-2
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-2
-        the objective is proved to be within 1 % of its minimum, which is usually enough for
-        prediction; with 1e-3 within .1 %, for weights that are read or compared.
+    %(tol: 1e-2)s
+        1e-2 is usually enough for prediction; 1e-3 is for weights that are read or compared.
     max_iter : int, default=100
         Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
         iterations, three of which count as one epoch in "auto".
-    max_time : float, default=None
-        Time limit in seconds for the optimization, checked after every epoch. None means no limit.
+    %(max_time)s
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w) and start from it when the next fit has the same
         X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling may
         differ.
         If they do not, the fit continues with the next iteration; L-BFGS keeps 20 vectors of the
         size of w for this. An error or Ctrl-C discards all of it.
-    n_jobs : int, default=None
-        Threads for full passes over the data, L-BFGS and prediction; the steps are sequential. None
-        means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the sampling.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(n_jobs: for full passes over the data, L-BFGS and prediction)s
+        The steps are sequential.
+    %(random_state: the sampling)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -170,25 +166,12 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         weight}``; read-only. Unnamed attributes are given as columns of ``coef_``.
     transition_features_ : Mapping
         ``transitions_`` in the same form, ``{(from, to): weight}``.
-    objective_ : float
-        P at the returned point.
-    lower_bound_ : float
-        Lower bound of the minimum of P.
-    dual_gap_ : float
-        ``objective_ - lower_bound_``.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
-    n_iter_ : int
-        Epochs; for "lbfgs" iterations, three of which count as one in "auto".
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (L-BFGS only:
-        rounding prevents further progress).
+    %(certificate: P)s
+    %(convergence)s
+        Only L-BFGS stalls.
     solver_ : {"exponentiated", "sdca", "lbfgs"}
         The solver that the fit ended with.
-    reg_lambda_ : float
-        The regularization that the fit used.
+    %(reg_lambda_)s
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
         evaluated; before the first pass P(0)), ``lower_bound``, ``passes`` (oracle calls, each of
@@ -201,18 +184,16 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, L-BFGS with L1, no sequence or only empty ones, X and y
-        that differ in the number or length of sequences, mixed kinds of features, NaN or infinity,
-        a data frame with words in it, a single class, labels that are missing or cannot be sorted,
-        negative or all-zero weights. Nothing is fitted then.
+    %(invalid)s
+        L-BFGS with L1, no sequence or only empty ones, X and y that differ in the number or length
+        of sequences, mixed kinds of features, a data frame with words in it, a single class, labels
+        that are missing or cannot be sorted.
     TypeError
         For an X or y that is not a list of sequences.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
     UserWarning
         For a key of dicts with numbers at some tokens and strings at others.
 
@@ -226,26 +207,16 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The dual variables are a distribution mu_i over the labelings of each sequence, its block::
+    The lower bound is the dual, (3) and (16) of [1]_. "sdca" is Algorithm 2 of [1]_,
+    "exponentiated" is exponentiated gradient [2]_ with gap sampling, and with L1 both are proximal
+    SDCA [3]_. The bound of "lbfgs" is (8) of [1]_: proving an optimum takes more iterations than
+    reaching it. :doc:`/user_guide/crf_theory` has the steps, their memory, and where they depart
+    from [1]_.
 
-        D(mu) = -reg_lambda / 2 ||w||^2 + sum_i s_i H(mu_i)
-        w = 1 / reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))
-
-    with F the features and H the entropy: (3) and (16) of [1]_. D at any mu is a lower bound of P,
-    and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A step changes
-    one block, and w with it: "sdca" is Algorithm 2 of [1]_, "exponentiated" is exponentiated
-    gradient [2]_ with gap sampling, a combination that section 7 of [1]_ leaves open, and with L1
-    both are proximal SDCA [3]_. "lbfgs" is L-BFGS on P, with the dual at the marginals of the model
-    and the gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_: proving an optimum takes more
-    iterations than reaching it. The page of the user guide on the theory has the steps, their
-    memory, and where they depart from [1]_.
-
-    With the dual solvers P is known only after a full pass, which recomputes w, D, P and all gaps
-    in double precision. One is made when the sum of the last known gaps is within `tol`, and at
-    exit. The fit returns, and callbacks get, the best point that a full pass has evaluated; w = 0
-    is one of them, so a fit that ends early may return w = 0. The possible effect of rounding is
-    subtracted from the bound: usually 1e-11 of the objective or less, more if a sequence is long
-    and its scores are large or `reg_lambda` is small.
+    With the dual solvers P is known only after a full pass over the data, which is made when `tol`
+    seems to be reached, and at exit. The fit returns, and callbacks get, the best point that a full
+    pass has evaluated; w = 0 is one of them, so a fit that ends early may return w = 0. The
+    possible effect of rounding is subtracted from the bound.
 
     Its scikit-learn tags do not say that it is a classifier, since y may be a list of lists. An
     integer `cv` therefore means folds in the order of the data, for a 2-D X too; if the rows are
@@ -253,8 +224,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     References
     ----------
-    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
-       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+    %(sdca_paper: 1)s
     .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
        algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
        Learning Research 9 (2008), 1775-1822.

@@ -22,6 +22,7 @@ from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, folds_among, path_constraints
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import checked_reg_lambda, checked_score, checked_scorer
 from sklearn_bundle.core.weights import check_sample_weight
@@ -198,6 +199,7 @@ def _scores_on_fold(
     return [checked_score(scorer(model, X, y, **counted)) for model in models]
 
 
+@fill_doc
 class SDCACRFCV(Search, SDCACRF):
     """:class:`SDCACRF` that chooses reg_lambda by cross-validation along paths.
 
@@ -207,68 +209,42 @@ class SDCACRFCV(Search, SDCACRF):
 
     Parameters
     ----------
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
-        with W the sum of the sample weights (n without any). None means 8.
+    %(reg_lambdas)s
+        They go from ``10 / W`` down, with W the sum of the sample weights (n without any). None
+        means 8.
     eps : float, default=None
         Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
         1e-3.
-    cv : int, cross-validation generator, iterable or None, default=None
-        Folds of the sequences. None and an integer mean consecutive folds (5 by default) of those
-        with a positive weight. Other splitters get all sequences; those without weight are then
-        left out of the folds.
+    %(cv: consecutive)s
+        The samples are sequences.
     scoring : {"token_accuracy", "sequence_accuracy", "flat_f1", "span_f1"}, a name of \
 scikit-learn's, callable or None, default=None
         The score to maximize on the test parts. None means the accuracy of the tokens; "flat_f1" is
         the mean F1 of the labels, weighted by their frequency; "span_f1" is that of conlleval, for
         labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
         weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
-    l1_ratio : float, default=0.0
-        Share of L1 in the regularization, from 0 to 1, for all values.
-    solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
-        As in :class:`SDCACRF`.
-    fit_intercept : bool, default=True
-        Whether labels have biases at any, the first and the last token.
-    min_frequency : int, default=None
-        Drop named attributes that occur at fewer tokens of the training part. None keeps all.
-    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
-        As in :class:`SDCACRF`.
-    nonuniformity : float, default=0.8
-        Share of the steps, in [0, 1], that use `sampling`.
-    line_search_tol : float, default=1e-3
-        For "sdca": precision of the line search, positive.
-    tol : float, default=1e-2
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. What
-        1e-2 and 1e-3 mean is described for :class:`SDCACRF`.
+    %(SDCACRF.l1_ratio)s
+    %(SDCACRF.solver)s
+    %(SDCACRF.fit_intercept)s
+    %(SDCACRF.min_frequency)s
+        In a fold the tokens are those of its training part.
+    %(SDCACRF.sampling)s
+    %(SDCACRF.nonuniformity)s
+    %(SDCACRF.line_search_tol)s
+    %(search_tol: 1e-2)s
+        1e-2 is usually enough for prediction; 1e-3 is for weights that are read or compared.
     max_iter : int, default=100
         Maximum number of epochs of every fit.
-    max_time : float, default=None
-        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
-        limit.
-    n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
+    %(search_max_time)s
+    %(n_jobs: over the folds, and in the final fit)s
         Within ``joblib.parallel_config(backend="loky")`` folds run in processes.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the sampling, the same for all folds.
-    verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+    %(random_state: the sampling, the same for all folds)s
+    %(search_verbose)s
 
     Attributes
     ----------
-    reg_lambda_ : float
-        The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, a warning says so.
-    reg_lambdas_ : ndarray of shape (n_lambdas,)
-        All values, descending.
-    scores_ : ndarray of shape (n_folds, n_lambdas)
-        Score of every fold and value.
-    mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Mean scores over the folds.
-    cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+    %(best_reg_lambda)s
+    %(scores: n_lambdas)s
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
 n_features_in_, feature_names_in_
@@ -282,11 +258,7 @@ n_features_in_, feature_names_in_
 
     Warns
     -----
-    ConvergenceWarning
-        If the final fit ended above `tol`.
-    UserWarning
-        If the choice is at an end of the values and better than its neighbor, or if
-        `max_time` ended the search.
+    %(search_warnings)s
 
     See Also
     --------
@@ -294,8 +266,7 @@ n_features_in_, feature_names_in_
 
     References
     ----------
-    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
-       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+    %(sdca_paper: 1)s
 
     Examples
     --------

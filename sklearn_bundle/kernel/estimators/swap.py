@@ -15,6 +15,7 @@ from sklearn_bundle.core.contract import SolverResult, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.multiclass import names_of
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.kernel.estimators._kernel import (
     KernelClassifier,
@@ -49,6 +50,7 @@ class _Task(NamedTuple):
     cache_bytes: int
 
 
+@fill_doc
 class SwapSVC(KernelClassifier, Certificates):
     """Kernel support vector machine with the squared hinge loss, by block or SWAP steps.
 
@@ -61,25 +63,16 @@ class SwapSVC(KernelClassifier, Certificates):
     weight of a constant feature 1. The method needs this: the dual is a problem on the unit
     simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
     value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
-    ``1 / (2 Q)`` is a lower bound of J, so every fit comes with its duality gap. Three or more
-    classes are handled one-versus-one, with the attributes of :class:`~sklearn.svm.SVC`.
+    ``1 / (2 Q)`` is a lower bound of J, so every fit comes with its duality gap. (The largest bound
+    may come from another point than the model.) Three or more classes are handled one-versus-one,
+    with the attributes of :class:`~sklearn.svm.SVC` and a problem for each pair of classes: (0, 1),
+    (0, 2), ..., (1, 2), ...
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the losses, positive. SVC's loss is not squared, so its best C differs.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
-        be positive semidefinite, unlike "sigmoid".
-    gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
-        mean of ``||x - z||^2`` over all pairs, the paper's choice up to a factor of 2 (its sigma^2
-        is the mean, its gamma ``1/(2 sigma^2)``). Sample weights count in "scale" and "distance".
-    degree : int, default=3
-        Degree of "poly", at least 0.
-    coef0 : float, default=0.0
-        Constant term of "poly", at least 0; 0 makes it homogeneous.
+    %(kernel)s
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
         "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
         steps in two variables, and keeps no kernel values of other points. The others are the
@@ -90,15 +83,13 @@ class SwapSVC(KernelClassifier, Certificates):
         kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
         a parameter of the other methods is set; where single precision may not be enough,
         "swap-2o" ends it, from its point. Otherwise "auto" is "swap-2o".
-    tol : float, default=1e-2
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-2 is within 1 % of the optimum; test errors differ from those of the optimum by no more
-        than the noise between seeds (see the user guide).
+    %(tol: 1e-2)s
+        At 1e-2 test errors differ from those of the optimum by no more than the noise between seeds
+        (see the user guide).
     max_iter : int, default=1000000
         Maximum number of steps for each pair of classes. A step costs 1 to 10 ns per point, with
         "decomposition" per point of the block.
-    max_time : float, default=None
-        Time limit in seconds for the whole fit. None means no limit.
+    %(max_time)s
     cache_size : float, default=1000
         Memory for kernel values in MB. Values that do not fit are recomputed when needed.
     n_candidates : int, default=None
@@ -113,9 +104,7 @@ class SwapSVC(KernelClassifier, Certificates):
         the solution are added until there are none. None starts with all points. "auto" is 2000 for
         problems of more than 4,000 points (20,000 if the kernel is precomputed), else None.
         "decomposition" ignores it, like `n_candidates` and `n_initial`.
-    class_weight : dict or "balanced", default=None
-        Factors on C by class. "balanced" gives all classes the same total weight, sample weights
-        included.
+    %(class_weight: C)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For three or more classes: scores per class, or per pair.
     break_ties : bool, default=False
@@ -124,13 +113,9 @@ class SwapSVC(KernelClassifier, Certificates):
         Whether to keep the dual points and start from them when the next fit has the same X, y,
         weights and kernel; C and tol may differ. If nothing else has changed, the fit continues; a
         fit that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads over pairs of classes and in `predict`; for two classes, over scores and in BLAS.
-        None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the blocks, the first active points, `n_candidates` and `n_initial`.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(n_jobs: over pairs of classes and in `predict`; for two classes, over scores and in BLAS)s
+    %(random_state: the blocks, the first active points, `n_candidates` and `n_initial`)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -151,23 +136,7 @@ class SwapSVC(KernelClassifier, Certificates):
         w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
     gamma_ : float
         The gamma used.
-    objective_ : float, or ndarray of shape (n_pairs,)
-        J at the returned point. With three or more classes, this and the following attributes have
-        one entry per pair: (0, 1), (0, 2), ..., (1, 2), ...
-    lower_bound_ : float, or ndarray of shape (n_pairs,)
-        A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from a different
-        point than the model.
-    dual_gap_ : float, or ndarray of shape (n_pairs,)
-        ``objective_ - lower_bound_``.
-    converged_ : bool
-        Whether `status_` is "converged", for all pairs.
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``, the largest of all pairs: what `tol` limits.
-    n_iter_ : int, or ndarray of shape (n_pairs,)
-        Steps.
-    status_ : str, or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
+    %(certificates: pairs)s
     history_ : structured ndarray, or list of them
         One row per block with "decomposition", otherwise one per 128 steps or fewer. So the first
         row is not the start, and a small problem may have no other. Its objective is that of a
@@ -176,25 +145,18 @@ class SwapSVC(KernelClassifier, Certificates):
         computed). With "decomposition" also ``blocks``; otherwise the
         number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
         ``away_drop``, and with an active set its size, ``active``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(features)s
     shape_fit_ : tuple
         Shape of the training data.
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, a single class, NaN or infinity, negative or all-zero
-        weights, multilabel y, a kernel matrix that is not square, a callable whose result has the
-        wrong shape, a kernel that is not symmetric or not positive semidefinite. Nothing is fitted
-        then.
+    %(invalid_kernel)s
+        Also for a single class and multilabel y.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
 
     See Also
     --------
@@ -203,24 +165,16 @@ class SwapSVC(KernelClassifier, Certificates):
 
     Notes
     -----
-    "swap-2o" is Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain
-    (28). One thing differs: the gains that decide the partner, and between a SWAP and a Frank-Wolfe
-    step, are those of the feasible steps, not of unlimited ones.
-
-    Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
-    with fresh kernel values of all points that have a loss or a dual variable; the other losses are
-    0 by a margin larger than rounding. The possible effect of rounding on the objective and on the
-    bound is subtracted from the bound. If float32 rows do not reach `tol`, the method continues
-    from exact scores, and finally with float64 rows; for a `tol` below 1e-6 these are used from the
-    start. The gap is that of the model at the scale ``1 / Q``; it falls about as fast as the square
-    of the relative gap of the simplex problem.
-
-    `predict` works in float32 and recomputes scores that are too close to call in float64.
+    The problem on the simplex is (2) of [1]_ up to a scale. "swap-2o" is its Algorithm 5, with its
+    second-order choice (19), step length (26) and gain (28), except that all gains are those of the
+    feasible steps. :doc:`/user_guide/swap_theory` has the methods and their precision. The
+    certificate is recomputed at exit in float64; the possible effect of rounding on the objective
+    and on the bound is subtracted from the bound. `predict` works in float32 and recomputes scores
+    that are too close to call in float64.
 
     References
     ----------
-    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
-       and applications to large-scale SVM training, 2013.
+    %(swap_paper: 1)s
 
     Examples
     --------

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.core.values import shown
@@ -21,6 +22,7 @@ from sklearn_bundle.kernel.estimators.swap import SwapSVC
 _FEW_FEATURES = 64
 
 
+@fill_doc
 class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C by cross-validation, on one matrix of kernel values.
 
@@ -35,66 +37,34 @@ class SwapSVCCV(KernelSearch, SwapSVC):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_Cs,), default=7
-        Positive values of C, or their number: they are then equally spaced on a logarithmic scale
-        from 1e-3 to 1e3.
-    cv : int, cross-validation generator, iterable or None, default=None
-        Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
-        weight. Other splitters get all rows; rows without weight are then left out of the folds.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None means accuracy. Sample weights
-        count unless it is a callable. If the matrix is shared, a callable gets kernel values in
-        place of X, and may use only `predict` and `decision_function`.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        As in :class:`SwapSVC`.
-    gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly", as in :class:`SwapSVC`: "scale" and "distance" use all data.
-    degree : int, default=3
-        Degree of "poly", at least 0.
-    coef0 : float, default=0.0
-        Constant term of "poly", at least 0.
-    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
-        As in :class:`SwapSVC`; on a shared matrix "auto" is "swap-2o".
-    tol : float, default=1e-2
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+    %(Cs)s
+    %(cv: stratified)s
+    %(scoring)s
+        accuracy. If the matrix is shared, a callable gets kernel values in place of X, and may use
+        only `predict` and `decision_function`.
+    %(kernel)s
+    %(SwapSVC.solver)s
+        On a shared matrix "auto" is "swap-2o".
+    %(search_tol: 1e-2)s
     max_iter : int, default=1000000
         Maximum number of steps of every fit, for each pair of classes.
-    max_time : float, default=None
-        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
-        limit.
+    %(search_max_time)s
     cache_size : float, default=1000
         Memory for kernel values in MB. The shared matrix, in single precision, must fit into half
         of it (``4 n^2`` bytes); if it does not, every fit computes its own values. There is no such
         matrix if pairs compute their own values.
     class_weight : dict or "balanced", default=None
         Factors on C by class; "balanced" gives all classes the same total weight in all data.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For three or more classes: scores per class, or per pair.
-    break_ties : bool, default=False
-        Whether `predict` breaks voting ties by the scores, which takes longer.
-    n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the first active points of the final fit.
-    verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+    %(SwapSVC.decision_function_shape)s
+    %(SwapSVC.break_ties)s
+    %(n_jobs: over the folds, and in the final fit)s
+    %(random_state: the first active points of the final fit)s
+    %(search_verbose)s
 
     Attributes
     ----------
-    C_ : float
-        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, a warning says so.
-    Cs_ : ndarray of shape (n_Cs,)
-        All values, ascending.
-    scores_ : ndarray of shape (n_folds, n_Cs)
-        Score of every fold and C.
-    mean_test_scores_ : ndarray of shape (n_Cs,)
-        Mean scores over the folds.
-    cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_C", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+    %(best_C)s
+    %(scores: n_Cs)s
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -108,11 +78,7 @@ n_features_in_, feature_names_in_, shape_fit_
 
     Warns
     -----
-    ConvergenceWarning
-        If the final fit ended above `tol`.
-    UserWarning
-        If the choice is at an end of the values and better than its neighbor, or if
-        `max_time` ended the search.
+    %(search_warnings)s
 
     See Also
     --------
@@ -120,8 +86,7 @@ n_features_in_, feature_names_in_, shape_fit_
 
     References
     ----------
-    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
-       and applications to large-scale SVM training, 2013.
+    %(swap_paper: 1)s
 
     Examples
     --------

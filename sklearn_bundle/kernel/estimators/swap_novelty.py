@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.fit import Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
@@ -25,6 +26,7 @@ _AROUND_ORIGIN = (
 _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in another order
 
 
+@fill_doc
 class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     """Novelty detection by the one-class support vector machine with a squared loss.
 
@@ -35,9 +37,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     where C_i is C times the sample weight. The result is a half-space of the feature space that is
     far from the origin and holds most of the data. With ``H_ij = k(x_i, x_j) + delta_ij / C_i``
     every a in the unit simplex gives the lower bound ``1 / (2 a'Ha)`` of J, so every fit comes with
-    its duality gap. If all ``H_ii`` are equal, as for the RBF kernel without weights, the best a is
-    the center, in terms of the points, of the smallest ball around all points in the feature space
-    of H.
+    its duality gap.
 
     Parameters
     ----------
@@ -48,91 +48,42 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         Which samples are new. "auto": those that score below 1, the boundary of the objective. With
         a share in (0, 0.5], ``offset_`` is chosen so that at most this share of the training data,
         by weight, scores below it. The objective does not depend on it.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
-        be positive semidefinite, unlike "sigmoid".
-    gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
-        mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
-    degree : int, default=3
-        Degree of "poly", at least 0.
-    coef0 : float, default=0.0
-        Constant term of "poly", at least 0; 0 makes it homogeneous.
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum. Ranks of scores can depend on it: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations. Each takes one product with the kernel matrix.
-    max_time : float, default=None
-        Time limit in seconds for the whole fit. None means no limit.
-    cache_size : float, default=1000
-        Memory in MB, half for kernel values in single precision, half for factors of the kernel
-        matrix. If not all values fit, products recompute them by blocks.
-    warm_start : bool, default=False
-        Whether to keep the last function and dual point and start from them when the next fit has
-        the same X, weights and kernel; C and tol may differ. If nothing else has changed, the fit
-        continues; a fit that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads of BLAS and of `predict`. None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the points from which the factor is built.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(kernel)s
+    %(tol: 1e-3)s
+        Ranks of scores can depend on it: see the user guide.
+    %(max_iter_kernel)s
+    %(max_time)s
+    %(cache_size_factors)s
+    %(warm_start_function: X, weights and kernel; C and tol)s
+    %(n_jobs: of BLAS and of `predict`)s
+    %(random_state: the points from which the factor is built)s
+    %(verbose)s
 
     Attributes
     ----------
     offset_ : float
         ``decision_function = score_samples - offset_``: 1, or the value that `contamination`
         implies.
-    support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a nonzero coefficient.
-    support_vectors_ : ndarray or CSR of shape (n_support, n_features)
-        These rows; empty for a precomputed kernel.
-    n_support_ : ndarray of shape (1,)
-        Their number.
+    %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
         Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. If the gap is not 0, a few may
         be negative.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
-    coef_ : ndarray or CSR of shape (1, n_features)
-        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
-    gamma_ : float
-        The gamma used.
-    objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference. Where rounding
-        leaves less than six digits of J, `objective_` is an upper bound of it.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
-    n_iter_ : int
-        Iterations.
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products with
-        the kernel matrix so far), ``rank`` (of the factor).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
-    shape_fit_ : tuple
-        Shape of the training data.
+    %(certificate: J)s
+        Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
+    %(convergence)s
+    %(history: products with the kernel matrix so far)s
+        ``rank`` (of the factor).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, a kernel
-        matrix that is not square, a callable whose result has the wrong shape, a kernel that is not
-        symmetric or not positive semidefinite. Nothing is fitted then.
+    %(invalid_kernel)s
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
     UserWarning
         With ``kernel="linear"`` if the origin lies inside the data, so that all samples are new.
 
@@ -143,23 +94,15 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
     Notes
     -----
-    `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. There a
-    sample beyond the margin has the coefficient ``1 / (nu n)`` at any distance, so nu is at least
-    the share of outliers and at most that of support vectors. Here the coefficient is ``C_i max(0,
-    1 - f(x_i))`` with ``f(x_i) = <w, phi(x_i)>``. At the optimum the support vectors are the
-    samples that score below 1, ``sum_i C_i max(0, 1 - f(x_i)) = 2 J``, and C does not bound a share
-    of samples: no nu is equivalent to a C. To fix a share of outliers, set `contamination`; only C
-    decides the ranks of the scores. A large C permits no losses; for a small C, ``f`` is C n times
-    the mean of the kernel functions, a density estimate.
-
-    The dual is the problem on the simplex of section 2 of [1]_ for one class. With a free offset,
-    ``min 1/2 ||w||^2 - rho + 1/2 sum_i C_i max(0, rho - <w, phi(x_i)>)^2`` has the same w up to the
-    factor rho; its optimum is ``-a'Ha/2``. The method is that of :class:`SwapSVR`.
+    `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. At the
+    optimum the support vectors are the samples that score below 1, and C does not bound a share of
+    samples: no nu is equivalent to a C. To fix a share of outliers, set `contamination`; only C
+    decides the ranks of the scores. The dual is the problem on the simplex of section 2 of [1]_ for
+    one class. :doc:`/user_guide/swap_svr` says more, and has the method.
 
     References
     ----------
-    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
-       and applications to large-scale SVM training, 2013.
+    %(swap_paper: 1)s
 
     Examples
     --------

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.base import RegressorMixin
 from sklearn_bundle.core.fit import fit_certified
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import (
     RegressionData,
     check_regression_data,
@@ -23,6 +24,7 @@ from sklearn_bundle.kernel.problems.l2tube import Tube
 _TUBE = 0.1  # default of epsilon, in standard deviations of y
 
 
+@fill_doc
 class SwapSVR(RegressorMixin, KernelTubeEstimator):
     """Kernel support vector regression with the squared epsilon-insensitive loss.
 
@@ -45,91 +47,42 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
         regression with a penalized intercept. None means a tenth of the standard deviation of y,
         with sample weights, or 0.1 if that is 0.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
-        be positive semidefinite, unlike "sigmoid".
-    gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
-        mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
-    degree : int, default=3
-        Degree of "poly", at least 0.
-    coef0 : float, default=0.0
-        Constant term of "poly", at least 0; 0 makes it homogeneous.
-    tol : float, default=1e-2
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-2 is within 1 % of the optimum; test errors are within 1 % of those at 1e-4 (see the
-        user guide).
-    max_iter : int, default=1000
-        Maximum number of iterations. Each takes one product with the kernel matrix.
-    max_time : float, default=None
-        Time limit in seconds for the whole fit. None means no limit.
-    cache_size : float, default=1000
-        Memory in MB, half for kernel values in single precision, half for factors of the kernel
-        matrix. If not all values fit, products recompute them by blocks.
-    warm_start : bool, default=False
-        Whether to keep the last function and dual point and start from them when the next fit has
-        the same X, y, weights and kernel; C, epsilon and tol may differ. If nothing else has
-        changed, the fit continues; a fit that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads of BLAS and of `predict`. None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the points from which the factor is built.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(kernel)s
+    %(tol: 1e-2)s
+        At 1e-2 test errors are within 1 % of those at 1e-4 (see the user guide).
+    %(max_iter_kernel)s
+    %(max_time)s
+    %(cache_size_factors)s
+    %(warm_start_function: X, y, weights and kernel; C, epsilon and tol)s
+    %(n_jobs: of BLAS and of `predict`)s
+    %(random_state: the points from which the factor is built)s
+    %(verbose)s
 
     Attributes
     ----------
-    support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a nonzero coefficient. If the gap is not 0, some of them may
-        lie within the tube.
-    support_vectors_ : ndarray or CSR of shape (n_support, n_features)
-        These rows; empty for a precomputed kernel.
-    n_support_ : ndarray of shape (1,)
-        Their number.
+    %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
-        Coefficients of the function: ``f(x) = sum_i dual_coef_i (k(x_i, x) + 1)``.
+        Coefficients of the function: ``f(x) = sum_i dual_coef_i (k(x_i, x) + 1)``. If the gap is
+        not 0, points within the tube may have some.
     intercept_ : ndarray of shape (1,)
         b, which is the sum of the coefficients.
-    coef_ : ndarray or CSR of shape (1, n_features)
-        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
-    gamma_ : float
-        The gamma used.
     epsilon_ : float
         The epsilon used.
-    objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference. Where rounding
-        leaves less than six digits of J, `objective_` is an upper bound of it.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
-    n_iter_ : int
-        Iterations.
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products with
-        the kernel matrix so far), ``rank`` (of the factor).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
-    shape_fit_ : tuple
-        Shape of the training data.
+    %(certificate: J)s
+        Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
+    %(convergence)s
+    %(history: products with the kernel matrix so far)s
+        ``rank`` (of the factor).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, y of two
-        dimensions, a kernel matrix that is not square, a callable whose result has the wrong shape,
-        a kernel that is not symmetric or not positive semidefinite. Nothing is fitted then.
+    %(invalid_kernel)s
+        Also for y of two dimensions.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
 
     See Also
     --------
@@ -140,21 +93,15 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     -----
     The dual is the problem on the simplex that [1]_ names in section 2, with the scale and the pair
     of vertices of each point eliminated: ``max <y, v> - epsilon ||v||_1 - 1/2 v'Hv`` without
-    constraints. It is not solved by SWAP steps, since with a small epsilon most points are support
-    vectors. Instead, conjugate gradients in the space of functions, preconditioned by a low-rank
-    factor [2]_ of the kernel matrix, take one product with that matrix per iteration; 5 to 30
-    iterations reach the default `tol`.
-
-    Kernel values are in float32, sums in float64. The certificate is recomputed at exit in float64
-    with fresh kernel values, and the possible effect of rounding on the objective and on the bound
-    is subtracted from the bound. If float32 does not reach `tol`, the method continues from exact
-    scores, and finally with kernel values in float64; for a `tol` below 1e-6 these are used from
-    the start.
+    constraints. It is not solved by SWAP steps but by conjugate gradients in the space of
+    functions, preconditioned by a factor of the kernel matrix as in [2]_; 5 to 30 iterations reach
+    the default `tol`. See :doc:`/user_guide/swap_svr`. The certificate is recomputed at exit in
+    float64; the possible effect of rounding on the objective and on the bound is subtracted from
+    the bound.
 
     References
     ----------
-    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
-       and applications to large-scale SVM training, 2013.
+    %(swap_paper: 1)s
     .. [2] Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber: Randomly pivoted Cholesky. Practical
        approximation of a kernel matrix with few entry evaluations, 2025.
 

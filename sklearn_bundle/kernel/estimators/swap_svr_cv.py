@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import RegressionData
 from sklearn_bundle.kernel.estimators._kernel_search import KernelSearch
@@ -17,6 +18,7 @@ from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 
+@fill_doc
 class SwapSVRCV(KernelSearch, SwapSVR):
     """:class:`SwapSVR` that chooses C by cross-validation, on one matrix of kernel values per fold.
 
@@ -30,62 +32,29 @@ class SwapSVRCV(KernelSearch, SwapSVR):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_Cs,), default=7
-        Positive values of C, or their number: they are then equally spaced on a logarithmic scale
-        from 1e-3 to 1e3.
-    cv : int, cross-validation generator, iterable or None, default=None
-        Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
-        weight. Other splitters get all rows; rows without weight are then left out of the folds.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None means R^2. Sample weights count
-        unless it is a callable. If all folds share kernel values, a callable gets these in place of
-        X, and may use only `predict`.
-    epsilon : float, default=None
-        Errors up to this size cost nothing; at least 0, in the unit of y. None means a tenth of the
-        standard deviation of y, in a fold of its own y.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        As in :class:`SwapSVR`.
-    gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly", as in :class:`SwapSVR`: "scale" and "distance" use all data.
-    degree : int, default=3
-        Degree of "poly", at least 0.
-    coef0 : float, default=0.0
-        Constant term of "poly", at least 0.
-    tol : float, default=1e-2
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-    max_iter : int, default=1000
-        Maximum number of iterations of every fit.
-    max_time : float, default=None
-        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
-        limit.
+    %(Cs)s
+    %(cv: consecutive)s
+    %(scoring)s
+        R^2. If all folds share kernel values, a callable gets these in place of X, and may use only
+        `predict`.
+    %(SwapSVR.epsilon)s
+        In a fold it is that of its own y.
+    %(kernel)s
+    %(search_tol: 1e-2)s
+    %(search_max_iter: 1000)s
+    %(search_max_time)s
     cache_size : float, default=1000
         Memory in MB for kernel values and factors of the kernel matrix, for all folds that are
         fitted at a time. A fold's values are kept if they fit into half of its share; otherwise
         they are recomputed by blocks.
-    n_jobs : int, default=None
-        Threads over the folds, and of BLAS in the final fit. None means 1 outside of a joblib
-        context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the points from which the factor of the final fit is built.
-    verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+    %(n_jobs: over the folds, and of BLAS in the final fit)s
+    %(random_state: the points from which the factor of the final fit is built)s
+    %(search_verbose)s
 
     Attributes
     ----------
-    C_ : float
-        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, a warning says so.
-    Cs_ : ndarray of shape (n_Cs,)
-        All values, ascending.
-    scores_ : ndarray of shape (n_folds, n_Cs)
-        Score of every fold and C.
-    mean_test_scores_ : ndarray of shape (n_Cs,)
-        Mean scores over the folds.
-    cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_C", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+    %(best_C)s
+    %(scores: n_Cs)s
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, epsilon_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -98,11 +67,8 @@ n_features_in_, feature_names_in_, shape_fit_
 
     Warns
     -----
-    ConvergenceWarning
-        If the final fit ended above `tol`.
-    UserWarning
-        If the choice is at an end of the values and better than its neighbor, or if
-        `max_time` ended the search; for the final fit as in :class:`SwapSVR`.
+    %(search_warnings)s
+        For the final fit as in :class:`SwapSVR`.
 
     See Also
     --------

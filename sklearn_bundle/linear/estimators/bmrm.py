@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.multiclass import binary_targets
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
@@ -53,6 +54,7 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
     return True
 
 
+@fill_doc
 class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
 
@@ -84,21 +86,13 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         Or an instance of a class in :mod:`sklearn_bundle.losses`, or of your own subclass of
         :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
         or :class:`~sklearn_bundle.losses.MeasureLoss`.
-    reg_lambda : float, default=None
-        Regularization strength relative to the mean loss: it does not scale with n as C does. None
-        means 1e-4, unless C is set.
-    C : float, default=None
-        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
-        product of sample and class weight before they are normalized; the sum is n without weights.
-        The model then minimizes ``Omega(w) + C sum_i v_i l_i``, as LIBLINEAR and LIBSVM do, whose
-        "squared_hinge" has no factor 1/2: their C is half of this one. `objective_` and the bound
-        remain those of J, which is this divided by ``C sum_i v_i``. Setting both is an error.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
-        joint loss it applies to the weights of all classes (or nodes) together.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    %(reg_lambda)s
+    %(mean_loss_C: Omega(w))s
+        LIBLINEAR and LIBSVM do the same, but their "squared_hinge" has no factor 1/2: their C is
+        half of this one.
+    %(regularizer)s
+        With a joint loss it applies to the weights of all classes (or nodes) together.
+    %(l1_ratio)s
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
         ``classes_``, y the row; at least 0, and 0 on the diagonal. None means 1 for every
@@ -136,35 +130,23 @@ default="l2"
         length is ``2 n_samples + 1`` if X has more than twice as many features as samples.
         "dual-coordinate" keeps 2 planes. The minimum is 10 with L1, and 10 plus the number of
         intercepts with the intercepts of "fbeta" and the joint losses.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
+    %(theta)s
+    %(tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations for each class. An iteration is one product with X and one with
         X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
         as many steps as there are rows, and at least 16,384.
-    max_time : float, default=None
-        Time limit in seconds for the whole fit without compilation, checked after every iteration.
-        None means no limit.
+    %(max_time)s
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
         and the joint losses it is a variable like w. "roc_auc" does not depend on it.
-    class_weight : dict or "balanced", default=None
-        Factors on the sample weights by class. "balanced" gives all classes the same total
-        weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
-        affects only `intercept_`.
-    warm_start : bool, default=False
-        Whether to keep the planes (for "dual-coordinate", the dual point) and start from them when
-        the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
-        and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or `verbose` does, the
-        fit continues with the next iteration; a fit that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads: over the classes if each is a problem of its own, otherwise over blocks of rows.
-        The result does not depend on it, to the last bit. None means 1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(class_weight: the sample weights)s
+        "fbeta" refuses it; with "roc_auc" and two classes it affects only `intercept_`.
+    %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
+        "dual-coordinate" keeps the dual point in place of planes.
+    %(n_jobs_exact: the classes if each is a problem of its own, otherwise over blocks of rows)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -179,45 +161,23 @@ default="l2"
         under these weights.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
-    reg_lambda_ : float
-        The `reg_lambda` of J, as given or from C or the default.
-    objective_ : float, or ndarray of shape (n_classes,)
-        J at the returned point. With one problem per class, this and the following attributes have
-        one entry per class.
-    lower_bound_ : float, or ndarray of shape (n_classes,)
-        Lower bound of the minimum of J.
-    dual_gap_ : float, or ndarray of shape (n_classes,)
-        ``objective_ - lower_bound_``.
-    converged_ : bool
-        Whether `status_` is "converged", for all classes.
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``, the largest of all classes: what `tol` limits.
-    n_iter_ : int, or ndarray of shape (n_classes,)
-        Iterations.
-    status_ : str, or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,), or list of them
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (the solver of the iteration).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(reg_lambda_)s
+    %(certificates: classes)s
+    %(histories)s
+        ``solver`` (the solver of the iteration).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, both `reg_lambda` and `C`, a single class, NaN or
-        infinity, negative or all-zero weights, weights with a loss that takes none, a cost or edges
-        that do not match the classes, multilabel y. Nothing is fitted then.
+    %(invalid)s
+        both `reg_lambda` and `C`, a single class, weights with a loss that takes none, a cost or
+        edges that do not match the classes, multilabel y.
     ClusterTimeout
         A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
     UserWarning
         If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
         or solver does not use, unless it has its default.
@@ -231,18 +191,13 @@ default="l2"
 
     Notes
     -----
-    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, with the intercept minimized out,
-    the lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the
-    unit simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation
-    10 and corollary 3 of [1]_); any alpha gives a valid bound. If b is a variable like w, its
-    coefficients must cancel in ``A alpha``. At exit the objective is recomputed in float64 from the
-    data, and the bound from the aggregate plane (A alpha, c'alpha). For the losses see tables 5 and
-    6 and appendices A.3 and A.4 of [1]_; the squared hinge has a factor 1/2.
+    For the losses see tables 5 and 6 and appendices A.3 and A.4 of [1]_; the squared hinge has a
+    factor 1/2. The lower bound is theorem 2, for L2 equation (10) and corollary 3, of [1]_; see
+    :doc:`/user_guide/bmrm_theory`, and for the solvers :doc:`/user_guide/bmrm_solvers_theory`.
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
 
     Examples
     --------

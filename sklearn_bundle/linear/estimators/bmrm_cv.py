@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.search import path_constraints
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.linear.estimators._path import PathSearch
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
@@ -15,6 +16,7 @@ from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
 
 
+@fill_doc
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
     """:class:`BMRMClassifier` that chooses reg_lambda by cross-validation along paths.
 
@@ -24,88 +26,41 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
-"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
-        As in :class:`BMRMClassifier`.
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
-        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
-        None means 100 with these two, otherwise 10.
-    eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
-        1e-3 with L1 and the elastic net, otherwise 1e-6.
-    Cs : int or array-like of shape (n_Cs,), default=None
-        In place of `reg_lambdas`: values of the C of :class:`BMRMClassifier`, or their number, then
-        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
-        times the sum of its weights, as in a grid search over C. Setting both is an error.
-    cv : int, cross-validation generator, iterable or None, default=None
-        Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
-        weight. Other splitters get all rows.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None means accuracy or, with two
-        classes, the area under the ROC curve for "roc_auc" and F-beta for "fbeta". Sample weights
-        count unless it is a callable.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
-    cost : array-like of shape (n_classes, n_classes), default=None
-        For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
-        ``classes_``, y the row.
-    scaling : {"margin", "slack"}, default="margin"
-        For "multiclass_hinge": whether the cost requires a margin or multiplies the loss.
-    edges : list of (parent, child) pairs, default=None
-        Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
-    beta : float, default=1.0
-        For "fbeta": recall counts beta times as much as precision.
-    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
-"cutting-plane"}, default="auto"
-        As in :class:`BMRMClassifier`.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 and joint losses more, as in
-        :class:`BMRMClassifier`; None keeps all.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations of every fit.
-    max_time : float, default=None
-        Time limit in seconds for the whole search without compilation, checked after every
-        iteration. None means no limit. At least a fifth is for the final fit, and the folds share
-        the others. A fit that the limit ends has no score, nor have the values after it. The choice
-        is among the values with a score on every fold or, if there is none, on the most folds; a
-        warning says so.
-    fit_intercept : bool, default=True
-        Whether to fit b. It is never penalized.
+    %(BMRMClassifier.loss)s
+    %(reg_lambdas)s
+        With L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at
+        1. None means 100 with these two, otherwise 10.
+    %(eps_and_Cs: BMRMClassifier)s
+    %(cv: stratified)s
+    %(scoring)s
+        accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
+        "fbeta".
+    %(BMRMClassifier.regularizer)s
+    %(BMRMClassifier.l1_ratio)s
+    %(BMRMClassifier.cost)s
+    %(BMRMClassifier.scaling)s
+    %(BMRMClassifier.edges)s
+    %(BMRMClassifier.beta)s
+    %(BMRMClassifier.solver)s
+    %(BMRMClassifier.bundle_size)s
+    %(BMRMClassifier.theta)s
+    %(search_tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
+    %(search_max_iter: 1000)s
+    %(search_max_time)s
+    %(BMRMClassifier.fit_intercept)s
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class, in every fit; "balanced" gives all classes the same
         total weight in the rows that are fitted.
-    n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+    %(n_jobs: over the folds, and in the final fit)s
+    %(search_verbose)s
 
     Attributes
     ----------
-    reg_lambda_ : float
-        The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, a warning says so.
-    reg_lambdas_ : ndarray of shape (n_lambdas,)
-        All values, descending.
+    %(best_reg_lambda)s
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
-    scores_ : ndarray of shape (n_folds, n_lambdas)
-        Score of every fold and value.
-    mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Mean scores over the folds.
-    cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+    %(scores: n_lambdas)s
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -117,11 +72,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     Warns
     -----
-    ConvergenceWarning
-        If the final fit ended above `tol`.
-    UserWarning
-        If the choice is at an end of the values and better than its neighbor, or if
-        `max_time` ended the search.
+    %(search_warnings)s
 
     See Also
     --------
@@ -129,8 +80,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
 
     Examples
     --------
@@ -197,6 +147,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.verbose = verbose
 
 
+@fill_doc
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
     """:class:`BMRMRegressor` that chooses reg_lambda by cross-validation along paths.
 
@@ -206,88 +157,41 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
-"squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
-        As in :class:`BMRMRegressor`.
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
-        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1, in
-        units of the spread of y: at 1e4 times the default `reg_lambda_` of :class:`BMRMRegressor`.
-        None means 100 with these two, otherwise 10.
-    eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
-        1e-3 with L1 and the elastic net, otherwise 1e-6.
-    Cs : int or array-like of shape (n_Cs,), default=None
-        In place of `reg_lambdas`: values of the C of :class:`BMRMRegressor`, or their number, then
-        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
-        times the sum of its weights, as in a grid search over C. Setting both is an error.
-    cv : int, cross-validation generator, iterable or None, default=None
-        Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
-        weight. Other splitters get all rows.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None means R^2, except D^2 of the
-        pinball loss at that level for "quantile" and "absolute_error", and D^2 of the Poisson
-        deviance for "poisson"; the mean over the targets. Sample weights count unless it is a
-        callable.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
-    quantile : float, default=0.5
-        For "quantile": the level, in (0, 1).
-    epsilon : float, default=None
-        For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
-        units of y, at least 0. None means a tenth of the spread of y, in a fold of its own y.
-    delta : float, default=None
-        For "huber": where the loss becomes linear, in units of y, positive. None means the spread
-        of y, in a fold of its own y.
-    M : array-like of shape (n_targets, n_targets), default=None
-        For "squared_error" with several targets: the loss is ``r' M r / 2``. None means the
-        identity.
-    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
-"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
-        As in :class:`BMRMRegressor`.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations of every fit.
-    max_time : float, default=None
-        Time limit in seconds for the whole search without compilation, checked after every
-        iteration. None means no limit. At least a fifth is for the final fit, and the folds share
-        the others. A fit that the limit ends has no score, nor have the values after it. The choice
-        is among the values with a score on every fold or, if there is none, on the most folds; a
-        warning says so.
-    fit_intercept : bool, default=True
-        Whether to fit b. It is never penalized.
-    n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+    %(BMRMRegressor.loss)s
+    %(reg_lambdas)s
+        With L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at
+        1, in units of the spread of y: at 1e4 times the default `reg_lambda_` of
+        :class:`BMRMRegressor`. None means 100 with these two, otherwise 10.
+    %(eps_and_Cs: BMRMRegressor)s
+    %(cv: consecutive)s
+    %(scoring)s
+        R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
+        D^2 of the Poisson deviance for "poisson"; the mean over the targets.
+    %(BMRMRegressor.regularizer)s
+    %(BMRMRegressor.l1_ratio)s
+    %(BMRMRegressor.quantile)s
+    %(BMRMRegressor.epsilon)s
+        In a fold it is that of its own y.
+    %(BMRMRegressor.delta)s
+        In a fold it is that of its own y.
+    %(BMRMRegressor.M)s
+    %(BMRMRegressor.solver)s
+    %(BMRMRegressor.bundle_size)s
+    %(BMRMRegressor.theta)s
+    %(search_tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
+    %(search_max_iter: 1000)s
+    %(search_max_time)s
+    %(BMRMRegressor.fit_intercept)s
+    %(n_jobs: over the folds, and in the final fit)s
+    %(search_verbose)s
 
     Attributes
     ----------
-    reg_lambda_ : float
-        The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, a warning says so.
-    reg_lambdas_ : ndarray of shape (n_lambdas,)
-        All values, descending.
+    %(best_reg_lambda)s
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
-    scores_ : ndarray of shape (n_folds, n_lambdas)
-        Score of every fold and value.
-    mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Mean scores over the folds.
-    cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+    %(scores: n_lambdas)s
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -299,11 +203,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     Warns
     -----
-    ConvergenceWarning
-        If the final fit ended above `tol`.
-    UserWarning
-        If the choice is at an end of the values and better than its neighbor, or if
-        `max_time` ended the search.
+    %(search_warnings)s
 
     See Also
     --------
@@ -311,8 +211,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
 
     Examples
     --------

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.estimators._blocks import check_blocks
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
@@ -34,6 +35,7 @@ _AROUND_ORIGIN = (
 )
 
 
+@fill_doc
 class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
@@ -67,35 +69,19 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty 
     reg_lambda : float, default=1e-2
         Regularization strength relative to the mean loss. With nu it only scales w and the offset.
         With rho, a larger value makes more samples new.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With nu
-        it must be "l2" or quadratic.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
-    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations (one product with X and one with X' each).
-    max_time : float, default=None
-        Time limit in seconds, checked after every iteration. None means no limit.
-    warm_start : bool, default=False
-        Whether to keep the planes, and start from them when the next fit has the same X, weights,
-        nu or rho, and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
-        `max_time`, `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit
-        that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
-        1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(regularizer)s
+        With nu it must be "l2" or quadratic.
+    %(l1_ratio)s
+    %(solver_line_search)s
+    %(bundle_size)s
+    %(theta)s
+    %(tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
+    %(max_iter_products)s
+    %(max_time)s
+    %(warm_start_planes: X, weights, nu or rho, and regularizer)s
+    %(n_jobs_exact: blocks of rows)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -106,38 +92,22 @@ default="l2"
         values are best, it is their midpoint.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
-    reg_lambda_ : float
-        The `reg_lambda` of J, as given or the default.
-    objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference. With nu, J is
-        at most 0.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
-    n_iter_ : int
-        Iterations.
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (the solver of the iteration).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(reg_lambda_)s
+    %(certificate: J)s
+        With nu, J is at most 0.
+    %(convergence)s
+    %(history: products with X or X' so far)s
+        ``solver`` (the solver of the iteration).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, a regularizer that nu does not
-        take, NaN or infinity, negative or all-zero weights. Nothing is fitted then.
+    %(invalid)s
+        a regularizer that nu does not take.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
         With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
     UserWarning
         If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new with
@@ -163,8 +133,7 @@ default="l2"
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
     .. [2] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
        the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
 

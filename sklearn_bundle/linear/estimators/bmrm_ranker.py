@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     TrainingData,
@@ -60,6 +61,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
     return True
 
 
+@fill_doc
 class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
@@ -83,39 +85,23 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
         positions.
     reg_lambda : float, default=1e-4
         Regularization strength relative to the mean loss.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    %(regularizer)s
+    %(l1_ratio)s
     cost : {"absolute", "constant", "squared"} or array-like of shape (K, K), default="absolute"
         For "ordinal": C is the difference of the grades, 1, or the square of the difference; or
         ``cost[y_i, y_j]`` for grades 0..K-1.
     k : int, default=None
         For "ndcg": number of positions that count; None means all.
-    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations (one product with X and one with X' each).
-    max_time : float, default=None
-        Time limit in seconds, checked after every iteration. None means no limit.
-    warm_start : bool, default=False
-        Whether to keep the planes and start from them when the next fit has the same data, loss and
-        regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`,
-        `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit that has
-        reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
-        1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(solver_line_search)s
+    %(bundle_size)s
+    %(theta)s
+    %(tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
+    %(max_iter_products)s
+    %(max_time)s
+    %(warm_start_planes: data, loss and regularizer)s
+    %(n_jobs_exact: blocks of rows)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -126,39 +112,23 @@ default="l2"
     thresholds_ : ndarray of shape (n_grades - 1,)
         "ordinal": the scores that separate the grades. They give `predict_grades` the least mean
         absolute error (in grades) on the training data.
-    reg_lambda_ : float
-        The `reg_lambda` of J, as given or the default.
-    objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
-    n_iter_ : int
-        Iterations.
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (the solver of the iteration).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(reg_lambda_)s
+    %(certificate: J)s
+    %(convergence)s
+    %(history: products with X or X' so far)s
+        ``solver`` (the solver of the iteration).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, `cost` or `k` with a loss that does not take it (unless it
-        has its default), NaN or infinity, negative or all-zero weights, fewer than two grades,
-        pairs of rows that do not exist, a missing `group`, rows of a query with different weights.
-        Nothing is fitted then.
+    %(invalid)s
+        `cost` or `k` with a loss that does not take it (unless it has its default), fewer than two
+        grades, pairs of rows that do not exist, a missing `group`, rows of a query with different
+        weights.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
 
     See Also
     --------
@@ -173,8 +143,7 @@ default="l2"
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
 
     Examples
     --------

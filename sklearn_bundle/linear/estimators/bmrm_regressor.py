@@ -16,6 +16,7 @@ from sklearn_bundle.core.base import RegressorMixin
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import RegressionData, check_regression_data
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
@@ -43,6 +44,7 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
     return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
+@fill_doc
 class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss]):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
@@ -75,17 +77,10 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         the three with L2, and 1e-4 for the others. "poisson", losses of your own without a
         ``degree``, and the entropies have 1e-4. For the elastic net q is 2: as its two parts scale
         differently, it does not give quite the same model. `reg_lambda_` has the value.
-    C : float, default=None
-        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
-        sample weights; the sum is n without weights. The model then minimizes ``Omega(w) + C sum_i
-        v_i l_i``, as LinearSVR does, whose squared loss has no factor 1/2: its C is half of this
-        one. `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
-        Setting both is an error.
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
-default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
-    l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    %(mean_loss_C: Omega(w))s
+        LinearSVR does the same, but its squared loss has no factor 1/2: its C is half of this one.
+    %(regularizer)s
+    %(l1_ratio)s
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=None
@@ -110,29 +105,18 @@ default="l2"
         With L1 (weighted or not) and the elastic net, "auto" is "coordinate-descent" on working
         sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson";
         with several targets, if each is a problem of its own.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
-    theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
-    max_iter : int, default=1000
-        Maximum number of iterations (one product with X and one with X' each), of each target.
-    max_time : float, default=None
-        Time limit in seconds, checked after every iteration. None means no limit.
+    %(bundle_size)s
+    %(theta)s
+    %(tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
+    %(max_iter_products)s
+        The maximum is that of each target.
+    %(max_time)s
     fit_intercept : bool, default=True
         Whether to fit b. It is minimized exactly and never penalized.
-    warm_start : bool, default=False
-        Whether to keep the planes and start from them when the next fit has the same X, y, weights,
-        loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
-        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit continues with the next
-        iteration; a fit that has reached `tol` is kept.
-    n_jobs : int, default=None
-        Threads: over targets that are problems of their own, otherwise over blocks of rows. The
-        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
+    %(n_jobs_exact: targets that are problems of their own, otherwise over blocks of rows)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -147,42 +131,22 @@ default="l2"
     epsilon_, delta_ : float or ndarray of shape (n_targets,)
         The `epsilon` or `delta` of the loss, in units of y, if it has one and is passed by name.
         One value per target of several if it is the default.
-    objective_ : float or ndarray of shape (n_targets,)
-        J at the returned point: one value per target, except "squared_error" with one for all.
-    lower_bound_ : float or ndarray of shape (n_targets,)
-        Lower bound of the minimum of J.
-    dual_gap_ : float or ndarray of shape (n_targets,)
-        ``objective_ - lower_bound_``.
-    converged_ : bool
-        Whether `status_` is "converged", for all targets.
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``, the largest of all targets: what `tol` limits.
-    n_iter_ : int or ndarray of shape (n_targets,)
-        Iterations.
-    status_ : str or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
-    history_ : structured ndarray of shape (`n_iter_`,), or list of them
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (the solver of the iteration).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(certificates: targets)s
+    %(histories)s
+        ``solver`` (the solver of the iteration).
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, both `reg_lambda` and `C`, a `solver` that does not
-        support the loss, NaN or infinity, negative or all-zero weights, a y that the loss cannot
-        take. Nothing is fitted then.
+    %(invalid)s
+        both `reg_lambda` and `C`, a `solver` that does not support the loss, a y that the loss
+        cannot take.
     ClusterTimeout
         A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
     UserWarning
         If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
         or solver does not use, unless it has its default.
@@ -199,16 +163,12 @@ default="l2"
     0. Several targets in one problem ("squared_error") have the root of the mean square of their
     spreads.
 
-    Losses are those of table 5 of [1]_, with its pinball loss corrected. The best intercept is a
-    weighted quantile, the zero of a piecewise linear function or a closed form, exact in O(n). The
-    lower bound is Theorem 2. For squared errors it uses the plane of the residuals r at the
-    returned weights: ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)``
-    with y centered.
+    Losses are those of table 5 of [1]_, with its pinball loss corrected. The lower bound is theorem
+    2 of [1]_; see :doc:`/user_guide/bmrm_theory`.
 
     References
     ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 1)s
 
     Examples
     --------

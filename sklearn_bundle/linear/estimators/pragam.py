@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.linear.estimators._linear import CertifiedLinearClassifier
@@ -22,6 +23,7 @@ from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 
 
+@fill_doc
 class PragamSVC(CertifiedLinearClassifier):
     """Linear support vector machine with a free intercept, by Nesterov's excessive gap technique.
 
@@ -40,50 +42,34 @@ class PragamSVC(CertifiedLinearClassifier):
 
     Parameters
     ----------
-    reg_lambda : float, default=None
-        Regularization strength relative to the mean loss: it does not scale with n as C does. None
-        means 1e-4, unless C is set.
-    C : float, default=None
-        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
-        product of sample and class weight before they are normalized; the sum is n without weights.
-        The model then minimizes ``1/2 ||w||^2 + C sum_i v_i l_i``, as LIBLINEAR and LIBSVM do.
-        `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
-        Setting both is an error.
+    %(reg_lambda)s
+    %(mean_loss_C: 1/2 ||w||^2)s
+        LIBLINEAR and LIBSVM do the same.
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
         Constant L of the gradient of D in the norm of the prox-function
-        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and restarts from the
-        best dual point each time the gap has fallen to a tenth; on our data it needs 1.5 to 8 times
-        fewer products than "power" to a gap of 1e-3, 5 to over 40 times fewer to 1e-6. "power" and
-        a float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k + 2))`` after k
-        iterations if L is no less than the largest eigenvalue of the weighted (with an intercept,
-        centered) ``X'X/n`` over `reg_lambda`: "power" estimates this by power iteration; ``max
-        ||x_i||^2 / reg_lambda`` is a safe float. If L is too small the gap may not close, but it
-        remains valid. L is at least 1e-6.
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
-        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
+        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and usually needs far
+        fewer products. "power" and a float are Algorithm 1 of [1]_, which needs an L no less than
+        the largest eigenvalue of the weighted (with an intercept, centered) ``X'X/n`` over
+        `reg_lambda`: "power" estimates this by power iteration; ``max ||x_i||^2 / reg_lambda`` is a
+        safe float. If L is too small the gap may not close, but it remains valid. L is at least
+        1e-6.
+    %(tol: 1e-3)s
+        Below 1e-3 predictions rarely change: see the user guide.
     max_iter : int, default=10000
         Maximum number of iterations (three to four products with X or X' each), for each class.
-    max_time : float, default=None
-        Time limit in seconds for the whole fit, checked after every iteration (the power iteration
-        is part of the first one). None means no limit.
-    class_weight : dict or "balanced", default=None
-        Factors on the sample weights by class. "balanced" gives all classes the same total
-        weight, sample weights included.
+    %(max_time)s
+        The power iteration is part of the first one.
+    %(class_weight: the sample weights)s
     warm_start : bool, default=False
         Whether to keep the dual point and start from it when the next fit has the same X, y,
         weights and intercept; reg_lambda may differ. Algorithm 1 ignores it. With the same
         reg_lambda and lipschitz the fit continues with the next iteration; a fit that has reached
         `tol` is kept.
-    n_jobs : int, default=None
-        Threads: over the classes if there are three or more, otherwise over blocks of rows. The
-        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the start of the power iteration.
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(n_jobs_exact: the classes if there are three or more, otherwise over blocks of rows)s
+    %(random_state: the start of the power iteration)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -99,42 +85,21 @@ class PragamSVC(CertifiedLinearClassifier):
         Indices of the rows of X with a dual variable that is not zero, for any of the classes.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
-    reg_lambda_ : float
-        The `reg_lambda` of J, as given or from C or the default.
-    objective_ : float, or ndarray of shape (n_classes,)
-        J at the returned point. With three or more classes, this and the following attributes have
-        one entry per class.
-    lower_bound_ : float, or ndarray of shape (n_classes,)
-        Lower bound of the minimum of J.
-    dual_gap_ : float, or ndarray of shape (n_classes,)
-        ``objective_ - lower_bound_``.
-    converged_ : bool
-        Whether `status_` is "converged", for all classes.
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``, the largest of all classes: what `tol` limits.
-    n_iter_ : int, or ndarray of shape (n_classes,)
-        Iterations.
-    status_ : str, or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
+    %(reg_lambda_)s
+    %(certificates: classes)s
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
         with X or X' so far).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+    %(features)s
 
     Raises
     ------
-    ValueError
-        For a parameter out of its range, both `reg_lambda` and `C`, a single class, NaN or
-        infinity, negative or all-zero weights, multilabel y. Nothing is fitted then.
+    %(invalid)s
+        both `reg_lambda` and `C`, a single class, multilabel y.
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
 
     See Also
     --------
@@ -143,12 +108,8 @@ class PragamSVC(CertifiedLinearClassifier):
     Notes
     -----
     The method is section 4 and appendices B and C of [1]_; the objective is its (20), the dual its
-    (21) and (22), the rate its (26).
-    After every iteration the smoothed objective J_mu is at most D, the excessive gap condition;
-    J exceeds J_mu by mu/2 at most and mu falls like 1/k^2. The number of iterations to a gap eps
-    thus grows like ``1/sqrt(reg_lambda eps)``, where cutting planes may need
-    ``1/(reg_lambda eps)``. With the weighted prox-function, a weight of 2 equals a repeated row in
-    every iteration. At exit both values are recomputed from the data.
+    (21) and (22). :doc:`/user_guide/pragam_theory` has the method, its rate (26), and the adaptive
+    rule. At exit the objective and the bound are recomputed from the data.
 
     References
     ----------

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart, parts_fingerprint
 from sklearn_bundle.structured.estimators._structured_solvers import (
@@ -32,6 +33,7 @@ from sklearn_bundle.structured.readers.outputs import OutputFinder
 from sklearn_bundle.structured.readers.structures import checked_model, forget, reader_of
 
 
+@fill_doc
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     """Support vector machine for structured outputs, to a certified optimum.
 
@@ -106,15 +108,13 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         "margin": a loss requires a margin of its size, in the unit of the scores. "slack": it is
         charged in full if the margin is 0; a model of your own then needs
         ``slack_rescaled_inference``, and a chain needs integer costs. ``loss="log"`` ignores it.
-    tol : float, default=1e-3
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-3
-        the objective is proved to be within .1 % of its minimum; 1e-2, within 1 %, is often enough
-        for a search.
+    %(tol: 1e-3)s
+        1e-2 is often enough for a search.
     max_iter : int, default=1000
-        Maximum number of iterations.
-    max_time : float, default=None
-        Time limit in seconds for the optimization, checked after every iteration. None means no
-        limit.
+        Maximum number of iterations. Each is a pass of the oracle, of as many searches as there are
+        examples, and the steps that follow it. For "rsd-working-sets" it is nearly two passes, for
+        "lbfgs" as many as its line search takes.
+    %(max_time)s
     n_cached_outputs : int, default=None
         Maximum number of outputs kept per example, apart from the true one, at least 2: the r of
         [1]_. None means 48, and more for an example whose kept outputs all have weight, as long as
@@ -131,15 +131,11 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         same X, y, weights, model, `loss`, `scaling`, `solver` and `n_cached_outputs`; reg_lambda
         and tol may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger
         one. An error or Ctrl-C discards all of it.
-    n_jobs : int, default=None
-        Threads for passes over all examples, and for prediction of chains and segments. The result
-        does not depend on it, to the last bit. A model of your own is called from several threads
-        at a time. None means 1 outside of a joblib context.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the order of the examples. Nothing is random with ``loss="log"`` or
-        "excessive-gap".
-    verbose : int, default=0
-        1 prints a line a few times per second.
+    %(n_jobs_exact: all examples in passes, and in prediction of chains and segments)s
+        A model of your own is called from several threads at a time.
+    %(random_state: the order of the examples)s
+        Nothing is random with ``loss="log"`` or "excessive-gap".
+    %(verbose)s
 
     Attributes
     ----------
@@ -173,33 +169,18 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         of strings.
     exact_ : bool
         Whether the certificate holds: the model's inference finds the worst output, or bounds it.
-    objective_ : float
-        P at the returned point. With a hinge and inexact inference, the model's upper bounds
-        replace the H_i; without such bounds, the losses of the outputs that were found do.
-    lower_bound_ : float
-        Lower bound of the minimum of P.
-    dual_gap_ : float
-        ``objective_ - lower_bound_``; infinity if `exact_` is False.
-    converged_ : bool
-        Whether `status_` is "converged".
-    relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits; infinity if
-        `exact_` is False.
-    n_iter_ : int
-        Iterations. Each is a pass of the oracle, of as many searches as there are examples, and the
-        steps that follow it. For "rsd-working-sets" it is nearly two passes, for "lbfgs" as many as
-        its line search takes.
-    status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding
-        prevents further progress, or the inference is not exact and causes the rest of the gap.
+    %(certificate: P)s
+        With a hinge and inexact inference, the model's upper bounds replace the H_i in
+        `objective_`; without such bounds, the losses of the outputs that were found do. Both gaps
+        are infinity if `exact_` is False.
+    %(convergence)s
+        "stalled" may also mean that the inference is not exact and causes the rest of the gap.
     solver_ : str
         The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
-    reg_lambda_ : float
-        The regularization that the fit used.
-    history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
-        over n, rounded down), ``oracle_calls`` (searches for the worst output of an example, or
-        sums over all its outputs) and what the solver adds.
+    %(reg_lambda_)s
+    %(history: oracle calls over n, rounded down)s
+        ``oracle_calls`` (searches for the worst output of an example, or sums over all its outputs)
+        and what the solver adds.
     n_features_in_ : int
         Number of features, or of attributes; not for models that take lists of their own.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -217,8 +198,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     Warns
     -----
-    ConvergenceWarning
-        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    %(missed_tol)s
     UserWarning
         If the model is not exact and has no upper bounds: nothing is then proved.
 
@@ -231,29 +211,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The dual variables are weights q_i(y) of the outputs of each example, its block, that sum to
-    one::
-
-        D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i sum_y q_i(y) l_i(y)
-        w = 1 / reg_lambda sum_i s_i sum_y q_i(y) [phi(x_i, y_i) - phi(x_i, y)]
-
-    With slack rescaling the bracket is multiplied by l_i(y). Nonnegative parameters are set to 0 in
-    w if they would be negative. With the squared hinge the sums are free, and ``sum_i s_i (sum_y
-    q_i(y))^2 / 2`` is subtracted from D. D at any q is a lower bound of P, and w is a point to
-    return. Solvers differ in which q they change at a time.
-
-    With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
-    its gradient, ``E phi(x_i, y) - phi(x_i, y_i)`` for y drawn from p(. | x_i; w). In the dual the
-    q_i are distributions of the outputs, with their entropy in place of l_i::
-
-        D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i entropy(q_i)
-
-    The bound of "lbfgs" is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad P(w)||^2 /
-    (2 reg_lambda)``. "bundle" uses tangent planes of the risk, Algorithm 2 of [8]_, and
-    takes far more time if reg_lambda is small.
-
-    The objective comes from a pass of the oracle at the returned point, and the bound is the dual
-    at the kept weights, both in double precision. Callbacks get the best point so far.
+    The lower bound is the dual at the weights of the outputs that are kept, (7) of [1]_, and the
+    objective comes from a pass of the oracle at the returned point, both in double precision; see
+    :doc:`/user_guide/structured`. With ``loss="log"`` the bound of "lbfgs" has the gap ``||grad
+    P(w)||^2 / (2 reg_lambda)``, and "bundle" is Algorithm 2 of [8]_, which takes far more time if
+    reg_lambda is small; see :doc:`/user_guide/structured_likelihood`. Callbacks get the best point
+    so far.
 
     With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
     l_i(y) in place of its square root in [5]_. (3) is that of [4]_.
@@ -280,8 +243,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
        Advances in Neural Information Processing Systems 28, 2015.
     .. [7] T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Machine
        Learning 77 (2009), 27-59.
-    .. [8] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    %(bmrm_paper: 8)s
     .. [9] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
        training SVMs, 2010; appendix E.
 

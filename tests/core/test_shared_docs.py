@@ -1,0 +1,86 @@
+"""Docstrings show the texts that they share, and errors in their markers show at once."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sklearn_bundle
+from sklearn_bundle.core.shared_docs import TEXTS, fill_doc
+
+PACKAGE = Path(sklearn_bundle.__file__).parent
+SOURCES = [file.read_text("utf-8") for file in PACKAGE.glob("*/estimators/*.py")]
+NAMES = re.findall(r"^@fill_doc\nclass (\w+)", "\n".join(SOURCES), re.MULTILINE)
+
+# Without docstrings, of a search too, whose markers name its base class.
+WITHOUT = "from sklearn_bundle import SwapSVRCV; print(SwapSVRCV.__doc__)"
+
+
+class Base:
+    """A base class.
+
+    Parameters
+    ----------
+    first : int, default=1
+        The first one,
+        on two lines.
+    second : int, default=2
+        The second one.
+    """
+
+
+def test_markers_become_texts_and_entries_of_the_base():
+    @fill_doc
+    class Derived(fill_doc(Base)):
+        """A class.
+
+        Parameters
+        ----------
+        %(Base.first)s
+            It is continued.
+        %(random_state: the order (of all))s
+        %(verbose)s
+        """
+
+    verbose = inspect.cleandoc(TEXTS["verbose"])
+    assert (Derived.__doc__ or "").endswith(
+        "----------\n"
+        "first : int, default=1\n    The first one,\n    on two lines.\n    It is continued.\n"
+        "random_state : int, RandomState instance or None, default=None\n"
+        f"    Seed for the order (of all).\n{verbose}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        *("%(verbos)s", "%(Base.third)s", "%(Other.first)s", "%(random_state)s"),
+        *("%(verbose: loudly)s", "%(verbose)", "see %(verbose)s"),
+    ],
+)
+def test_a_marker_without_a_text_is_an_error(marker):
+    kind = type("Derived", (fill_doc(Base),), {"__doc__": f"A class.\n\n    {marker}\n    "})
+    with pytest.raises(ValueError, match=re.escape(marker)):
+        fill_doc(kind)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_estimators_show_the_whole_text(name):
+    kind = getattr(sklearn_bundle, name)
+    text = inspect.getdoc(kind) or ""
+    assert "%(" not in text
+    for parameter in inspect.signature(kind).parameters:
+        assert re.search(rf"^{parameter} : .+\n    \S", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_is_shared(name):
+    assert sum(len(re.findall(rf"%\({name}[:)]", source)) for source in SOURCES) > 1
+
+
+def test_classes_without_docstrings_stay_without():
+    command = [sys.executable, "-OO", "-c", WITHOUT]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"
