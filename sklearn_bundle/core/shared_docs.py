@@ -28,7 +28,7 @@ tol : float, default={}
 """,
     "max_time": """
 max_time : float, default=None
-    Time limit in seconds for the whole fit without compilation, checked between iterations.
+    Time limit in seconds for {} without compilation, checked between iterations.
     None means no limit.
 """,
     "n_jobs": """

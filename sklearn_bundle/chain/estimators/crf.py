@@ -133,7 +133,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     max_iter : int, default=100
         Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
         iterations, three of which count as one epoch in "auto".
-    %(max_time)s
+    %(max_time: the optimization)s
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w) and start from it when the next fit has the same
         X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling may

@@ -89,7 +89,7 @@ class SwapSVC(KernelClassifier, Certificates):
     max_iter : int, default=1000000
         Maximum number of steps for each pair of classes. A step costs 1 to 10 ns per point, with
         "decomposition" per point of the block.
-    %(max_time)s
+    %(max_time: the whole fit)s
     cache_size : float, default=1000
         Memory for kernel values in MB. Values that do not fit are recomputed when needed.
     n_candidates : int, default=None

@@ -52,7 +52,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     %(tol: 1e-3)s
         Ranks of scores can depend on it: see the user guide.
     %(max_iter_kernel)s
-    %(max_time)s
+    %(max_time: the whole fit)s
     %(cache_size_factors)s
     %(warm_start_function: X, weights and kernel; C and tol)s
     %(n_jobs: of BLAS and of `predict`)s

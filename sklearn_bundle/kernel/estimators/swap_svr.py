@@ -51,7 +51,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     %(tol: 1e-2)s
         At 1e-2 test errors are within 1 % of those at 1e-4 (see the user guide).
     %(max_iter_kernel)s
-    %(max_time)s
+    %(max_time: the whole fit)s
     %(cache_size_factors)s
     %(warm_start_function: X, y, weights and kernel; C, epsilon and tol)s
     %(n_jobs: of BLAS and of `predict`)s

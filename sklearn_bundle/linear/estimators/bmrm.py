@@ -137,7 +137,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         Maximum number of iterations for each class. An iteration is one product with X and one with
         X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
         as many steps as there are rows, and at least 16,384.
-    %(max_time)s
+    %(max_time: the whole fit)s
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
         and the joint losses it is a variable like w. "roc_auc" does not depend on it.

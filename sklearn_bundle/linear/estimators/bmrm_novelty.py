@@ -78,7 +78,7 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty 
     %(tol: 1e-3)s
         Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
-    %(max_time)s
+    %(max_time: the whole fit)s
     %(warm_start_planes: X, weights, nu or rho, and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s

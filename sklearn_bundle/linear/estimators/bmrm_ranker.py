@@ -98,7 +98,7 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
     %(tol: 1e-3)s
         Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
-    %(max_time)s
+    %(max_time: the whole fit)s
     %(warm_start_planes: data, loss and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s

@@ -111,7 +111,7 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
         The maximum is that of each target.
-    %(max_time)s
+    %(max_time: the whole fit)s
     fit_intercept : bool, default=True
         Whether to fit b. It is minimized exactly and never penalized.
     %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s

@@ -59,8 +59,8 @@ class PragamSVC(CertifiedLinearClassifier):
         Below 1e-3 predictions rarely change: see the user guide.
     max_iter : int, default=10000
         Maximum number of iterations (three to four products with X or X' each), for each class.
-    %(max_time)s
-        The power iteration is part of the first one.
+    %(max_time: the whole fit)s
+        The power iteration is part of the first iteration.
     %(class_weight: the sample weights)s
     warm_start : bool, default=False
         Whether to keep the dual point and start from it when the next fit has the same X, y,

@@ -114,7 +114,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         Maximum number of iterations. Each is a pass of the oracle, of as many searches as there are
         examples, and the steps that follow it. For "rsd-working-sets" it is nearly two passes, for
         "lbfgs" as many as its line search takes.
-    %(max_time)s
+    %(max_time: the optimization)s
     n_cached_outputs : int, default=None
         Maximum number of outputs kept per example, apart from the true one, at least 2: the r of
         [1]_. None means 48, and more for an example whose kept outputs all have weight, as long as
