@@ -206,8 +206,8 @@ def warn_if_missed(
 ) -> bool:
     """One ConvergenceWarning, with the reached gap and tol in the same unit; whether there was one.
 
-    With ``names`` of the results it names the worst. It begins with ``caveat``, and points ``depth``
-    calls above the function that calls this one.
+    With ``names`` of the results it names the worst. It begins with ``caveat``, and points
+    ``depth`` calls above the function that calls this one.
     """
     missed = [k for k, r in enumerate(results) if r.status in MISSES]
     if not missed:
