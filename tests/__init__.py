@@ -168,7 +168,7 @@ kernel/solvers
     test_active_set.py          active_set.py /kernel/problems/l2svm.py /kernel/_compiled/lazy.py
     test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py
-                                /kernel/_compiled/tiles.py /kernel/_compiled/lanes.py
+                                /kernel/_compiled/tiles.py /jit/lanes.py
                                 /jit/exact_sums.py /kernel/values/_tiles.py
                                 /kernel/values/_distances.py
     test_whole.py               whole.py /kernel/_compiled/whole.py /kernel/problems/l2svm.py

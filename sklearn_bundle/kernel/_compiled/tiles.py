@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.kernel._compiled.lanes import (
+from sklearn_bundle.jit.lanes import (
     WIDTH,
     add_to,
     broadcast,
