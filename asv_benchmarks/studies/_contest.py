@@ -128,7 +128,7 @@ class Contest:
         self.peers = {
             name: peer
             for name, peer in part.peers.items()
-            if X.shape[1] <= peer.max_features and peer.supports(X, y)
+            if X.shape[1] <= peer.max_features and peer.takes(X, y)
         }
 
     def first_fit(self) -> tuple[float, Any]:

@@ -91,7 +91,7 @@ def test_sweep_against_numpy(d, kind, free):
     found = reference_sweep(X, y, weights, LAMBDA, costs, before, order, b, pull)
     np.testing.assert_allclose(steps.alpha, found[0], atol=1e-9)
     assert sweep.gap == pytest.approx(found[3], rel=1e-8)
-    W = problem.point(steps.plane(steps.alpha).pulled / LAMBDA).w
+    W = problem.point(steps.plane(steps.alpha).scaled_weights / LAMBDA).w
     np.testing.assert_allclose(W.reshape(11, d), found[1], atol=1e-9)
     if not free:
         after = (dual(X, y, weights, LAMBDA, costs, a) for a in (steps.alpha, before))
@@ -104,10 +104,10 @@ def test_all_that_is_handed_out_is_a_copy(d):
     steps = problem_of(X, y, weights, True).class_ascent(LAMBDA)
     steps.begin(None)
     steps.sweep()
-    steps.draw(LAMBDA)
+    steps.add_proximal_term(LAMBDA)
     plane = steps.plane(steps.newest())
     of_steps = steps._W, steps._center.mean, steps._alpha, steps._b, steps._center.intercepts
-    for array in (steps.drawn, steps.alpha, steps.newest(), steps.intercepts, *plane[::2]):
+    for array in (steps.proximal_mean, steps.alpha, steps.newest(), steps.intercepts, *plane[::2]):
         assert not any(np.shares_memory(array, own) for own in (*of_steps, steps._label_sums))
 
 
@@ -123,7 +123,7 @@ def test_sweep_with_a_proximal_term_against_numpy(d, free):
 
     steps.sweep()
     last = working()
-    steps.draw(kappa)
+    steps.add_proximal_term(kappa)
     steps.sweep()
     W = working()
     root = np.sqrt(LAMBDA / (LAMBDA + kappa))
@@ -137,10 +137,10 @@ def test_sweep_with_a_proximal_term_against_numpy(d, free):
     np.testing.assert_allclose(steps.alpha, alpha, atol=1e-9)
     np.testing.assert_allclose(working(), W, atol=1e-9)
     assert sweep.gap == pytest.approx(gap, rel=1e-8)
-    pulled = steps.plane(steps.alpha).pulled.reshape(11, d)
+    pulled = steps.plane(steps.alpha).scaled_weights.reshape(11, d)
     away = W - pulled / LAMBDA
     assert steps.follow() == pytest.approx(0.5 * LAMBDA * np.sum(away**2), rel=1e-8)
-    np.testing.assert_allclose(steps.drawn.reshape(11, d), (last + W) / 2, atol=1e-9)
+    np.testing.assert_allclose(steps.proximal_mean.reshape(11, d), (last + W) / 2, atol=1e-9)
     steps.restart(steps.alpha, pulled.ravel())
     np.testing.assert_allclose(working(), W, atol=1e-9)
     steps.remove_proximal_term()
