@@ -67,6 +67,8 @@ core/numeric
 
 jit
     test_jit.py                 decorators.py fragments.py cache.py
+    test_internals.py           decorators.py fragments.py cache.py announce.py
+                                /core/sklearn_internals.py
     test_elementary.py          elementary.py
     test_vector.py              vector.py
     test_sampling.py            sampling.py
