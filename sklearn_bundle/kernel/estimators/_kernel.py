@@ -27,11 +27,11 @@ from sklearn_bundle.core.validation import (
     check_prediction_data,
 )
 from sklearn_bundle.core.warm import WarmStart
+from sklearn_bundle.kernel.values.kernel import FAR
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
-_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 _SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
@@ -327,7 +327,7 @@ class KernelMachine(CertifiedEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             values.choose_dtype()
             largest = values.largest
-        if not largest <= _LARGEST:
+        if not largest <= FAR:
             raise ValueError(
                 f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
                 "features, or use a smaller gamma."

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.kernel._compiled import decomposition
+from sklearn_bundle.kernel._compiled.tiles import TILE
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     MOST_REFINEMENTS,
@@ -21,7 +23,6 @@ from sklearn_bundle.kernel.solvers.swap import (
 Array = NDArray[np.float64]
 
 _BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
-_PADDED = 64  # a block has a multiple of so many rows
 # How far a block is solved: to this share of its first gain, by so many steps per point at most.
 # Its other points move as well, so that more is wasted; estimates.
 _SHARE, _STEPS = 1e-2, 20
@@ -204,7 +205,7 @@ class DecompositionSolver:
         scale = 1.0 / np.sqrt(curvature)
         slope *= scale
         unit = float(np.abs(slope).max())
-        g, u = np.zeros((2, -(-len(slope) // _PADDED) * _PADDED), problem.dtype)
+        g, u = np.zeros((2, -(-len(slope) // TILE) * TILE), problem.dtype)
         g[: len(slope)] = slope / unit
         u[: len(slope)] = alpha / (scale * unit)
         before = u.copy()
@@ -238,12 +239,12 @@ class DecompositionSolver:
             return useful
         weights = np.sqrt(gains[useful] / gains.max())
         # The smallest of exponential variables over weights: drawn without replacement.
-        times = self._rng.standard_exponential(len(useful)) / np.maximum(weights, 1e-300)
+        times = self._rng.standard_exponential(len(useful)) / np.maximum(weights, TINY)
         return np.sort(useful[np.argpartition(times, _BLOCK)[:_BLOCK]])
 
     def _matrix(self, block: np.ndarray, scale: Array) -> np.ndarray:
         """That of the block, scaled to a diagonal of ones, padded."""
-        side = -(-len(block) // _PADDED) * _PADDED
+        side = -(-len(block) // TILE) * TILE
         if len(self._space) < side**2:
             self._space = np.empty(side**2, self._problem.dtype)
         H = self._space[: side**2].reshape(side, side)
