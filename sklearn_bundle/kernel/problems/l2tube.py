@@ -98,11 +98,6 @@ class L2Tube:
             data.keep_all()
 
     @property
-    def values_kept(self) -> bool:
-        """Whether products read kernel values from memory."""
-        return self.data.kept is not None and self.dtype == self.data.kept.dtype
-
-    @property
     def diagonal(self) -> Array:
         return self.data.rows(self.dtype).diagonal + self.constant
 

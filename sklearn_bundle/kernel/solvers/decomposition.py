@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, MOST_STEPS, TINY
 from sklearn_bundle.kernel._compiled import decomposition
 from sklearn_bundle.kernel._compiled.tiles import TILE
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate
@@ -25,10 +25,9 @@ Array = NDArray[np.float64]
 _BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
 # How far a block is solved: to this share of its first gain, by so many steps per point at most.
 # Its other points move as well, so that more is wasted; estimates.
-_SHARE, _STEPS = 1e-2, 20
-_SLOW, _MOST_SLOW = 0.999, 20  # blocks in a row that hardly shrink the gap: only rounding is left
-_SEARCH_STEPS = 30  # Newton steps of a line search at most; it takes 3 to 6
-_SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the square of it
+_SHARE, STEPS = 1e-2, 20
+SLOW = 0.999  # share of the gap: blocks that leave more of it hardly progress
+_SEARCH_TOL = 1e-6  # accuracy of a line search's step: the objective is off by the square of it
 
 
 class _Point(NamedTuple):
@@ -118,9 +117,9 @@ class DecompositionSolver:
             yield self._state()
             if self.indefinite or self._ended:
                 return
-            slow = 0 if self._best.gap < _SLOW * last else slow + 1
+            slow = 0 if self._best.gap < SLOW * last else slow + 1
             last = last if slow else self._best.gap
-            if self._stale or (self.n_steps > steps and slow <= _MOST_SLOW):
+            if self._stale or (self.n_steps > steps and slow <= IDLE_LIMIT):
                 continue
             if self.n_steps >= self._max_steps or self._problem.dtype != np.float32:
                 return
@@ -209,7 +208,7 @@ class DecompositionSolver:
         g[: len(slope)] = slope / unit
         u[: len(slope)] = alpha / (scale * unit)
         before = u.copy()
-        most = int(min(_STEPS * len(slope), self._max_steps - self.n_steps))
+        most = int(min(STEPS * len(slope), self._max_steps - self.n_steps))
         H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
         steps, indefinite = decomposition.solve(H, g, u, share, most)
         self.n_steps += steps
@@ -282,7 +281,7 @@ class DecompositionSolver:
         slope_0 = product - start.square
         curvature_0 = max(start.square - 2.0 * product + end.square, 0.0)
         low, high, step = 0.0, 1.0, 0.5
-        for _ in range(_SEARCH_STEPS):
+        for _ in range(MOST_STEPS):
             slack = np.maximum(0.0, 1.0 - start.margins - step * toward) / ridge
             slope = slope_0 + step * curvature_0 - float(np.sum(slack * toward))
             curvature = curvature_0 + float(np.sum(np.where(slack > 0.0, toward**2 / ridge, 0.0)))
