@@ -67,7 +67,9 @@ core/numeric
     test_kinks.py               kinks.py
 
 jit
-    test_jit.py                 decorators.py fragments.py cache.py
+    test_jit.py                 decorators.py fragments.py cache.py /core/numeric/limits.py
+    test_internals.py           decorators.py fragments.py cache.py announce.py
+                                /core/sklearn_internals.py
     test_elementary.py          elementary.py
     test_vector.py              vector.py
     test_sampling.py            sampling.py
@@ -169,7 +171,7 @@ kernel/solvers
     test_active_set.py          active_set.py /kernel/problems/l2svm.py /kernel/_compiled/lazy.py
     test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py
-                                /kernel/_compiled/tiles.py /kernel/_compiled/lanes.py
+                                /kernel/_compiled/tiles.py /jit/lanes.py
                                 /jit/exact_sums.py /kernel/values/_tiles.py
                                 /kernel/values/_distances.py
     test_whole.py               whole.py /kernel/_compiled/whole.py /kernel/problems/l2svm.py

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn import base
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.core.contract import MISSES, SolverResult, Status
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.parameters import in_range, suggestion
+from sklearn_bundle.core.sklearn_internals import InvalidParameterError, num_samples
 from sklearn_bundle.core.values import as_numbers, plain, require_y, shown
 from sklearn_bundle.core.weights import check_sample_weight
 
@@ -70,7 +69,7 @@ def _checked_for_score(estimator: BaseEstimator, X: Any, y: Any, sample_weight: 
     require_y(f"score of {type(estimator).__name__}", y)
     if sample_weight is None:
         return None
-    return check_sample_weight(sample_weight, _num_samples(X), all_zero=True)
+    return check_sample_weight(sample_weight, num_samples(X), all_zero=True)
 
 
 class ClassifierMixin(base.ClassifierMixin):

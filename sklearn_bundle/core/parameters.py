@@ -6,8 +6,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
+from sklearn_bundle.core.sklearn_internals import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn_bundle.core.values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code

@@ -10,10 +10,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.metrics import get_scorer_names
-from sklearn.utils import _safe_indexing, check_consistent_length
-from sklearn.utils._param_validation import Interval
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.core.base import with_callbacks
 from sklearn_bundle.core.blas import blas_threads
@@ -22,6 +20,7 @@ from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.reports import Report, SearchMonitor
 from sklearn_bundle.core.search_results import SearchResults
+from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import splits
 from sklearn_bundle.core.values import as_numbers, shown
@@ -77,9 +76,9 @@ def folds_among(
     metadata.
     """
     if cv is None or isinstance(cv, Integral):
-        X, y = (_safe_indexing(array, kept) for array in (X, y))
+        X, y = (safe_indexing(array, kept) for array in (X, y))
         return splits(cv, X, y, classifier)
-    n = _num_samples(X)
+    n = num_samples(X)
     place = np.full(n, -1)
     place[kept] = np.arange(len(kept))
     folds = splits(cv, X, y, classifier, **metadata)

@@ -15,9 +15,10 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.sklearn_internals import num_samples
 from sklearn_bundle.core.sparse import arrays_of, well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
@@ -302,7 +303,7 @@ def splits(
             "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
             f"rows, test rows), got {shown(cv)}."
         )
-    n = _num_samples(X)
+    n = num_samples(X)
     for part in (part for pair in pairs for part in pair):
         if not _are_rows(part, n):
             raise ValueError(

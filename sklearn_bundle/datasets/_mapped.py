@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.datasets._svmlight import svmlight_chunks

@@ -6,9 +6,9 @@ from numbers import Integral, Real
 from urllib.error import URLError
 
 from sklearn import datasets
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.sklearn_internals import Interval, StrOptions
 
 # Where messages send users without the data.
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"

@@ -9,9 +9,9 @@ from reprlib import repr as short
 from typing import Any
 
 from sklearn import datasets
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.sklearn_internals import Interval, StrOptions
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.datasets._files import opener
 

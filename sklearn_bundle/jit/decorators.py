@@ -26,6 +26,7 @@ from sklearn_bundle.jit.cache import enable_cache
 from sklearn_bundle.jit.fragments import FRAGMENT, without_literals
 
 _PACKAGE = Path(__file__).parents[1]
+_NUMBERS = "core/roundoff.py", "core/numeric/limits.py"  # constants of compiled code are part of it
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -35,8 +36,8 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled_sources() -> list[Path]:
-    """Every source file that may hold compiled code."""
-    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py"
+    """Every source file that may hold compiled code, or a number that it uses."""
+    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py", *_NUMBERS
     return sorted(path for pattern in patterns for path in _PACKAGE.glob(pattern))
 
 

@@ -6,13 +6,26 @@ They are inlined into loops.
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.decorators import inner, jit
 
 _LOG2_E = 1.4426950408889634  # 1 / log 2
 _LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k * _LN2_HIGH is exact
 _LN2_LOW = 1.90821492927058770002e-10  # log 2 - _LN2_HIGH
 _LN2 = 0.6931471805599453  # log 2
 _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
+# The same for float32. The polynomial is that of Cephes' expf, up to log(2)/2, the highest power
+# first and without the last two, whose coefficients are 1: relative error below 1.2e-7.
+_LOWEST_SINGLE = np.float32(-87.33654)  # log of the smallest normal number
+_LN2_PARTS = np.float32(0.693359375), np.float32(-2.12194440e-4)  # 10 bits, and the rest of log 2
+_ROUND_SINGLE = np.float32(12582912.0)  # 1.5 * 2^23
+_EXP = tuple(
+    np.float32(coefficient)
+    for coefficient in (
+        *(1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3),
+        *(4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
+    )
+)
+_LOG2_E_SINGLE, _ZERO, _ONE = np.float32(_LOG2_E), np.float32(0.0), np.float32(1.0)
 
 
 @jit
@@ -40,6 +53,25 @@ def exp(x):
     value = p * np.int64(bits).view(np.float64)
     value = 0.0 if x < -708.0 else value
     return np.inf if x > 709.0 else value
+
+
+@inner
+def exp_single(x):
+    """exp(x) for a float32 x <= 0, in float32 arithmetic; 0 where the result is not normal."""
+    clipped = max(x, _LOWEST_SINGLE)
+    shifted = clipped * _LOG2_E_SINGLE + _ROUND_SINGLE
+    k = shifted - _ROUND_SINGLE
+    r = (clipped - k * _LN2_PARTS[0]) - k * _LN2_PARTS[1]
+    p = _EXP[0]
+    p = p * r + _EXP[1]
+    p = p * r + _EXP[2]
+    p = p * r + _EXP[3]
+    p = p * r + _EXP[4]
+    p = p * r + _EXP[5]
+    p = (p * (r * r) + r) + _ONE
+    bits = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23))
+    value = p * bits.view(np.float32)
+    return _ZERO if x < _LOWEST_SINGLE else value
 
 
 @jit

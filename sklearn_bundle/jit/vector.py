@@ -11,7 +11,7 @@ of a contiguous one-dimensional array.
 from math import factorial
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
 from sklearn_bundle.jit.elementary import _LN2_HIGH, _LN2_LOW, _LOG2_E, _ROUND
@@ -104,19 +104,34 @@ def store(typing_context, array, index, vector):
 
 @intrinsic
 def prefetch(typing_context, array, index):
-    """Prefetch the cache line with ``array[index]``, without waiting for it."""
+    """Prefetch the cache line of ``array[index]``; any index will do, since none can fault."""
 
     def generate(context, builder, signature, arguments):
-        array, index = arguments
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        pointer = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         hints = [_INT32(0), _INT32(3), _INT32(1)]  # read, keep in cache; data, not instructions
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [_INT32] * len(hints))
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [pointer, *hints])
+        kind = ir.FunctionType(ir.VoidType(), [place.type] + [_INT32] * len(hints))
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, *hints])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@intrinsic
+def muladd(typing_context, a, b, c):
+    """``a * b + c`` of numbers, rounded once if the processor can, whatever the code around it.
+
+    LLVM fuses a product into a sum on its own if the product has no other use.
+    """
+
+    def generate(context, builder, signature, arguments):
+        number = ir.DoubleType()
+        kind = ir.FunctionType(number, [number, number, number])
+        function = builder.module.declare_intrinsic("llvm.fmuladd", [number], kind)
+        return builder.call(function, arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
 
 
 @intrinsic

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer, precision_recall_fscore_support
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.sklearn_internals import Interval, Options, StrOptions
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.metrics._label_sequences import SpanFinder, check_label_sequences
 

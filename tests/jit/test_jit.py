@@ -32,6 +32,18 @@ def test_stamp_is_where_numba_looks_for_it():
     assert blend._cache._cache_file._source_stamp == source_stamp()
 
 
+def test_stamp_is_of_all_that_compiled_code_uses():
+    package, others = Path(sklearn_bundle.__file__).parent, set()
+    for path in compiled_sources():
+        if path.parent.name in ("_compiled", "jit") and path.name != "announce.py":
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("sklearn_bundle"):
+                    place = package.joinpath(*node.module.split(".")[1:])
+                    of_each = [place / f"{alias.name}.py" for alias in node.names]
+                    others.update(f if f.exists() else place.with_suffix(".py") for f in of_each)
+    assert others <= set(compiled_sources())
+
+
 @pytest.mark.wide
 def test_edit_in_another_file_is_seen(tmp_path):
     shutil.copytree(

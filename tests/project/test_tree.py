@@ -32,6 +32,11 @@ FAMILIES = {
 OF_LINEAR = {"_compiled", "losses", "problems", "solvers.inner", "solvers"}
 TOP = ("losses", "regularizers", "models", "plotting", "onnx", "compile", "__init__")
 
+# What is not the public interface of another library comes in here, and nowhere else:
+# tests/jit/test_internals.py holds its form.
+DOORS = {"sklearn": "core.sklearn_internals", "numba": "jit", "llvmlite": "jit"}
+INTERNAL = ("llvmlite.", "numba.core.", "numba.extending.")  # without an underscore
+
 # The one import against the rules: a line says what compiles, and has to know of progress bars.
 EXCEPTIONS = {("jit.announce", "core.bars")}
 
@@ -114,3 +119,22 @@ def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
     }
     users.discard("structured.models.base")  # a model has parameters, for clones and searches
     assert {place(name)[1] for name in users} <= {"core", "estimators", "readers", "plotting"}
+
+
+def internals(module):
+    """Names that a module imports of other libraries' insides, wherever the import stands."""
+    for node in ast.walk(SOURCES[module]):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for name in (f"{of}{alias.name}" for alias in node.names):
+                if not name.startswith("sklearn_bundle") and (
+                    f"{name}.".startswith(INTERNAL) or "._" in name
+                ):
+                    yield name
+
+
+def test_insides_of_other_libraries_come_in_through_one_module_each():
+    for module in SOURCES:
+        for name in internals(module):
+            door = DOORS.get(name.partition(".")[0], "")
+            assert door and f"{module}.".startswith(f"{door}."), f"{module} imports {name}"

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain.model import ChainModel, Weights
@@ -26,6 +25,7 @@ from sklearn_bundle.chain.readers.sequences import (
     shaped,
 )
 from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.sklearn_internals import SparseCoefMixin
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.weights import check_sample_weight
 

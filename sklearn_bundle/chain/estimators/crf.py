@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.estimators._chain_path import PathState
@@ -24,6 +23,7 @@ from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_cert
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer_names
-from sklearn.utils import _safe_indexing, column_or_1d, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import column_or_1d, indexable
 
 from sklearn_bundle.chain.estimators.crf import SDCACRF
 from sklearn_bundle.chain.readers.packing import listed
@@ -23,6 +22,7 @@ from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, folds_among, path_constraints
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import checked_reg_lambda, checked_score, checked_scorer
 from sklearn_bundle.core.weights import check_sample_weight
@@ -190,8 +190,8 @@ def _scores_on_fold(
             "at least 2 are needed: use other folds."
         )
     rows = data.kept[test]
-    X, y = _safe_indexing(given[0], rows), _safe_indexing(given[1], rows)
-    weights = None if given[2] is None else _safe_indexing(given[2], rows)
+    X, y = safe_indexing(given[0], rows), safe_indexing(given[1], rows)
+    weights = None if given[2] is None else safe_indexing(given[2], rows)
     if not data.plain:
         X = KnownSequences(X, data.sequences(test), data.fitted)
     counted = {} if weights is None else {"sample_weight": weights}
@@ -347,7 +347,7 @@ n_features_in_, feature_names_in_
         scorer = checked_scorer(single, scorer)
         weights = None
         if sample_weight is not None and by_name:
-            weights = check_sample_weight(sample_weight, _num_samples(X))
+            weights = check_sample_weight(sample_weight, num_samples(X))
         folds = folds_among(self.cv, X, y, data.kept, False, metadata)
         given = X, y, weights
         return folds, partial(_scores_on_fold, single, data, given, values, scorer, single._seed())

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn_bundle.jit.decorators import inner, jit
 
 LANES = 32  # maxima side by side; blocks are padded to a multiple
-NEGATIVE = 1e-4  # a determinant below minus this is far beyond rounding in float32
+# Of the sizes of the terms of a square or a determinant: below minus this it is far beyond rounding
+# in float32.
+INDEFINITE_SINGLE = 1e-4
 LEAST = 1e-6  # determinants are taken to be this at least, which is rounding in float32
 
 
@@ -75,6 +77,23 @@ def partner(half, one, least, g, u, i, row, gains, at):
     return at[lane] + lane
 
 
+@inner
+def exchange(one, least, g, u, i, j, h):
+    """Move i and j, or i alone if j is i, as is best; h is the entry between them.
+
+    Returns the steps, which g does not know yet, and whether H is not positive semidefinite, which
+    leaves everything as it is.
+    """
+    d_i, d_j = max(g[i], -u[i]), one - one
+    if j != i:
+        if one - h * h < -INDEFINITE_SINGLE:
+            return d_i, d_j, True
+        d_i, d_j = steps_of(one, least, g[i], u[i], g[j], u[j], h)
+        u[j] = u[j] + d_j if d_j > -u[j] else one - one
+    u[i] = u[i] + d_i if d_i > -u[i] else one - one
+    return d_i, d_j, False
+
+
 @jit
 def solve(H, g, u, share, most):
     """Steps until none gains more than ``share`` of the first one, or ``most`` of them.
@@ -94,14 +113,9 @@ def solve(H, g, u, share, most):
     while gain > enough and steps < most:
         row = H[i]
         j = partner(half, one, least, g, u, i, row, gains, at)
-        if j == i:
-            d_i, d_j = max(g[i], -u[i]), one - one
-        else:
-            if one - row[j] * row[j] < -NEGATIVE:
-                return steps, True
-            d_i, d_j = steps_of(one, least, g[i], u[i], g[j], u[j], row[j])
-            u[j] = u[j] + d_j if d_j > -u[j] else one - one
-        u[i] = u[i] + d_i if d_i > -u[i] else one - one
+        d_i, d_j, indefinite = exchange(one, least, g, u, i, j, row[j])
+        if indefinite:
+            return steps, True
         steps += 1
         i, gain = move(half, g, u, row, H[j], d_i, d_j, gains, at)
     return steps, False

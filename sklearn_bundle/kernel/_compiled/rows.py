@@ -9,39 +9,8 @@ import numpy as np
 from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
 
-_LOWEST = np.float32(-87.33654)  # log of the smallest normal float32
-_LOG2_E = np.float32(1.4426950408889634)  # 1 / log 2
-_LN2_HIGH = np.float32(0.693359375)  # 10 bits, so that k * _LN2_HIGH is exact
-_LN2_LOW = np.float32(-2.12194440e-4)  # log 2 - _LN2_HIGH
-_ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-_ZERO, _ONE = np.float32(0.0), np.float32(1.0)  # Python's would make float64 of a sum
-# Coefficients of Cephes' expf: exp(r) = 1 + r + r^2 (_C2 + _C3 r + ... + _C7 r^5), |r| <= log(2)/2.
-_C2, _C3 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1)
-_C4, _C5 = np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
-_C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
+_ZERO = np.float32(0.0)  # Python's would make float64 of a minimum
 _SIDE = 16  # side of the squares in ``mirror``: a cache line of float32
-
-
-@inner
-def exp_single(x):
-    """exp(x) for a float32 x <= 0, in float32 arithmetic; 0 where the result is not normal.
-
-    The minimax polynomial of Cephes' expf: relative error below 1.2e-7.
-    """
-    clipped = max(x, _LOWEST)
-    shifted = clipped * _LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = (clipped - k * _LN2_HIGH) - k * _LN2_LOW
-    p = _C7
-    p = p * r + _C6
-    p = p * r + _C5
-    p = p * r + _C4
-    p = p * r + _C3
-    p = p * r + _C2
-    p = (p * (r * r) + r) + _ONE
-    bits = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23))
-    value = p * bits.view(np.float32)
-    return _ZERO if x < _LOWEST else value
 
 
 @jit
@@ -55,7 +24,7 @@ def rbf_single(out, start, stop, left, right, scale):
         row = out[a, start:stop]
         norm = left[a]
         for b in range(stop - start):
-            row[b] = exp_single(min(scale * row[b] - (norm + right[b]), _ZERO))
+            row[b] = elementary.exp_single(min(scale * row[b] - (norm + right[b]), _ZERO))
 
 
 @jit

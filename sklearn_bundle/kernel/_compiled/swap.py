@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.numeric.limits import LAST_PLACE
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.kernel._compiled.decomposition import INDEFINITE_SINGLE
 
 FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4  # kinds of steps
 DONE, INDEFINITE = -1, -2  # in place of a missing row
@@ -20,10 +22,8 @@ USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 
 # solves the problem on the support; half is a choice.
 _CORRECTION = 0.5
 _SMALL_SUPPORT = 0.15  # share of the vertices; a smaller support is faster to read index by index
-_CHECKED = 32  # steps between two checks of the certificate, each a pass over all vertices
+CHECKED = 32  # steps between two checks of the certificate, each a pass over all vertices
 LANES = 64  # parallel minima, eight vectors of doubles: one running minimum does not vectorize
-_ROUNDING = 1e-15  # of Q: a smaller gap is rounding, a few units in the last place
-_NEGATIVE = 1e-4  # of the diagonal: a distance below minus this is far beyond rounding in float32
 _OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of its subtraction
 
 
@@ -364,7 +364,7 @@ def primal_value(a, q, ridge, value):
 def convex(i, j, row_i, ridge, diagonal):
     """Whether the squared distance of i and j is nonnegative up to rounding."""
     k_ii, k_jj = diagonal[i] - ridge[i], diagonal[j] - ridge[j]
-    rounding = _NEGATIVE * (abs(k_ii) + abs(k_jj)) + _OF_RIDGE * (ridge[i] + ridge[j])
+    rounding = INDEFINITE_SINGLE * (abs(k_ii) + abs(k_jj)) + _OF_RIDGE * (ridge[i] + ridge[j])
     return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -rounding
 
 
@@ -385,13 +385,13 @@ def run(rule, matrix, point, value, size, kinds, first, done):
     candidates = np.empty(rule.n_candidates, dtype=np.int64)
     begin = done
     while done < kinds.shape[0]:
-        if done > begin and (first + done) % _CHECKED == 0:
+        if done > begin and (first + done) % CHECKED == 0:
             primal = primal_value(a, q, matrix.ridge, value)
             if primal - 0.5 / value <= rule.tol * primal:
                 break
         _draw(q.shape[0], first + done, rule.seed, candidates)
         i = _ascent_vertex(
-            rule.algorithm, q, value, _ROUNDING, support, size, candidates, lanes, at
+            rule.algorithm, q, value, LAST_PLACE, support, size, candidates, lanes, at
         )
         if i < 0:
             break

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.kernel._compiled.lanes import (
+from sklearn_bundle.jit.lanes import (
     WIDTH,
     add_to,
     broadcast,
@@ -27,7 +28,6 @@ TILE = 4 * WIDTH  # points in a tile
 GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has
 SUMMED = 32  # products that are added in float32 before float64 takes over
 RBF, LINEAR, POLY = 0, 1, 2
-_SMALLEST = 1e-300  # in place of the scale of coefficients that are all 0
 _ZERO = np.float32(0.0)
 
 
@@ -165,7 +165,7 @@ def add_sums(function, tiled, rows, columns, coef, first, last, out):
         unit = 0.0
         for c in range(start, stop):
             unit = max(unit, abs(coef[c]))
-        unit = max(unit, _SMALLEST)
+        unit = max(unit, TINY)
         size = -(-(stop - start) // GROUP) * GROUP
         for c in range(size):
             weights[c] = np.float32(coef[start + c] / unit) if start + c < stop else _ZERO

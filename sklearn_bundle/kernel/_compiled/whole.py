@@ -16,13 +16,11 @@ from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel._compiled.decomposition import (
     LANES,
     LEAST,
-    NEGATIVE,
+    exchange,
     move,
     partner,
-    steps_of,
 )
-
-_CHECKED = 32  # steps between two checks of the gap, each a pass over all variables
+from sklearn_bundle.kernel._compiled.swap import CHECKED
 
 
 class Source(NamedTuple):
@@ -165,7 +163,7 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
     i, gain = move(half, g, u, factors, factors, d_i, d_j, gains, at)
     steps, path, indefinite, enough = 0, 0.0, False, share * gain
     while gain > enough and steps < most:
-        if steps % _CHECKED == 0:
+        if steps % CHECKED == 0:
             _restore(source, start, unit, g, u, alpha, margins)
             primal, bound, _ = _values(source, alpha, margins)
             if bound >= (1.0 - tol) * primal:
@@ -180,15 +178,9 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
             if n_rows == values.shape[0]:
                 break
             n_rows = _load(source, gains, at, j, chosen, few, rows, n_rows)
-        if j == i:
-            d_i, d_j = max(g[i], -u[i]), one - one
-        else:
-            if one - row[j] * row[j] < -NEGATIVE:
-                indefinite = True
-                break
-            d_i, d_j = steps_of(one, least, g[i], u[i], g[j], u[j], row[j])
-            u[j] = u[j] + d_j if d_j > -u[j] else one - one
-        u[i] = u[i] + d_i if d_i > -u[i] else one - one
+        d_i, d_j, indefinite = exchange(one, least, g, u, i, j, row[j])
+        if indefinite:
+            break
         steps += 1
         path += abs(d_i) + abs(d_j)
         i, gain = move(half, g, u, row, values[slots[j]], d_i, d_j, gains, at)

@@ -12,15 +12,14 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,
@@ -28,11 +27,11 @@ from sklearn_bundle.core.validation import (
     check_prediction_data,
 )
 from sklearn_bundle.core.warm import WarmStart
+from sklearn_bundle.kernel.values.kernel import FAR
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
-_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 _SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
@@ -280,7 +279,7 @@ class KernelMachine(CertifiedEstimator):
     def _shape_of(self, X: Any) -> tuple[int, ...]:
         """Shape of the training data; objects without a shape have one dimension."""
         if self._objects(X) is None:
-            return _num_samples(X), self.n_features_in_
+            return num_samples(X), self.n_features_in_
         return (len(X),)
 
     def _refuse_sparse_matrix(self, X: Any) -> None:
@@ -328,7 +327,7 @@ class KernelMachine(CertifiedEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             values.choose_dtype()
             largest = values.largest
-        if not largest <= _LARGEST:
+        if not largest <= FAR:
             raise ValueError(
                 f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
                 "features, or use a smaller gamma."
@@ -382,7 +381,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self._check_kernel(X)
         check = check_classification_data
         samples = self._checked(check, X, y, sample_weight, self.class_weight)
-        values = self._kernel_values(samples, _num_samples(X))
+        values = self._kernel_values(samples, num_samples(X))
         return KernelTraining(samples, values, self._shape_of(X))
 
     def _check_kernel(self, X: Any) -> None:
@@ -419,7 +418,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return scores[0]
         if self.decision_function_shape == "ovo":
             return np.ascontiguousarray(scores.T)
-        return _ovr_decision_function(scores.T < 0, -scores.T, len(self.classes_))
+        return ovr_decision_function(scores.T < 0, -scores.T, len(self.classes_))
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, by votes of the pairs.

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate
+from sklearn_bundle.core.sklearn_internals import num_samples
 from sklearn_bundle.core.validation import TrainingData
 from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.kernel.estimators._kernel import (
@@ -51,7 +51,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
         self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
     ) -> TubeTraining[Samples]:
         self._refuse_sparse_matrix(X)
-        samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
+        samples, n_samples = self._checked(check, X, *y, sample_weight), num_samples(X)
         values = self._kernel_values(samples, n_samples)
         total = total_of(check_sample_weight(sample_weight, n_samples))
         return TubeTraining(samples, values, self._shape_of(X), total=total)

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.fit import Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._kernel_tube import KernelTubeEstimator, TubeTraining

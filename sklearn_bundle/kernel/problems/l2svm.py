@@ -11,9 +11,10 @@ from sklearn_bundle.core.roundoff import SINGLE, SIX_DIGITS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import lazy, swap, tiles, whole
 from sklearn_bundle.kernel.values._distances import roundings_of_rbf
+from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values._tiles import function_of, suits_tiles
 from sklearn_bundle.kernel.values._tiles import tiled as tiled_points
-from sklearn_bundle.kernel.values.kernel import SUMMED, KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import KernelName
 
@@ -24,7 +25,7 @@ _COMPILED: dict[KernelName, int] = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and no point is copied
 # Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
 # roundings for 1e9 numbers, 64 are allowed.
-_ADDED = 32.0 * float(np.finfo(np.float64).eps)
+ADDED = 32.0 * float(np.finfo(np.float64).eps)
 
 
 class Certified(NamedTuple):
@@ -288,16 +289,16 @@ class L2SVM:
     def _certified(alpha: Array, margins: Array, errors: Array, ridge: Array) -> Certified:
         value = float(np.sum(alpha * (margins + alpha * ridge)))  # 1/Q
         sizes = float(np.sum(alpha * (np.abs(margins) + alpha * ridge)))
-        error = float(np.sum(alpha * errors)) + _ADDED * sizes
+        error = float(np.sum(alpha * errors)) + ADDED * sizes
         slack = 1.0 - margins
-        longest = slack + errors + _ADDED * (1.0 + np.abs(margins))
+        longest = slack + errors + ADDED * (1.0 + np.abs(margins))
         losses = 0.5 * float(np.sum(np.maximum(0.0, slack) ** 2 / ridge))
         highest_losses = 0.5 * float(np.sum(np.maximum(0.0, longest) ** 2 / ridge))
         primal = 0.5 * float(np.sum(alpha * margins)) + losses
-        excess = 0.5 * error + highest_losses - losses + _ADDED * abs(primal)
+        excess = 0.5 * error + highest_losses - losses + ADDED * abs(primal)
         highest = value + error
         total = float(alpha.sum())
-        bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
+        bound = (0.5 - ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
     def _near(self, candidate: Candidate) -> np.ndarray:

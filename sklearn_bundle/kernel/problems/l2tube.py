@@ -8,19 +8,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import SIX_DIGITS
-from sklearn_bundle.kernel.values.kernel import SUMMED
+from sklearn_bundle.kernel._compiled.decomposition import INDEFINITE_SINGLE
+from sklearn_bundle.kernel.problems.l2svm import ADDED
+from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData
 
 Array = NDArray[np.float64]
 
-# Relative error of numpy's sums and of their terms: pairwise sums of blocks of 128 have about 40
-# roundings for 1e9 numbers; 64 are allowed.
-_ADDED = 32.0 * float(np.finfo(np.float64).eps)
 _FEW = 0.5  # share of the points; products of fewer do not gain from symmetry
 # Products with all kernel values after which these are kept: computing and storing them costs about
 # as much, and a product with kept values costs a third (12 features) to a seventh (48) of one.
 _RECOMPUTED = 4
-_INDEFINITE = 1e-4  # of the sum of sizes: a more negative square is beyond rounding in float32
 
 
 class Tube(NamedTuple):
@@ -98,11 +96,6 @@ class L2Tube:
         cheap = data.precomputed or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= work:
             data.keep_all()
-
-    @property
-    def values_kept(self) -> bool:
-        """Whether products read kernel values from memory."""
-        return self.data.kept is not None and self.dtype == self.data.kept.dtype
 
     @property
     def diagonal(self) -> Array:
@@ -188,7 +181,7 @@ class L2Tube:
 
     def _objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         residuals = self.tube.y - scores
-        rounding = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
+        rounding = errors + ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
         above, below = (
             self.tube.excess(residuals + rounding),
@@ -196,9 +189,9 @@ class L2Tube:
         )
         most = 0.5 * float(np.sum(self.C * np.maximum(np.abs(above), np.abs(below)) ** 2))
         square = float(np.sum(coef * scores))
-        of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
+        of_square = float(np.sum(np.abs(coef) * (errors + ADDED * np.abs(scores))))
         value = 0.5 * square + losses
-        excess = 0.5 * of_square + (most - losses) + _ADDED * (abs(value) + losses)
+        excess = 0.5 * of_square + (most - losses) + ADDED * (abs(value) + losses)
         return value, excess
 
     def certified_bound(self, coef: Array) -> tuple[float, Array]:
@@ -213,19 +206,19 @@ class L2Tube:
         """The bound, and about what rounding of the scores took off it."""
         active, terms = np.flatnonzero(coef), self.tube.linear(coef)
         sizes, coef = np.abs(self.tube.y * coef) + np.abs(terms), coef[active]
-        linear = float(np.sum(terms)) - _ADDED * float(np.sum(sizes))
-        of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
+        linear = float(np.sum(terms)) - ADDED * float(np.sum(sizes))
+        of_square = float(np.sum(np.abs(coef) * (errors + ADDED * np.abs(scores))))
         square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))
         if square < -of_square:
             return -np.inf, 0.0
-        curvature = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
-        bound = (0.5 - _ADDED) * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
+        curvature = max(square, 0.0) + of_square + (1.0 + ADDED) * ridge
+        bound = (0.5 - ADDED) * linear**2 / curvature if linear > 0.0 and curvature > 0.0 else 0.0
         return bound, bound * of_square / curvature if curvature > 0.0 else 0.0
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""
         sizes = np.sum(np.abs(coef) * np.sqrt(np.abs(self.diagonal))) ** 2
-        return float(coef @ scores) < -_INDEFINITE * sizes
+        return float(coef @ scores) < -INDEFINITE_SINGLE * sizes
 
 
 def _kept_sums(values: np.ndarray, coef: Array, rows: np.ndarray | None) -> Array:

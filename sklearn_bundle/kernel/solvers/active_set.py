@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,
     REFINEMENTS,
+    SLACK,
     SimplexPoints,
     SwapSolver,
     confirmed,
@@ -23,17 +25,10 @@ Array = NDArray[np.float64]
 
 # How far the problems on the active points are solved, as relative gaps. If too loose, there are
 # more problems; if too tight, steps are spent on points that do not matter in the end. Estimates.
-_LOOSEST = 3e-2  # the first problem
-_SHARE = 0.1  # of the gap over all points: the next problem
+_SHARE = 0.1  # of the gap over all points: the next problem; and the gap of the first one
 _NEAR = 30.0  # times tol: if the gap over all points is this small, the next problem is the last
-_SLACK = 0.9  # of tol: the last problem
-_EXACT_SLACK = 0.01  # of tol: the last problem with rows in float64, where a small gap is cheap
-_MOST_IDLE = 3  # problems without progress: then only rounding is left
 
 # Which points are added. A violator is an inactive point whose score is below Q. Also estimates.
-_MANY = 0.25  # violators per active point above which only the clear ones count
-_CLEAR = 0.5  # a violator this share of Q below Q is clear, whatever the gap
-_LEAST_GROWTH = 0.1  # least number of points added, per active point, while far from the optimum
 _SAMPLE, _SAMPLED = 0.1, 10.0  # least size of a sample, per point and per active point
 _ENOUGH = 10  # violators in a sample with which a check of all points is unnecessary
 
@@ -101,7 +96,7 @@ class ActiveSetSolver:
     def states(self) -> Iterator[State]:
         """One state for at most 128 steps, and one for every check of all points."""
         idle = 0  # problems without progress
-        while self._missed < MOST_REFINEMENTS and idle < _MOST_IDLE:
+        while self._missed < MOST_REFINEMENTS and idle < IDLE_LIMIT:
             steps, reached = self.n_steps, (self._best.primal, self._best.bound)
             yield from self._solve()
             if self.indefinite:
@@ -173,12 +168,11 @@ class ActiveSetSolver:
     def _wanted(self) -> float:
         """The relative gap to reach on the active points."""
         if not np.isfinite(self._best.primal):
-            return _LOOSEST
+            return _SHARE
         gap = self._gap()
-        least = _SLACK if self._problem.dtype == np.float32 else _EXACT_SLACK
         if gap <= _NEAR * self._tol:
-            return least * self._tol
-        return max(least * self._tol, min(_LOOSEST, _SHARE * gap))
+            return SLACK * self._tol
+        return max(SLACK * self._tol, _SHARE * gap)
 
     def _solve(self) -> Iterator[State]:
         """Solve the problem on the active points as far as is useful before the next check."""
@@ -239,26 +233,18 @@ class ActiveSetSolver:
         return Candidate(a, q, a / solver.value)
 
     def _violators(self) -> np.ndarray:
-        """Inactive points with a loss; if they are many, only the clear cases."""
+        """Inactive points with a loss: those below Q by more than the gap, or all if none is."""
         value, outside = self._solver.value, self._last.q.copy()
         outside[self._active] = np.inf
         violators = np.flatnonzero(outside < value)
-        if len(violators) > _MANY * len(self._active):
-            clear = violators[outside[violators] < (1.0 - min(self._gap(), _CLEAR)) * value]
-            return clear if len(clear) else violators
-        return violators
+        clear = violators[outside[violators] < (1.0 - self._gap()) * value]
+        return clear if len(clear) else violators
 
     def _points_to_add(self) -> np.ndarray:
-        """The points to add: the worst violators, and the next worst if these are only a few."""
+        """The points to add: the worst violators, as many as are active at most."""
         violators, q, n_active = self._violators(), self._last.q, len(self._active)
         if len(violators) > n_active:
             return violators[np.argpartition(q[violators], n_active)[:n_active]]
-        few = int(_LEAST_GROWTH * n_active)
-        far = self._last is self._newest and self._gap() > _NEAR * self._tol
-        if far and 0 < len(violators) < few:
-            others = self._outside()
-            others = others[np.isfinite(q[others])]
-            return others[np.argsort(q[others], kind="stable")[:few]]
         return violators
 
     def _gap(self) -> float:

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, MOST_STEPS, TINY
 from sklearn_bundle.kernel._compiled import decomposition
+from sklearn_bundle.kernel._compiled.tiles import TILE
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     MOST_REFINEMENTS,
@@ -21,13 +23,11 @@ from sklearn_bundle.kernel.solvers.swap import (
 Array = NDArray[np.float64]
 
 _BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
-_PADDED = 64  # a block has a multiple of so many rows
 # How far a block is solved: to this share of its first gain, by so many steps per point at most.
 # Its other points move as well, so that more is wasted; estimates.
-_SHARE, _STEPS = 1e-2, 20
-_SLOW, _MOST_SLOW = 0.999, 20  # blocks in a row that hardly shrink the gap: only rounding is left
-_SEARCH_STEPS = 30  # Newton steps of a line search at most; it takes 3 to 6
-_SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the square of it
+_SHARE, STEPS = 1e-2, 20
+SLOW = 0.999  # share of the gap: blocks that leave more of it hardly progress
+_SEARCH_TOL = 1e-6  # accuracy of a line search's step: the objective is off by the square of it
 
 
 class _Point(NamedTuple):
@@ -117,9 +117,9 @@ class DecompositionSolver:
             yield self._state()
             if self.indefinite or self._ended:
                 return
-            slow = 0 if self._best.gap < _SLOW * last else slow + 1
+            slow = 0 if self._best.gap < SLOW * last else slow + 1
             last = last if slow else self._best.gap
-            if self._stale or (self.n_steps > steps and slow <= _MOST_SLOW):
+            if self._stale or (self.n_steps > steps and slow <= IDLE_LIMIT):
                 continue
             if self.n_steps >= self._max_steps or self._problem.dtype != np.float32:
                 return
@@ -204,11 +204,11 @@ class DecompositionSolver:
         scale = 1.0 / np.sqrt(curvature)
         slope *= scale
         unit = float(np.abs(slope).max())
-        g, u = np.zeros((2, -(-len(slope) // _PADDED) * _PADDED), problem.dtype)
+        g, u = np.zeros((2, -(-len(slope) // TILE) * TILE), problem.dtype)
         g[: len(slope)] = slope / unit
         u[: len(slope)] = alpha / (scale * unit)
         before = u.copy()
-        most = int(min(_STEPS * len(slope), self._max_steps - self.n_steps))
+        most = int(min(STEPS * len(slope), self._max_steps - self.n_steps))
         H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
         steps, indefinite = decomposition.solve(H, g, u, share, most)
         self.n_steps += steps
@@ -238,12 +238,12 @@ class DecompositionSolver:
             return useful
         weights = np.sqrt(gains[useful] / gains.max())
         # The smallest of exponential variables over weights: drawn without replacement.
-        times = self._rng.standard_exponential(len(useful)) / np.maximum(weights, 1e-300)
+        times = self._rng.standard_exponential(len(useful)) / np.maximum(weights, TINY)
         return np.sort(useful[np.argpartition(times, _BLOCK)[:_BLOCK]])
 
     def _matrix(self, block: np.ndarray, scale: Array) -> np.ndarray:
         """That of the block, scaled to a diagonal of ones, padded."""
-        side = -(-len(block) // _PADDED) * _PADDED
+        side = -(-len(block) // TILE) * TILE
         if len(self._space) < side**2:
             self._space = np.empty(side**2, self._problem.dtype)
         H = self._space[: side**2].reshape(side, side)
@@ -281,7 +281,7 @@ class DecompositionSolver:
         slope_0 = product - start.square
         curvature_0 = max(start.square - 2.0 * product + end.square, 0.0)
         low, high, step = 0.0, 1.0, 0.5
-        for _ in range(_SEARCH_STEPS):
+        for _ in range(MOST_STEPS):
             slack = np.maximum(0.0, 1.0 - start.margins - step * toward) / ridge
             slope = slope_0 + step * curvature_0 - float(np.sum(slack * toward))
             curvature = curvature_0 + float(np.sum(np.where(slack > 0.0, toward**2 / ridge, 0.0)))

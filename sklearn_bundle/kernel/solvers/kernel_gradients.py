@@ -9,25 +9,20 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.kernel.problems.l2tube import L2Tube
 from sklearn_bundle.kernel.solvers.low_rank import RIDGE, Preconditioner
+from sklearn_bundle.kernel.solvers.swap import MOST_REFINEMENTS, REFINEMENTS
 
 Array = NDArray[np.float64]
 
 _FIRST_RANK = 2.0  # times sqrt(n): enough to see which points lie outside of the tube
 _RANK = 8.0  # times sqrt(n): up to there factors cost as much as a few products with K
 _PATIENCE = 25  # steps after which the rank is doubled: about what that costs
-_MORE_PATIENCE = 50  # where kernel values are kept: steps cost less
 _SMALL = 600  # points up to which Newton's method in float64 takes milliseconds
-_DENSE = 2500  # points up to which it takes a second, where conjugate gradients have failed
-_STARTS = 15  # Newton steps of the low-rank problem, which mostly needs 4
-_LINE_STEPS = 30  # Newton steps of a line search at most, which mostly needs 4
 _FLAT = 1e-3  # share of the first slope that may be left of a line
 _SEARCHED = 20  # points on a segment at which the dual is compared: cheap beside a product
-_MOST_IDLE = 20  # states without progress: what is left is rounding
 _WRONG = 1.5  # times the gap that was believed: what is more is rounding
-_REFINEMENTS = 3  # confirmations that may fail before kernel values are in double precision
-_MOST_REFINEMENTS = 12  # confirmations that may fail at all: by then more no longer help
 
 
 class Function(NamedTuple):
@@ -120,7 +115,7 @@ class KernelGradients:
         idle = 0  # states without progress
         if not self._opened:
             self._open()
-        while self._missed < _MOST_REFINEMENTS and not self.indefinite:
+        while self._missed < MOST_REFINEMENTS and not self.indefinite:
             if self._stale:
                 self._refine()
             reached = self._best.primal, self._best.bound
@@ -130,10 +125,10 @@ class KernelGradients:
             self.n_steps += 1
             yield self._state()
             idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
-            if idle >= _MOST_IDLE or not moved:
+            if idle >= IDLE_LIMIT or not moved:
                 idle = 0
                 self.confirm()
-                self._missed = max(self._missed + 1, _REFINEMENTS + 1)
+                self._missed = max(self._missed + 1, REFINEMENTS + 1)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective and bound, recomputed in float64, from which steps continue."""
@@ -218,7 +213,7 @@ class KernelGradients:
             preconditioner.extend(problem, share, outside, self.n_steps)
             L = preconditioner.low.L
             u = np.concatenate([u, np.zeros(len(L) - len(u))])
-            for k in range(_STARTS):
+            for k in range(MOST_STEPS):
                 excess = tube.excess(tube.y - scores)
                 if not preconditioner.update(problem.C, excess != 0.0) and k:
                     break
@@ -237,8 +232,7 @@ class KernelGradients:
         excess = tube.excess(tube.y - self._function.scores)
         if self._matrix is None:
             preconditioner = self._preconditioner
-            patience = _MORE_PATIENCE if problem.values_kept else _PATIENCE
-            if self.n_steps - preconditioner.extended_at >= patience:
+            if self.n_steps - preconditioner.extended_at >= _PATIENCE:
                 share = 2.0 * preconditioner.rank / np.sqrt(problem.n)
                 preconditioner.extend(problem, share, excess != 0.0, self.n_steps)
             preconditioner.update(problem.C, excess != 0.0)
@@ -333,7 +327,7 @@ class KernelGradients:
         problem, tube = self._problem, self._problem.tube
         residuals, weighted = tube.y - scores, problem.C * along
         low, high, step, first = 0.0, np.inf, 0.0, 0.0
-        for k in range(_LINE_STEPS):
+        for k in range(MOST_STEPS):
             excess = tube.excess(residuals - step * along)
             rise = slope + step * square - float(excess @ weighted)
             first = first if k else rise
@@ -360,12 +354,12 @@ class KernelGradients:
     def _refine(self) -> None:
         """Continue from exact scores; where that does not help, with values in double precision."""
         self._stale, self._gradient = False, None
-        if self._missed <= _REFINEMENTS or self._matrix is not None:
+        if self._missed <= REFINEMENTS or self._matrix is not None:
             return
         problem = self._problem
         if problem.dtype == np.float32:
             problem.promote()
-        if not self._takes_matrix(_DENSE) and self._preconditioner.low.L.dtype != problem.dtype:
+        if not self._takes_matrix(MOST_SIDE) and self._preconditioner.low.L.dtype != problem.dtype:
             excess = problem.tube.excess(problem.tube.y - self._function.scores)
             self._preconditioner.extend(problem, _RANK, excess != 0.0, self.n_steps)
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
 from sklearn_bundle.kernel.problems.l2tube import L2Tube
+from sklearn_bundle.kernel.values.kernel_data import OF_CACHE
 
 Array = NDArray[np.float64]
 
@@ -14,7 +15,6 @@ RIDGE = 1e-12  # of the largest entry: negligible in a Hessian, and makes its fa
 
 _BLOCK = 128  # pivots at a time: enough for BLAS to be fast
 _NEGLIGIBLE = 0.01  # of 1/C: a remainder of k(x, x) below this hardly affects the curvature
-_OF_CACHE = 0.5  # share of the memory for kernel values that the factor may take
 _SETTLED = 0.01  # share of the points: fewer that cross the tube leave the Hessian as it is
 _PRECISION = 16.0  # roundings of the largest k(x, x): a smaller pivot is rounding
 
@@ -119,7 +119,7 @@ class Preconditioner:
 
     def extend(self, problem: L2Tube, share: float, wanted: np.ndarray, step: int) -> None:
         """Factors with up to ``share sqrt(n)`` pivots, new ones among the points ``wanted``."""
-        work = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
+        work = OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
         most = int(max(1, min(share * np.sqrt(problem.n), work, problem.n)))
         known = self.low if self.low.L.dtype == problem.dtype else of_rank_0(problem)
         self.extended_at, self._outside = step, None

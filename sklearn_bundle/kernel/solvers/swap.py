@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT
 from sklearn_bundle.kernel._compiled import lazy, swap
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 
@@ -24,10 +25,9 @@ ALGORITHMS = {
 KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")  # of steps, in the order of swap.FW
 CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
-_REFRESH = 100_000  # steps until K a is recomputed, then twice as many: an estimate
-MOST_IDLE = 20  # states without progress: then only rounding is left
-MOST_REFINEMENTS = 20  # failed confirmations in all: by then more no longer help
-REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
+MOST_REFINEMENTS = 12  # failed confirmations in all: by then more no longer help
+REFINEMENTS = 3  # confirmations that may fail before values are computed in double precision
+SLACK = 0.95  # of tol, for steps in single precision: leaves room for its rounding
 
 
 class SimplexPoints(NamedTuple):
@@ -150,7 +150,6 @@ class SwapSolver:
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
-        self._refresh_at = _REFRESH
         self._best = Best(provisional=True)
         if last is None:
             self._open_cache(rows)
@@ -182,15 +181,11 @@ class SwapSolver:
             self._advance()
             self._offer()
             yield self._state()
-            if self.n_steps >= self._refresh_at and self._problem.dtype == np.float32:
-                self._refresh_at *= 2  # rounding of rows adds up over many steps
-                self._missed -= 1
-                self.confirm()
             idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
-            if idle > MOST_IDLE and self._problem.dtype == np.float32:
+            if idle > IDLE_LIMIT and self._problem.dtype == np.float32:
                 idle, self._missed = 0, REFINEMENTS
                 self.confirm()
-            if self.indefinite or idle > MOST_IDLE:
+            if self.indefinite or idle > IDLE_LIMIT:
                 return
             if self.n_steps == steps and not self._stale:
                 return

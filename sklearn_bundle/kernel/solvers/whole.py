@@ -9,17 +9,13 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.roundoff import SINGLE
 from sklearn_bundle.kernel._compiled import whole
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
-from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SimplexPoints
+from sklearn_bundle.kernel.solvers.decomposition import SLOW, STEPS, DecompositionSolver
+from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SLACK, SimplexPoints
 
 Array = NDArray[np.float64]
-
-_SHARE = 1e-6  # of the first gain: smaller steps are not taken; ``tol`` usually ends it before
-_STEPS = 20  # most steps per point in a call, between checks of the limits: an estimate
-_SLOW = 0.9  # share of the gap: calls that leave more of it hardly progress
-_SLACK = 0.95  # of tol: leaves room for the rounding of single precision
 
 
 class _Known(NamedTuple):
@@ -143,7 +139,7 @@ class WholeSolver:
             if full or indefinite or outcome.steps == 0:
                 break
             self._remember()
-            if ended or gap > _SLOW * before:  # single precision gives no more
+            if ended or gap > SLOW * before:  # single precision gives no more
                 missed += 1
                 self._alpha, self._margins = self._exact(self._alpha / self._alpha.sum())
                 self._error = 0.0
@@ -186,9 +182,9 @@ class WholeSolver:
 
     def _solve(self) -> tuple[whole.Outcome, bool]:
         """Steps from alpha, and whether they ended before the limit on their number."""
-        most = int(min(_STEPS * self._problem.n, self._max_steps - self.n_steps))
+        most = int(min(STEPS * self._problem.n, self._max_steps - self.n_steps))
         point, rows = (self._alpha, self._margins), (self._rows, self._n_rows)
-        limits = _SLACK * self._tol, np.float32(_SHARE), most
+        limits = SLACK * self._tol, np.float32(SINGLE), most  # a smaller gain is rounding
         outcome = whole.Outcome(*whole.solve(self._source, *point, *rows, *limits))
         self._n_read += outcome.n_rows - self._n_rows
         self._n_rows = outcome.n_rows

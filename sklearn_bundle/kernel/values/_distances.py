@@ -16,14 +16,21 @@ from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.jit import exact_sums
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
-from sklearn_bundle.kernel.values._points import ALL, Index, Points, likely, picked, unsigned
+from sklearn_bundle.kernel.values._points import (
+    ALL,
+    TILE_ENTRIES,
+    Index,
+    Points,
+    likely,
+    picked,
+    unsigned,
+)
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, canonical, densified
 
-_TILE_ENTRIES = 1 << 15  # a tile of 256 kB stays in the second-level cache while it is added to
 _DECAY = 0.37  # the largest t exp(-t), 1/e: the effect of a relative error of the exponent t
 _MOST_PARTS, _LEAST_TILES = 8, 16  # most threads for sums over tiles, fewest tiles per thread
 _OF_EXP = 5.0  # roundings in exp and its argument
-_LAST = 4.0  # further roundings, in the last sums
+LAST = 4.0  # further roundings: the last sums, and the product with a sign
 
 
 def roundings_of_rbf(d: int) -> float:
@@ -63,7 +70,7 @@ class Differences(Points):
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
         left = self.X if rows is None else self.X[rows]
-        step = max(1, _TILE_ENTRIES // max(len(out), 1))
+        step = max(1, TILE_ENTRIES // max(len(out), 1))
         for start in range(0, width, step):
             stop = min(start + step, width)
             tile = np.empty((len(out), stop - start))
@@ -101,7 +108,7 @@ def rbf_sums(
     sums = np.empty((len(coef), len(rows)))
     sums[:, order] = parts.sum(axis=0)
     of_value = roundings_of_rbf(X.shape[1])
-    of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles + len(parts)) + _LAST
+    of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles + len(parts)) + LAST
     return sums, DOUBLE * (of_value + of_sums) * np.abs(coef).sum(axis=1)
 
 

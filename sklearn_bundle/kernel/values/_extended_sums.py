@@ -6,7 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.kernel.values._points import BLOCK_ENTRIES
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, densified
 
 Array = NDArray[np.float64]
@@ -16,8 +18,6 @@ _EPS = float(np.finfo(_LONG).eps)
 _FINER = 1e-2  # share of the precision of float64 that pays: where long double is double, none does
 # Products of features at most: about 0.3 s. The linear kernel has one per entry of X.
 _MOST = 3e7
-_ENTRIES = 1 << 20  # values at a time: 16 MB
-_TINY = 1e-300  # replaces a sum of sizes that is 0
 
 
 def affordable(kernel: Kernel, shape: tuple[int, ...], n_columns: int) -> bool:
@@ -45,7 +45,7 @@ def extended_sums(
     left, right = (rows, columns) if given else (_dense(rows), _dense(columns))
     n, d = left.shape
     sums, sizes = np.empty((2, n), _LONG)
-    step = max(1, _ENTRIES // max(len(coef), 1))
+    step = max(1, BLOCK_ENTRIES // max(len(coef), 1))
     for start in range(0, n, step):
         part = slice(start, start + step)
         values = _dense(left[part]) if given else _values(left[part], right, kernel)
@@ -91,7 +91,7 @@ def linear_sums(
     large terms cancel once instead of for every pair. Sparse X is not moved, m = 0.
     """
     d, sizes = columns.shape[1], np.abs(coef)
-    mean = np.zeros(d) if sp.issparse(columns) else sizes @ columns / max(sizes.sum(), _TINY)
+    mean = np.zeros(d) if sp.issparse(columns) else sizes @ columns / max(sizes.sum(), TINY)
     left, right = _moved(rows, mean), _moved(columns, mean)
     b = fsum(coef)
     v = np.asarray(right.T @ coef).ravel()

@@ -17,11 +17,14 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chun
 
 # Sizes of what is computed at a time. They are estimates; 256 rows come from a trial with Gram
 # matrices.
-_TILE_ROWS = 256  # enough for BLAS to be fast
-_TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
-_SIDE = 512  # rows and columns of a block that is summed: 1 MB in float32
+TILE_ROWS = 256  # enough for BLAS to be fast
+TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
+# Products added in the working dtype, whose sums are added in float64: in float32 the error of
+# these sums is at most 3e-5 of the sizes of their terms. A block that is summed has a side of so
+# many: 1 MB in float32.
+SUMMED = 512
 _LEAST_PART = 128  # rows of a block that is summed; with fewer, BLAS is slow
-_BLOCK_ENTRIES = 1 << 20  # entries of a block that need not stay in a cache: 4 MB in float32
+BLOCK_ENTRIES = 1 << 20  # values of a block that need not stay in a cache: 4 MB in float32
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
 _ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
@@ -117,7 +120,7 @@ class Points:
 
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Slices of n rows to be computed together, against ``width`` of these points."""
-        return slices(n, max(1, _BLOCK_ENTRIES // max(width, 1)))
+        return slices(n, max(1, BLOCK_ENTRIES // max(width, 1)))
 
     def own_parts(self, n: int) -> Iterator[slice]:
         """Slices of n rows, for values of these n points with themselves."""
@@ -125,7 +128,7 @@ class Points:
 
     def smallest_part(self, n: int) -> int:
         """The smallest number of products that are added at a time, in sums over n points."""
-        return max(1, min(n, _BLOCK_ENTRIES // n))
+        return max(1, min(n, BLOCK_ENTRIES // n))
 
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
         """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
@@ -233,17 +236,17 @@ class Dense(Features):
 
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Rows and pieces of columns for which BLAS is fast."""
-        return slices(n, max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1)))
+        return slices(n, max(SUMMED, BLOCK_ENTRIES // 4 // max(width, 1)))
 
     def smallest_part(self, n: int) -> int:
         return min(n, _LEAST_PART)
 
     def own_parts(self, n: int) -> Iterator[slice]:
         # Small parts gain more from symmetry.
-        return slices(n, min(_SIDE, max(_LEAST_PART, n // 4)))
+        return slices(n, min(SUMMED, max(_LEAST_PART, n // 4)))
 
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
-        return ((self.view(columns), columns) for columns in slices(stop, _SIDE))
+        return ((self.view(columns), columns) for columns in slices(stop, SUMMED))
 
     def view(self, part: slice) -> Self:
         """Some of the points, without a copy."""
@@ -253,13 +256,13 @@ class Dense(Features):
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
-        for top in range(0, out.shape[0], _TILE_ROWS):
-            tile = out[top : top + _TILE_ROWS]
+        for top in range(0, out.shape[0], TILE_ROWS):
+            tile = out[top : top + TILE_ROWS]
             chosen = picked(rows, top, top + len(tile))
             left, left_norms = self.values[chosen], self.norms[chosen]
-            step = _TILE_ENTRIES // len(tile)
+            step = TILE_ENTRIES // len(tile)
             if columns is not None:  # the gathered points should stay in the cache as well
-                step = min(step, max(_TILE_ROWS, _TILE_ENTRIES // points.values.shape[1]))
+                step = min(step, max(TILE_ROWS, TILE_ENTRIES // points.values.shape[1]))
             for start in range(0, width, step):
                 stop = min(start + step, width)
                 chosen = picked(columns, start, stop)
@@ -316,7 +319,7 @@ class Sparse(Features):
             return
         points = points if columns is None else points.take(columns)
         rows = frozen(np.arange(len(out)) if rows is None else rows)
-        step = max(1, _TILE_ENTRIES // max(width, 1))
+        step = max(1, TILE_ENTRIES // max(width, 1))
         for top in range(0, len(rows), step):
             part, tile = rows[top : top + step], out[top : top + step]
             passes.scatter(*self.csr, part, *points.columns, width, tile)

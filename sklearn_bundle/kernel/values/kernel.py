@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sklearn_bundle.kernel._compiled import rows as passes
-from sklearn_bundle.kernel.values._distances import Differences
+from sklearn_bundle.kernel.values._distances import LAST, Differences
 from sklearn_bundle.kernel.values._points import (
+    BLOCK_ENTRIES,
+    SUMMED,
+    TILE_ROWS,
     Dense,
     Features,
     Points,
@@ -26,17 +29,11 @@ from sklearn_bundle.kernel.values._points import (
 from sklearn_bundle.kernel.values._tiles import Tiles
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
-_FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
+FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
 _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
 # Error of a float64 value above which distances are computed from differences. A smaller error is
 # subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
 _LARGEST_ROUNDING = 1e-11
-_TILE_ROWS = 256  # rows of a Gram matrix at a time: enough for BLAS to be fast
-_SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an estimate
-# Products added in the working dtype, whose sums are added in float64: in float32 the error of
-# these sums is at most 3e-5 of the sizes of their terms.
-SUMMED = 512
-_LAST = 4.0  # further roundings: the last sums, and the product with the sign
 
 
 def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
@@ -111,7 +108,7 @@ class KernelRows:
         For "rbf" they are differences of ``gamma |x|^2``.
         """
         largest = self._points.largest_square
-        ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR and largest <= _FAR
+        ends = 1.0 / FAR <= self.kernel.gamma <= FAR and largest <= FAR
         exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
         return bool(ends and exponents <= _MEANINGFUL)
 
@@ -136,7 +133,7 @@ class KernelRows:
         sizes, lengths = np.abs(coef), np.sqrt(np.abs(left.diagonal()))
         reach = unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
         parts = len(coef) / points.smallest_part(len(coef))
-        added = likely(min(len(coef), SUMMED)) + likely(parts) + _LAST
+        added = likely(min(len(coef), SUMMED)) + likely(parts) + LAST
         if self.kernel.name == "rbf":
             return left.rounding(points, unit) * sizes.sum() + added * reach
         return (points.roundings + added) * reach
@@ -178,8 +175,8 @@ class KernelRows:
         if indices is not None:
             return self.take(indices).gram(out=out, first=first, finish=finish)
         out = np.empty((self.n, self.n), self.dtype) if out is None else out
-        for start in range(first, self.n, _TILE_ROWS):
-            stop = min(start + _TILE_ROWS, self.n)
+        for start in range(first, self.n, TILE_ROWS):
+            stop = min(start + TILE_ROWS, self.n)
             rows = np.arange(start, stop)
             self._points.fill(rows, self._points, None, stop, out[start:stop])
             out[rows, rows] = self.diagonal[rows]
@@ -218,7 +215,7 @@ class KernelRows:
             return self.tiles.rounding(coef[columns], columns, sizes, spread)
         of_values = self._points.rounding(self._points, self._unit, columns=columns)
         largest = np.abs(self.diagonal).max() + 1.0
-        return path_length * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
+        return path_length * (of_values + (likely(SUMMED) + LAST) * self._unit * largest)
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
@@ -279,7 +276,7 @@ class KernelRows:
         Each block comes with about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
-        step = min(max(_SUMS_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
+        step = min(max(BLOCK_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
         for part in slices(Z.shape[0], step):
             left, n_rows = self._points.like(Z[part]), part.stop - part.start
             if len(buffer) < n_rows:

@@ -8,13 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from sklearn_bundle.core.numeric.limits import MOST_SIDE
 from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
 from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums, linear_sums
 from sklearn_bundle.kernel.values._points import ByCallable, pays_dense
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 from sklearn_bundle.kernel.values.semidefinite import (
-    POINTS,
     allowance,
     negative,
     refuse_asymmetric,
@@ -111,7 +111,7 @@ class KernelData:
         n, name = self.X.shape[0], self.kernel.name
         if self.definite:
             return
-        points = some_points(n, POINTS if self.precomputed else _CALLED)
+        points = some_points(n, MOST_SIDE if self.precomputed else _CALLED)
         values = self._values_between(points)
         lowest = int(self.diagonal.argmin())
         if self.diagonal[lowest] < -self._allowed:
@@ -132,7 +132,7 @@ class KernelData:
         """
         ridge = 1.0 / costs
         if not self.definite and ridge.min() < self._allowed:
-            part = some_points(len(points), POINTS if self.precomputed else _CALLED)
+            part = some_points(len(points), MOST_SIDE if self.precomputed else _CALLED)
             values, n = self._values_between(points[part]), self.X.shape[0]
             refuse_indefinite(values, self.kernel.name, n, ridge[part])
 
@@ -162,7 +162,7 @@ class KernelData:
 
     def _check_part(self, values: np.ndarray) -> None:
         """Raise if the symmetric matrix of all values has a part that is not semidefinite."""
-        points = some_points(len(values), POINTS)
+        points = some_points(len(values), MOST_SIDE)
         refuse_indefinite(values[np.ix_(points, points)], self.kernel.name, len(values))
 
     def refuse_indefinite(self, points: np.ndarray, coef: Array) -> None:
@@ -172,13 +172,13 @@ class KernelData:
         """
         if self.definite or not len(points):
             return
-        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:POINTS]
+        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:MOST_SIDE]
         chosen = np.sort(points[largest])
         if self.precomputed:
             refuse_indefinite(self._values_between(chosen), self.kernel.name, n)
         else:
             self.check_values(self._values_between(chosen), chosen)
-        if len(points) > POINTS:
+        if len(points) > MOST_SIDE:
             active = np.flatnonzero(coef)
             weights = coef[active] / np.linalg.norm(coef)
             (sums,), _ = self.exact_sums(weights[np.newaxis], active, points, constant=0.0)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.kernel.values._distances import rbf_scores
-from sklearn_bundle.kernel.values.kernel import SUMMED, KernelRows, add_products
+from sklearn_bundle.kernel.values._points import SUMMED
+from sklearn_bundle.kernel.values.kernel import KernelRows, add_products
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 _ROWS = 1024  # rows of new points at a time, copied next to the support vectors

@@ -17,7 +17,6 @@ _OF_VALUE = 1e3
 _OF_EIGENVALUE, _AT_LEAST = 30.0, 100
 # Of the largest k(x, x): distances between points far from the origin leave this in float64.
 _OF_DISTANCES = 1e-9
-POINTS = 2000  # at most, between which values are factored: that takes 0.1 s
 _TILE = 512  # rows and columns compared at a time: 2 MB in float64
 
 

@@ -12,13 +12,10 @@ An intercept is one more coordinate of w, drawn towards a center, with the weigh
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.sampling import exchanged
-from sklearn_bundle.jit.vector import WIDTH, fma, load, plus, splat, total
+from sklearn_bundle.jit.vector import WIDTH, fma, load, plus, prefetch, splat, total
 
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # positions of a row's numbers
 _STRIDE = 4  # numbers per row: half of a cache line
@@ -51,38 +48,6 @@ def gain(loss, target, margin, alpha, new, weight, curvature) -> Any:
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
-@intrinsic
-def _prefetch(typing_context, array, index):
-    """Prefetch the cache line of ``array[index]``; any index will do, since none can fault."""
-
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, number(0), number(3), number(1)])  # read, keep, data
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), generate
-
-
-@intrinsic
-def muladd(typing_context, a, b, c):
-    """``a * b + c``, rounded once if the processor can, whatever the surrounding code.
-
-    LLVM fuses a product into a sum on its own if the product has no other use.
-    """
-
-    def generate(context, builder, signature, arguments):
-        number = ir.DoubleType()
-        kind = ir.FunctionType(number, [number, number, number])
-        function = builder.module.declare_intrinsic("llvm.fmuladd", [number], kind)
-        return builder.call(function, arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
-
-
 @inner
 def _csr_dot(data, indices, start, end, last, w):
     """<x, w>; with ``last`` > 0 the numbers of w are prefetched some entries ahead.
@@ -93,10 +58,10 @@ def _csr_dot(data, indices, start, end, last, w):
     s0 = s1 = s2 = s3 = 0.0
     far = min(end, last)
     while k + np.uint64(4) <= far:
-        _prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD)]))
-        _prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 1)]))
-        _prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 2)]))
-        _prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 3)]))
+        prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD)]))
+        prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 1)]))
+        prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 2)]))
+        prefetch(w, np.uint64(indices[k + np.uint64(_AHEAD + 3)]))
         s0 += data[k] * w[indices[k]]
         s1 += data[k + np.uint64(1)] * w[indices[k + np.uint64(1)]]
         s2 += data[k + np.uint64(2)] * w[indices[k + np.uint64(2)]]
@@ -174,13 +139,13 @@ def epoch(
             random = exchanged(order, a, random)
         if a >= 0:
             i = active[order[a] * block]
-            _prefetch(rows, np.uint64(_STRIDE * i))
+            prefetch(rows, np.uint64(_STRIDE * i))
             start = np.uint64(i * width) if width > 0 else indptr[i]
             for line in range(_LINES):
                 if width == 0:
-                    _prefetch(indices, start + np.uint64(16 * line))
-                _prefetch(data, start + np.uint64(16 * line))
-                _prefetch(data, start + np.uint64(16 * line + 8))
+                    prefetch(indices, start + np.uint64(16 * line))
+                prefetch(data, start + np.uint64(16 * line))
+                prefetch(data, start + np.uint64(16 * line + 8))
         if a + _LEAD >= n_blocks:
             continue
         first = order[a + _LEAD] * block

@@ -8,11 +8,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import MISSES, Solver, SolverResult, Status
 from sklearn_bundle.core.fit import Outcome
 from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import TrainingData
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +20,7 @@ from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.core.multiclass import binary_targets, names_of
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.sklearn_internals import Interval, SparseCoefMixin
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import indexable
 
 from sklearn_bundle.core.base import (
     checked,
@@ -21,6 +20,7 @@ from sklearn_bundle.core.fit import warn_of_unused
 from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, values_of_C
+from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import (
     checked_reg_lambda_of,
@@ -227,17 +227,17 @@ class PathSearch(Search):
         X, y = indexable(X, y)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, _num_samples(X))
+            weights = check_sample_weight(sample_weight, num_samples(X))
             if self.cv is None or isinstance(self.cv, Integral):
                 rows = np.flatnonzero(weights)  # other splitters may rely on all rows
-                X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
+                X, y, weights = (safe_indexing(array, rows) for array in (X, y, weights))
                 metadata = {}
         single = clone(self._single(n_jobs=1))
         own = loss_scorer(single._loss()) if self.scoring is None else None
         scorer = own or checked_scorer(single, self.scoring)
 
         def part(array: Any, rows: NDArray) -> Any:
-            return None if array is None else _safe_indexing(array, rows)
+            return None if array is None else safe_indexing(array, rows)
 
         def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
             held_out, counted = (part(X, test), part(y, test)), {}

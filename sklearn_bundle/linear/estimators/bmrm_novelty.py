@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.estimators._blocks import check_blocks
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator

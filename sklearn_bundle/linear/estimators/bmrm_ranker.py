@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
@@ -17,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     TrainingData,

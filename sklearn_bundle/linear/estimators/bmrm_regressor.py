@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.base import RegressorMixin
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import RegressionData, check_regression_data
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks

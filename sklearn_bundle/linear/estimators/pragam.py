@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.linear.estimators._linear import CertifiedLinearClassifier

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import entr
 
 from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.vector import muladd
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear.losses._dual_loss import Array, DualLoss, scale_heavier_down
 from sklearn_bundle.linear.losses._dual_targets import DualTargets
@@ -71,7 +72,7 @@ def _box_step(gradient, bend, top, alpha, curvature, high, low):
 def _hinge_step(loss, target, margin, alpha, weight, curvature, high, low):
     slack = 1.0 - margin
     # Explicit fma: LLVM could round either product, and the gap decides what is averaged.
-    gap = coordinate.muladd(-alpha, slack, weight * max(slack, 0.0))
+    gap = muladd(-alpha, slack, weight * max(slack, 0.0))
     new, projected, counts = _box_step(-slack, 0.0, weight, alpha, curvature, high, low)
     return new, projected, gap, counts
 
@@ -88,9 +89,9 @@ def _squared_hinge_step(loss, target, margin, alpha, weight, curvature, high, lo
     excess = max(slack, 0.0)
     bend = 1.0 / weight
     # Explicit fma, since products used in two sums are not fused automatically.
-    squares = coordinate.muladd(bend * alpha, alpha, weight * excess * excess)
-    gap = coordinate.muladd(-alpha, slack, 0.5 * squares)
-    gradient = coordinate.muladd(bend, alpha, -slack)
+    squares = muladd(bend * alpha, alpha, weight * excess * excess)
+    gap = muladd(-alpha, slack, 0.5 * squares)
+    gradient = muladd(bend, alpha, -slack)
     new, projected, counts = _box_step(gradient, bend, np.inf, alpha, curvature, high, low)
     return new, projected, gap, counts
 

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart, parts_fingerprint
 from sklearn_bundle.structured.estimators._structured_solvers import (

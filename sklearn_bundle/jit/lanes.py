@@ -9,20 +9,14 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
+from sklearn_bundle.jit.elementary import _EXP, _LN2_PARTS, _LOG2_E, _LOWEST_SINGLE, _ROUND_SINGLE
+from sklearn_bundle.jit.vector import _FUSED, _INT32, _splat
+
 WIDTH = 16  # float32: one of the widest registers (AVX-512), two or four narrower ones
 # Types of LLVM: vectors used in arithmetic, half of one in float64, and integers.
 _FLOATS = ir.VectorType(ir.FloatType(), WIDTH)
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH // 2)
-_INT32 = ir.IntType(32)
 _INTS = ir.VectorType(_INT32, WIDTH)
-_FUSED = ("contract",)  # a product and a sum may round once
-_LOWEST = -87.33654  # log of the smallest normal float32
-_LOG2_E = 1.4426950408889634  # 1 / log 2
-_LN2 = (0.693359375, -2.12194440e-4)  # log 2 in two parts; the first one times k is exact
-_ROUND = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-# Cephes' expf, the highest power first: relative error below 1.2e-7 up to log(2)/2.
-_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2)
-_EXP = (*_EXP, 1.6666665459e-1, 5.0000001201e-1, 1.0, 1.0)
 
 
 class LanesType(types.Type):
@@ -40,17 +34,11 @@ class _LanesModel(models.PrimitiveModel):
 
 
 def _constant(number):
-    return ir.Constant(_FLOATS, [number] * WIDTH)
+    return ir.Constant(_FLOATS, [float(number)] * WIDTH)
 
 
 def _integers(number):
     return ir.Constant(_INTS, [number] * WIDTH)
-
-
-def _splat(builder, number):
-    undefined = ir.Constant(_FLOATS, ir.Undefined)
-    one = builder.insert_element(undefined, number, _INT32(0))
-    return builder.shuffle_vector(one, undefined, _integers(0))
 
 
 def _fma(builder, a, b, c):
@@ -93,7 +81,7 @@ def broadcast(typing_context, array, index):
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        return _splat(builder, builder.load(builder.gep(data, [arguments[1]])))
+        return _splat(builder, builder.load(builder.gep(data, [arguments[1]])), WIDTH)
 
     return _vector(array, types.intp), generate
 
@@ -103,7 +91,7 @@ def splat(typing_context, number):
     """All sixteen equal to ``number``."""
 
     def generate(context, builder, signature, arguments):
-        return _splat(builder, arguments[0])
+        return _splat(builder, arguments[0], WIDTH)
 
     return _vector(types.float32), generate
 
@@ -137,17 +125,19 @@ def decay(typing_context, product, scale, left, right):
 
     def generate(context, builder, signature, arguments):
         product, scale, left, right = arguments
-        zero, lowest, rounding = _constant(0.0), _constant(_LOWEST), _constant(_ROUND)
+        zero, lowest = _constant(0.0), _constant(_LOWEST_SINGLE)
+        rounding = _constant(_ROUND_SINGLE)
         norms = builder.fadd(left, right)
         x = builder.fsub(builder.fmul(scale, product, flags=_FUSED), norms, flags=_FUSED)
         x = builder.select(builder.fcmp_ordered("<", x, zero), x, zero)
         clipped = builder.select(builder.fcmp_ordered(">", x, lowest), x, lowest)
         shifted = _fma(builder, clipped, _constant(_LOG2_E), rounding)
         k = builder.fsub(shifted, rounding)
-        r = _fma(builder, k, _constant(-_LN2[0]), clipped)
-        r = _fma(builder, k, _constant(-_LN2[1]), r)
+        r = clipped
+        for part in _LN2_PARTS:
+            r = _fma(builder, k, _constant(-part), r)
         p = _constant(_EXP[0])
-        for coefficient in _EXP[1:]:
+        for coefficient in (*_EXP[1:], 1.0, 1.0):
             p = _fma(builder, p, r, _constant(coefficient))
         bits = builder.add(builder.bitcast(shifted, _INTS), _integers(127))
         power = builder.bitcast(builder.shl(bits, _integers(23)), _FLOATS)
@@ -164,10 +154,7 @@ def add_to(typing_context, array, index, vector, unit):
     def generate(context, builder, signature, arguments):
         array, index, vector, unit = arguments
         half = WIDTH // 2
-        undefined = ir.Constant(_DOUBLES, ir.Undefined)
-        one = builder.insert_element(undefined, unit, _INT32(0))
-        same = ir.Constant(ir.VectorType(_INT32, half), [0] * half)
-        factor = builder.shuffle_vector(one, undefined, same)
+        factor = _splat(builder, unit, half)
         for first in (0, half):
             at = builder.add(index, ir.Constant(index.type, first))
             pointer = _pointer(context, builder, signature.args[0], array, at, _DOUBLES)
