@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.catalyst import momentum
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
@@ -310,12 +311,10 @@ class ClassAscent:
         self._set_curvatures()
 
     def move_center(self) -> None:
-        """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
+        """Move Z to W and a step beyond."""
         center = self._center
         assert center is not None
-        root = math.sqrt(self._lambda / self._strength)
-        step = (1.0 - root) / (1.0 + root)
-        Z = self._W + step * (self._W - center.last)
+        Z = self._W + momentum(self._lambda, center.kappa) * (self._W - center.last)
         center.last[:] = self._W
         self._W += center.kappa / self._strength * (Z - center.Z)
         center.Z = Z
