@@ -126,7 +126,7 @@ linear/solvers
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
                                 /linear/problems/_costs.py /linear/losses/_squares.py
     test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
-    test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
+    test_linear_auto.py         linear_auto.py /core/contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
                                 /linear/_compiled/design.py
 

@@ -260,7 +260,7 @@ class DualSolver:
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
         kappa = first_kappa(problem.penalty.ridge, curvature)
-        return Catalyst(self._momentum_ridge, kappa, _OUTER)
+        return Catalyst(self._momentum_ridge, kappa, passes=_OUTER)
 
     def _best_multiple(self) -> NDArray[np.float64]:
         """The multiple of w where P is lowest, among a few that include 0."""
