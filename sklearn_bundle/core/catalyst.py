@@ -8,6 +8,8 @@ are those of the problem itself, at the same dual point.
 from collections import deque
 from math import log, log1p, sqrt
 
+from sklearn_bundle.core.numeric.limits import TINY
+
 # The first ridge + kappa, over the mean curvature of a block: kappa then follows the gap. With 0.02
 # CRFs of 400 sentences of CoNLL-2000 took a third more passes; with 0.05 up to twice as many.
 _FIRST = 0.01
@@ -16,7 +18,6 @@ _RISE, _FALL = 1.05, 1.2  # of kappa per pass: too large a kappa does more harm 
 _WEAKEST = 0.1  # times the ridge: the smallest kappa, so that it can rise again
 _FAR = 1e3  # the blocks' part over the center's: above this the center is at rest
 _WINDOW = 8  # moves over which the rate is measured: single ones fluctuate
-_TINY = 1e-300  # replaces a gap of 0, in logarithms
 
 
 class Catalyst:
@@ -56,7 +57,7 @@ class Catalyst:
         cannot follow the center.
         """
         factor = sqrt(blocks / (_BALANCE * center)) if center > 0.0 else self._rise
-        self._gaps.append(max(blocks + center, _TINY))
+        self._gaps.append(max(blocks + center, TINY))
         if self._relative_rate < self._least_rate and blocks < _FAR * center:
             factor = 0.0
         factor = min(max(factor, 1.0 / self._fall), self._rise)

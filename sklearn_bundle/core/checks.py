@@ -5,13 +5,13 @@ from math import inf, sqrt
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.numeric.limits import TINY
 
 _CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
 _FALL = 0.25  # of the gap at the last check: the same without a tol, or once tol was met
 _SHARE = 0.1  # of the work: what checks may cost if the estimate stays above
 _PROGRESS = 1e-6  # of the gap: the least gain of gap or bound that counts as progress
 _ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rounding
-_TINY = 1e-300  # replaces an objective of 0
 
 
 class Checks:
@@ -28,6 +28,8 @@ class Checks:
         Of a check, in the unit of the work.
     ratio : float
         A first guess of the ratio.
+    pause : float
+        Of all work so far: as long is the pause before a check that the estimate does not call for.
 
     Attributes
     ----------
@@ -39,17 +41,18 @@ class Checks:
         Since the last check.
     """
 
-    def __init__(self, tol: float | None, cost: float, ratio: float = 1.0):
+    def __init__(self, tol: float | None, cost: float, ratio: float = 1.0, pause: float = 0.0):
         self.estimate = self.at_check = inf
-        self.work = 0.0
-        self._tol, self._cost = tol, cost
+        self.work = self._work_so_far = 0.0
+        self._tol, self._cost, self._pause = tol, cost, pause
         self._first_ratio = self._ratio = ratio
 
     def note(self, gap: float, dual: float, work: float = 0.0) -> None:
         """Note the sum of the parts, about the dual's value, and the work that was done."""
         gap = self._ratio * max(gap, 0.0)
-        self.estimate = gap / max(dual + gap, _TINY)
+        self.estimate = gap / max(dual + gap, TINY)
         self.work += work
+        self._work_so_far += work
 
     @property
     def target(self) -> float:
@@ -66,14 +69,15 @@ class Checks:
     @property
     def is_due(self) -> bool:
         """Whether a check is due."""
-        return self.work > 0.0 and (self.is_within or self._cost <= _SHARE * self.work)
+        waited = self._cost <= _SHARE * self.work and self.work >= self._pause * self._work_so_far
+        return self.work > 0.0 and (self.is_within or waited)
 
     def made(self, primal: float, bound: float, *, calibrates: bool = True) -> None:
         """Note what a check found for the dual point to which the estimate belongs.
 
         The ratio moves halfway, in logarithms: single checks fluctuate.
         """
-        self.at_check = max(primal - bound, 0.0) / max(primal, _TINY)
+        self.at_check = max(primal - bound, 0.0) / max(primal, TINY)
         if calibrates and 0.0 < self.estimate < inf and self.at_check > 0.0:
             self._ratio *= sqrt(self.at_check / self.estimate)
         self.work = 0.0

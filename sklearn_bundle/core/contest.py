@@ -6,7 +6,8 @@ It gives way to another one if it seems to need more work than that one, for som
 from math import exp, inf, log
 from typing import Any
 
-_TINY = 1e-300  # replaces a gap of 0
+from sklearn_bundle.core.numeric.limits import TINY
+
 _LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
 # Of the other solver's expected work, after which a solver is judged by its rate: early rates make
 # dual steps look too good. Whatever the verdict then, little is lost.
@@ -52,7 +53,7 @@ class Contestant:
     def record(self, work: float, gap: float) -> None:
         """Record a state that cost ``work``, with about this relative gap."""
         self.work += work
-        self.history.append((self.work, log(max(gap, _TINY))))
+        self.history.append((self.work, log(max(gap, TINY))))
         while 2.0 * self.history[self._half][0] < self.work:
             self._half += 1
 
@@ -98,6 +99,6 @@ class Contestant:
         if self.ended:
             return inf
         if not self.history:
-            share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
+            share = log(max(gap, TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
             return min(max(share, _LEAST_SHARE), 1.0) * self.prior
         return min(self.remaining(tol), max(self.work, self.prior))

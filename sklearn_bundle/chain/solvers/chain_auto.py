@@ -13,13 +13,13 @@ from sklearn_bundle.chain.solvers.sdca import DualSolver
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.lbfgs import LBFGSSolver
+from sklearn_bundle.core.numeric.limits import TINY
 
 # What L-BFGS is expected to cost, in epochs: estimates. With accelerated steps, it took the time of
 # 360 epochs on 3,000 sentences of CoNLL-2000 at c2 = .001.
 _LBFGS, _LBFGS_OR_ACCELERATED = 100.0, 300.0
 LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
 _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors of them: 0.8 GB
-_TINY = 1e-300  # replaces an objective of 0
 
 
 class ChainAutoSolver:
@@ -80,7 +80,7 @@ class ChainAutoSolver:
             return
         for state in self._dual.states():
             estimate = state.further[0]
-            epochs.record(1.0, estimate / max(abs(state.lower_bound + estimate), _TINY))
+            epochs.record(1.0, estimate / max(abs(state.lower_bound + estimate), TINY))
             epochs.judge(few and epochs.is_slower(self._cost, self._tol))
             yield state
             if epochs.gives_way:

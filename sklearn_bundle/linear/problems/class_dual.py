@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.catalyst import momentum
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual
@@ -35,7 +36,6 @@ _WIDE = 48
 _RECENT, _LEAST_SHARE = 2.0, 0.1
 _DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 _PAD = -1e300  # cost of the classes that fill the last vector: never the largest
-_TINY = 1e-300  # in place of a share or a square of 0
 
 
 class Sweep(NamedTuple):
@@ -195,7 +195,7 @@ class ClassAscent:
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
-            square = max(float(np.sum(plane.scaled_weights**2)), _TINY)
+            square = max(float(np.sum(plane.scaled_weights**2)), TINY)
             share = min(self._lambda * self._offset(self._of_class @ alpha) / square, 1.0)
             alpha *= share
             alpha[self._own] += 1.0 - share
@@ -394,5 +394,5 @@ def balancing(confusions: Array) -> Array:
     """
     have, want = confusions.sum(axis=0), confusions.sum(axis=1)
     surplus, lack = np.maximum(have - want, 0.0), np.maximum(want - have, 0.0)
-    moved = surplus / np.maximum(have, _TINY)
-    return np.diag(1.0 - moved) + np.outer(moved, lack / max(float(lack.sum()), _TINY))
+    moved = surplus / np.maximum(have, TINY)
+    return np.diag(1.0 - moved) + np.outer(moved, lack / max(float(lack.sum()), TINY))

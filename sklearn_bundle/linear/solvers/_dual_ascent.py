@@ -33,6 +33,8 @@ class DualAscentSolver(LinearSolver):
         The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)
         A point to begin with.
+    pause : float
+        See :class:`~.checks.Checks`.
     """
 
     name = "dual-coordinate"
@@ -46,13 +48,14 @@ class DualAscentSolver(LinearSolver):
         dual_certificate: DualCertificate | None,
         tol: float | None,
         start: PointToStart | None,
+        pause: float = 0.0,
     ):
         super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=ADVICE)
         self._problem, self._steps, self._tol = problem, steps, tol
         self._start = (np.zeros(problem.dimension), None) if start is None else start
         self._dual = 0.0  # about the dual's value
         self._proved = -np.inf  # the same at the last check
-        self._checks = Checks(tol, _COST, _GAP_RATIO)
+        self._checks = Checks(tol, _COST, _GAP_RATIO, pause)
         self._idling = Idling(IDLE)
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.checks import Idling
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
@@ -25,6 +26,7 @@ from sklearn_bundle.linear.solvers.protocols import ClassSteps, Points, require
 Array = NDArray[np.float64]
 
 _SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
+_WAIT = 0.3  # of all passes so far: a check activates all rows, which disturbs the sweeps
 _NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
 _RECENT = 6  # sweeps over all rows from which the rate is measured
 _MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
@@ -36,7 +38,6 @@ _INNER = 3  # sweeps between moves of its center
 _TRIED = 30.0  # passes over all rows with a proximal term before its effect is judged
 _ACCELERATED = 0.25  # of the rate before, which would not have lasted: a higher rate means it helps
 _PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
-_TINY = 1e-300  # replaces an objective of 0
 # Least number of rows visited in an iteration: few rows are visited many times, for 1 or 2 ms.
 _VISITS = 1 << 14
 # Mean of ``s_i ||x_i||^2 / reg_lambda`` up to which no solver is better. A step moves its row of
@@ -101,7 +102,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     ):
         problem = require(problem, ClassSteps, self.name, "line-search")
         steps = problem.class_ascent(reg_lambda, alpha)
-        super().__init__(problem, reg_lambda, steps, dual_certificate, tol_hint, start)
+        super().__init__(problem, reg_lambda, steps, dual_certificate, tol_hint, start, _WAIT)
         self._begun = False
         self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
         self._averaging = False
@@ -220,14 +221,14 @@ class ClassCoordinateSolver(DualAscentSolver):
         resting = self._passes_so_far < self._next_try or len(self._gaps) < _RECENT
         if resting or not self._steps.is_long:
             return False
-        to_fall = math.log(max(self.estimate / max(self._checks.target, _TINY), 1.0))
+        to_fall = math.log(max(self.estimate / max(self._checks.target, TINY), 1.0))
         return to_fall > _MANY * self._rate
 
     @property
     def _rate(self) -> float:
         """Mean fall of the logarithm of the gap per pass over all rows, of the recent ones."""
         first, last = self._gaps[0], self._gaps[-1]
-        fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
+        fallen = math.log(max(first[1], TINY) / max(last[1], TINY))
         return max(fallen, 0.0) / (last[0] - first[0])
 
     def _add_proximal_term(self) -> None:
@@ -241,7 +242,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         assert self._before_proximal is not None  # there is a proximal term
         taken, gap, rate = self._before_proximal
         passes = self._passes_so_far - taken
-        fallen = math.log(max(gap, _TINY) / max(self._checks.at_check, _TINY))
+        fallen = math.log(max(gap, TINY) / max(self._checks.at_check, TINY))
         return passes < _TRIED or fallen > _ACCELERATED * rate * passes
 
     def _check_is_due(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.numeric.limits import TINY
 from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
@@ -28,7 +29,6 @@ _RECENT = 6  # epochs from which the rate is measured
 _NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
-_TINY = 1e-300  # replaces a gap or an objective of 0
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
@@ -126,7 +126,7 @@ class DualCoordinateSolver(DualAscentSolver):
         if len(self._estimates) < 2:
             return np.inf
         first, last = self._estimates[0], self._estimates[-1]
-        return float(np.log(max(first, _TINY) / max(last, _TINY))) / (len(self._estimates) - 1)
+        return float(np.log(max(first, TINY) / max(last, TINY))) / (len(self._estimates) - 1)
 
     def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
