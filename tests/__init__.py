@@ -194,7 +194,7 @@ chain
                                 _compiled/exponentiated.py /jit/sums.py
 
 chain/solvers
-    test_chain_states.py        sdca.py chain_auto.py
+    test_chain_states.py        sdca.py chain_auto.py /core/catalyst.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -252,6 +252,7 @@ structured/solvers
     test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py inner/blocks.py inner/faces.py
                                 inner/outputs.py /structured/_compiled/block_steps.py
+                                /core/checks.py /core/limits.py
                                 /structured/_compiled/faces.py /structured/_compiled/outputs.py
 
 structured/estimators

@@ -8,7 +8,7 @@ are those of the problem itself, at the same dual point.
 from collections import deque
 from math import log, log1p, sqrt
 
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 
 # The first ridge + kappa, over the mean curvature of a block: kappa then follows the gap. With 0.02
 # CRFs of 400 sentences of CoNLL-2000 took a third more passes; with 0.05 up to twice as many.

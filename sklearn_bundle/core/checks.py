@@ -5,7 +5,7 @@ from math import inf, sqrt
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 
 _CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
 _FALL = 0.25  # of the gap at the last check: the same without a tol, or once tol was met

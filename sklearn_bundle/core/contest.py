@@ -6,7 +6,7 @@ It gives way to another one if it seems to need more work than that one, for som
 from math import exp, inf, log
 from typing import Any
 
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 
 _LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
 # Of the other solver's expected work, after which a solver is judged by its rate: early rates make

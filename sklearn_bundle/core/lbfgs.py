@@ -11,7 +11,7 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 
 Array = NDArray[np.float64]
 

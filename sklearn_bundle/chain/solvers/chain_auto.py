@@ -13,7 +13,7 @@ from sklearn_bundle.chain.solvers.sdca import DualSolver
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 
 # What L-BFGS is expected to cost, in epochs: estimates. With accelerated steps, it took the time of
 # 360 epochs on 3,000 sentences of CoNLL-2000 at c2 = .001.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core._compiled import projection
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import frozen
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.catalyst import momentum
 from sklearn_bundle.core.contract import ABSENT
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual

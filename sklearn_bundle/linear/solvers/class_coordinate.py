@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.checks import Idling
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.class_dual import ClassAscent

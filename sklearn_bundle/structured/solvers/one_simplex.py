@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.checks import Idling
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
