@@ -129,7 +129,7 @@ linear/solvers
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
                                 /linear/problems/_costs.py /linear/losses/_squares.py
     test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
-    test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
+    test_linear_auto.py         linear_auto.py /core/contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
                                 /linear/_compiled/design.py
 
@@ -197,7 +197,7 @@ chain
                                 _compiled/exponentiated.py /jit/sums.py
 
 chain/solvers
-    test_chain_states.py        sdca.py chain_auto.py
+    test_chain_states.py        sdca.py chain_auto.py /core/catalyst.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -255,6 +255,7 @@ structured/solvers
     test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py inner/blocks.py inner/faces.py
                                 inner/outputs.py /structured/_compiled/block_steps.py
+                                /core/checks.py /core/limits.py
                                 /structured/_compiled/faces.py /structured/_compiled/outputs.py
 
 structured/estimators

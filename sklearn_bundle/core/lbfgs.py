@@ -11,10 +11,10 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import TINY
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # products of a step and a change of the gradient up to this count as 0
 MEMORY = 10  # pairs, as in SciPy
 _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
@@ -52,7 +52,7 @@ class Corrections:
     def remember(self, step: Array, change: Array) -> None:
         """Keep the pair if it shows curvature."""
         product = blas.ddot(step, change)
-        if product > _TINY and np.isfinite(product):
+        if product > TINY and np.isfinite(product):
             self._pairs.append((step, change, product))
 
     def correct(self, x: Array, solve: Callable[[Array], Array]) -> Array:

@@ -6,11 +6,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain_dual import Blocks, Potentials
+from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.penalty import shrunk
 from sklearn_bundle.chain.problem import ChainProblem
+from sklearn_bundle.core.catalyst import Catalyst, first_kappa
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import ABSENT, Certificate, State
+from sklearn_bundle.core.checks import Checks
+from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.jit.sampling import Sampling, grow
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
@@ -20,21 +22,13 @@ _SINGLE_TOL = 1e-8  # of a fit; for a smaller one, log-potentials are kept in do
 _SINGLE_WEIGHTS_TOL = 1e-6  # of a fit; for a smaller one, w is also in double precision
 _LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 can hold its products
 _SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 of its roundings
-# First reg_lambda + kappa, over the mean curvature of a block; then kappa follows the gap.
-# On Dutch NER and CoNLL-2000 with c2 from .0005 to .1 a fixed kappa takes up to 1.8 (at .003),
-# 1.8 (at .01) and 5 times (at .03) as long.
-_STRENGTH = 0.01
-_BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
-_RISE, _FALL = 1.2, 1.5  # largest changes of kappa at a move of the center: estimates
-_WEAKEST = 0.1  # times reg_lambda: the smallest kappa, so that it can rise again
 # Times reg_lambda: the smallest ridge from which momentum and kappa are computed. Without ridge the
 # momentum would be 1, with which the gap oscillates. From .1 to .3 pure L1 took the same time on
 # Dutch NER and CoNLL-2000, to within a quarter.
 _LEAST_RIDGE = 0.2
 _SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
 _OUTER = 3  # epochs between two moves of the center: the result of a trial
-_FIRST_CHECK = 2  # epochs before the first full pass
-_SHARE_OF_CHECKS = 0.11  # marginals that full passes may compute, over those of the steps
+_FIRST_CHECK = 2  # epochs before the first full pass: until then most gaps are unknown
 
 
 class DualSolver:
@@ -94,7 +88,8 @@ class DualSolver:
     ):
         self.problem = problem
         self.name = "exponentiated" if potentials else "sdca"
-        self._tol = tol
+        self._tol, self._cost = tol, 3 if potentials else 1  # of a full pass, in calls a sequence
+        self._checks = Checks(tol, self._cost)
         dtype = np.float32 if potentials and tol >= _SINGLE_TOL else np.float64
         if kept is None and problem.l1_ratio:
             kept = _if_zero_is_optimal(problem, potentials, dtype, tol)
@@ -110,16 +105,17 @@ class DualSolver:
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._build_tree()
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
-        self._kappa, self._center, self._last = 0.0, _NOTHING, _NOTHING
+        self._catalyst: Catalyst | None = None
+        self._center = self._last = _NOTHING
         self._epochs = 0
         self._entropy = 0.0  # of the blocks at the last full pass; used only with L1
         if not problem.penalty.ridge:
-            self._kappa, self._center = self._first_kappa(), np.zeros(problem.n_parameters)
+            self._center = np.zeros(problem.n_parameters)
+            self._catalyst = self._first_catalyst()
         self._renew()
-        if accelerated or self._kappa:
+        if accelerated or self._catalyst is not None:
             self._use_proximal_term()
         self._calls = problem.n_sequences * potentials
-        self._of_steps = self._of_checks = 0  # calls, without those from outside
         self._best = Best(least=0.0)
         self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
         self._proved = 0.0  # the highest bound that was recomputed
@@ -138,7 +134,7 @@ class DualSolver:
     @property
     def accelerated(self) -> bool:
         """Whether there is a proximal term."""
-        return self._kappa > 0.0
+        return self._catalyst is not None
 
     def release(self) -> None:
         """Free the memory of the dual point."""
@@ -155,7 +151,6 @@ class DualSolver:
                 self.kept, self._w, self._raw, self._gaps, self._memory, self._sampling, self._kappa
             )
             self._calls += calls
-            self._of_steps += calls
             self._epochs += 1
             estimate = float(problem.weights @ self._gaps)
             if self._dual_known:
@@ -164,11 +159,11 @@ class DualSolver:
                 self._best.raise_bound(self._dual - self._bound_error)
             else:
                 estimate += self._center_gap()
-                if self._kappa and self._epochs % _OUTER == 0:
-                    self._move_center()
+                if self._catalyst is not None and self._epochs % _OUTER == 0:
+                    self._move_center(self._catalyst)
             known = self._dual if self._dual_known else self._best.bound
-            reached = Certificate(known + estimate, known).relative_gap <= self._tol
-            if reached or self._check_pays():
+            self._checks.note(estimate, known, calls / problem.n_sequences)
+            if self._epochs == _FIRST_CHECK or self._checks.is_due:
                 yield self._check()
             else:
                 yield self._state(estimate)
@@ -198,10 +193,10 @@ class DualSolver:
             estimate += self._center_gap()
         elif not primal - estimate - margin < self._dual - self._bound_error:
             self._dual, self._bound_error = primal - estimate, margin
-        calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
-        self._calls += calls
+        self._calls += self._cost * problem.n_sequences
         if due:
-            self._of_checks += calls
+            known = self._epochs > _FIRST_CHECK
+            self._checks.made(primal, primal - estimate, calibrates=known)
             self._gaps = gaps
             self._build_tree()
         else:
@@ -222,12 +217,6 @@ class DualSolver:
     @property
     def _passes(self) -> int:
         return self._calls // self.problem.n_sequences
-
-    def _check_pays(self) -> bool:
-        """Whether a full pass is due, given the cost of passes so far."""
-        if self._epochs < _FIRST_CHECK:
-            return False
-        return self._of_checks <= _SHARE_OF_CHECKS * self._of_steps
 
     def _renew(self) -> NDArray[np.float64]:
         """w and D of the dual point; steps continue from a copy of this w, without old rounding.
@@ -259,18 +248,19 @@ class DualSolver:
         a kept dual point it is near the w of that point or, if that had another reg_lambda, near
         its w with that one: the multiple of w where P is lowest.
         """
-        kappa = self._first_kappa()
-        if kappa > self.problem.penalty.ridge:
-            self._kappa = kappa
+        catalyst = self._first_catalyst()
+        if catalyst.kappa > self.problem.penalty.ridge:
+            self._catalyst = catalyst
             self._center = self._best_multiple() if self._started else np.zeros_like(self._w)
             self._last = self._center.copy()
             self._renew()
 
-    def _first_kappa(self) -> float:
+    def _first_catalyst(self) -> Catalyst:
         """The first strength of a proximal term, minus the ridge."""
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
-        return _STRENGTH * curvature - problem.penalty.ridge
+        kappa = first_kappa(problem.penalty.ridge, curvature)
+        return Catalyst(self._momentum_ridge, kappa, passes=_OUTER)
 
     def _best_multiple(self) -> NDArray[np.float64]:
         """The multiple of w where P is lowest, among a few that include 0."""
@@ -281,25 +271,22 @@ class DualSolver:
                 lowest, share = primal, tried
         return self._w * self._w.dtype.type(share)
 
-    def _move_center(self) -> None:
-        """Move z to w and a step beyond it; adapt kappa to the parts of the gap, and w to both.
-
-        The gaps of the blocks are easier to close with a larger kappa. The center's part falls as
-        the center comes to rest, more slowly with a larger kappa. So kappa falls if the center's
-        part is more than a third of the blocks', otherwise it rises.
-        """
-        ridge, kappa = self.problem.penalty.ridge, self._kappa
-        blocks, center = float(self.problem.weights @ self._gaps), self._center_distance()
-        factor = (blocks / (_BALANCE * center)) ** 0.5 if center > 0.0 else _RISE
-        weakest = _WEAKEST * self.problem.reg_lambda
-        new = max(kappa * min(max(factor, 1.0 / _FALL), _RISE), weakest)
-        root = (self._momentum_ridge / (self._momentum_ridge + new)) ** 0.5
-        z = self._w + (1.0 - root) / (1.0 + root) * (self._w - self._last)
+    def _move_center(self, catalyst: Catalyst) -> None:
+        """Adapt kappa, move z to w and a step beyond it, and adapt w to both."""
+        ridge, kappa = self.problem.penalty.ridge, catalyst.kappa
+        blocks = float(self.problem.weights @ self._gaps)
+        catalyst.adapt(blocks, self._center_distance())
+        new = catalyst.kappa
+        z = self._w + catalyst.momentum * (self._w - self._last)
         self._last = self._w.copy()
         self._raw *= (ridge + kappa) / (ridge + new)
         self._raw += (new * z - kappa * self._center) / (ridge + new)
-        self._kappa, self._center = new, z
+        self._center = z
         self._w = self._shrunk(self._raw)
+
+    @property
+    def _kappa(self) -> float:
+        return 0.0 if self._catalyst is None else self._catalyst.kappa
 
     @property
     def _momentum_ridge(self) -> float:

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core._compiled import projection
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import frozen
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # in place of a size that is 0, in a denominator or as a first step
 _LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
 FEASIBILITY = 1e-12  # error of the equation over the sum of its terms' sizes, as project() promises
 _NEWTON_STEPS = 10  # one or two are usually enough
@@ -84,7 +84,7 @@ def solution(
         total, size, slope = projection.evaluate(*items, t, correction, a)
         residual = abs(z - total)
         if residual <= _ROUNDING * (size + abs(z)):
-            return a, residual / max(size + abs(z), _TINY)
+            return a, residual / max(size + abs(z), TINY)
         if slope == 0.0:
             break
         correction += (z - total) / slope
@@ -103,7 +103,7 @@ def _solution_between(items: tuple, z: float, t: float, a: Array) -> tuple[Array
 
     low = high = t
     below = above = total(t)
-    step = max(abs(t), _TINY) * _ROUNDING
+    step = max(abs(t), TINY) * _ROUNDING
     while below > z and low > -_LARGEST:
         low, step = low - step, 4.0 * step
         below = total(low)
@@ -130,7 +130,7 @@ def _solution_between(items: tuple, z: float, t: float, a: Array) -> tuple[Array
     share = min(max((z - below) / (above - below), 0.0), 1.0) if above > below else 0.0
     between = np.clip((1.0 - share) * first + share * a, np.minimum(first, a), np.maximum(first, a))
     size += abs(z)
-    return between, abs(z - below - share * (above - below)) / max(size, _TINY)
+    return between, abs(z - below - share * (above - below)) / max(size, TINY)
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.catalyst import momentum
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
 from sklearn_bundle.linear.losses._class_dual import ClassDual
@@ -34,7 +36,6 @@ _WIDE = 48
 _RECENT, _LEAST_SHARE = 2.0, 0.1
 _DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 _PAD = -1e300  # cost of the classes that fill the last vector: never the largest
-_TINY = 1e-300  # in place of a share or a square of 0
 
 
 class Sweep(NamedTuple):
@@ -194,7 +195,7 @@ class ClassAscent:
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
-            square = max(float(np.sum(plane.scaled_weights**2)), _TINY)
+            square = max(float(np.sum(plane.scaled_weights**2)), TINY)
             share = min(self._lambda * self._offset(self._of_class @ alpha) / square, 1.0)
             alpha *= share
             alpha[self._own] += 1.0 - share
@@ -310,12 +311,10 @@ class ClassAscent:
         self._set_curvatures()
 
     def move_center(self) -> None:
-        """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
+        """Move Z to W and a step beyond."""
         center = self._center
         assert center is not None
-        root = math.sqrt(self._lambda / self._strength)
-        step = (1.0 - root) / (1.0 + root)
-        Z = self._W + step * (self._W - center.last)
+        Z = self._W + momentum(self._lambda, center.kappa) * (self._W - center.last)
         center.last[:] = self._W
         self._W += center.kappa / self._strength * (Z - center.Z)
         center.Z = Z
@@ -395,5 +394,5 @@ def balancing(confusions: Array) -> Array:
     """
     have, want = confusions.sum(axis=0), confusions.sum(axis=1)
     surplus, lack = np.maximum(have - want, 0.0), np.maximum(want - have, 0.0)
-    moved = surplus / np.maximum(have, _TINY)
-    return np.diag(1.0 - moved) + np.outer(moved, lack / max(float(lack.sum()), _TINY))
+    moved = surplus / np.maximum(have, TINY)
+    return np.diag(1.0 - moved) + np.outer(moved, lack / max(float(lack.sum()), TINY))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_bundle.core.checks import Checks, Idling
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.solvers.bundle import ADVICE
@@ -11,10 +12,10 @@ from sklearn_bundle.linear.solvers.linear_start import DualCertificate, PointToS
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
 from sklearn_bundle.linear.solvers.protocols import ClassSteps, DualSteps
 
-IDLE_CHECKS = 4  # without progress, after which only rounding is left
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol
-_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
+IDLE = 4  # checks in a row without progress, after which only rounding is left
+_COST = 2.0  # of a check, in passes
+# Gap of the mean of dual points over that of the rows when visited: a first guess.
+_GAP_RATIO = 0.8
 
 
 class DualAscentSolver(LinearSolver):
@@ -32,10 +33,11 @@ class DualAscentSolver(LinearSolver):
         The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)
         A point to begin with.
+    pause : float
+        See :class:`~.checks.Checks`.
     """
 
     name = "dual-coordinate"
-    estimate: float  #: about the relative gap; the certificate is that of the state
     _problem: DualSteps | ClassSteps
 
     def __init__(
@@ -46,13 +48,20 @@ class DualAscentSolver(LinearSolver):
         dual_certificate: DualCertificate | None,
         tol: float | None,
         start: PointToStart | None,
+        pause: float = 0.0,
     ):
         super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=ADVICE)
         self._problem, self._steps, self._tol = problem, steps, tol
         self._start = (np.zeros(problem.dimension), None) if start is None else start
         self._dual = 0.0  # about the dual's value
-        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._passes_since_check = 0.0  # over all rows
+        self._proved = -np.inf  # the same at the last check
+        self._checks = Checks(tol, _COST, _GAP_RATIO, pause)
+        self._idling = Idling(IDLE)
+
+    @property
+    def estimate(self) -> float:
+        """About the relative gap; the certificate is that of the state."""
+        return self._checks.estimate
 
     def attach(self, problem: DualSteps | ClassSteps) -> None:
         """Continue with the same problem in another object."""
@@ -68,14 +77,8 @@ class DualAscentSolver(LinearSolver):
         """The estimate: a state has the certificate of the last check."""
         return self.estimate
 
-    def _target(self) -> float:
-        """The estimate that triggers a check."""
-        if self._tol is not None and self._at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self._at_check
-
-    def _count_idle_check(self, gap_before: float, at_check_before: float) -> None:
-        """Count checks without progress; the dual point may be far behind the starting point."""
-        self._count_idle(gap_before)
-        if self._at_check < (1.0 - _PROGRESS) * at_check_before:
-            self._idle = 0
+    def _made(self, objective: float, bound: float, *, calibrates: bool = True) -> None:
+        """Note a check; the dual point may be far behind the starting point."""
+        self._checks.made(objective, bound, calibrates=calibrates)
+        self._idling.note(self._best, bound - self._proved)
+        self._dual = self._proved = bound

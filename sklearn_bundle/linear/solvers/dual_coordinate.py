@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import IDLE_CHECKS, DualAscentSolver
+from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
@@ -24,13 +25,10 @@ Array = NDArray[np.float64]
 
 _PLANES = 2  # in its own bundle, for another solver
 _SINGLE = 1e-4  # relative gap down to which w in single precision is enough
-_GAP_RATIO = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
-_LONGEST = 20.0  # most passes over all rows without a check
 _RECENT = 6  # epochs from which the rate is measured
 _NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
-_TINY = 1e-300  # replaces a gap or an objective of 0
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
@@ -90,7 +88,6 @@ class DualCoordinateSolver(DualAscentSolver):
         self.bundle = Bundle(problem.dimension, _PLANES) if bundle is None else bundle
         self._single = self._steps.exceeds_cache and (tol_hint is None or tol_hint > _SINGLE)
         self._mean: Array | None = None  # of dual points, if a check is near
-        self._ratio = _GAP_RATIO
         self._estimates: deque[float] = deque(maxlen=_RECENT)
 
     @classmethod
@@ -129,12 +126,7 @@ class DualCoordinateSolver(DualAscentSolver):
         if len(self._estimates) < 2:
             return np.inf
         first, last = self._estimates[0], self._estimates[-1]
-        return float(np.log(max(first, _TINY) / max(last, _TINY))) / (len(self._estimates) - 1)
-
-    @property
-    def estimate(self) -> float:
-        """About the relative gap after the last epoch; the certificate is that of the state."""
-        return self._estimates[-1] if self._estimates else np.inf
+        return float(np.log(max(first, TINY) / max(last, TINY))) / (len(self._estimates) - 1)
 
     def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
@@ -156,10 +148,10 @@ class DualCoordinateSolver(DualAscentSolver):
         """One state per epoch; ends when rounding leaves nothing to gain."""
         if self._steps.w is None:
             self._begin()
-        elif self._idle >= IDLE_CHECKS:  # the last run ended this way
+        elif self._idling.enough:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < IDLE_CHECKS:
+        while not self._idling.enough:
             self._epoch()
             if self._check_is_due():
                 self._check()
@@ -172,7 +164,7 @@ class DualCoordinateSolver(DualAscentSolver):
         had been no confirmation.
         """
         best = self._best
-        if moving and self._passes_since_check > 0.0:
+        if moving and self._checks.work > 0.0:
             self._prove((self._steps.alpha_view if self._mean is None else self._mean).copy())
         best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
@@ -208,11 +200,10 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _epoch(self) -> None:
         epoch = self._steps.epoch()
-        self._passes_since_check += epoch.share
         self.multiplications += _CALL + epoch.multiplications
         self._dual += epoch.gained
-        gap = max(epoch.gap, 0.0) * self._ratio
-        self._estimates.append(gap / max(self._dual + gap, _TINY))
+        self._checks.note(epoch.gap, self._dual, epoch.share)
+        self._estimates.append(self.estimate)
         self._average()
 
     def _average(self) -> None:
@@ -220,25 +211,20 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._mean is not None:
             newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
             self._steps.follow(newest, self._mean)
-        elif self.estimate <= _NEAR * self._target():
+        elif self.estimate <= _NEAR * self._checks.target:
             self._mean = self.alpha
 
     def _check_is_due(self) -> bool:
         """Whether a check is due, which costs two passes."""
-        if self._steps.n_active == 0 or self._passes_since_check > _LONGEST:
-            return True
-        if self._single and self.estimate <= _SINGLE:
-            return True
-        return self.estimate <= self._target()
+        all_settled = self._steps.n_active == 0
+        return all_settled or self._checks.is_due or (self._single and self.estimate <= _SINGLE)
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
-        gap, before = self._best.gap, self._at_check
         if self._mean is not None:
             self._steps.set_alpha(self._mean)
             self._mean = None
         self._continue_from(*self._prove(self._steps.alpha_view))
-        self._count_idle_check(gap, before)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """Balance alpha; offer the point that belongs to it as the best one. Returns the bound too.
@@ -275,16 +261,12 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _continue_from(self, point: Point, bound: float) -> None:
         """Set the working w, the intercept and the active rows to those of the check."""
-        gap_met = self.estimate / self._ratio if self._estimates else np.inf
-        self._dual = bound
-        objective = self._objective(point.w, self._problem.risk(point))
-        found = max(objective - bound, 0.0) / max(objective, _TINY)
-        if 0.0 < gap_met < np.inf and found > 0.0:
-            self._ratio *= found / self.estimate
-        if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):
+        before = self._checks.at_check
+        self._made(self._objective(point.w, self._problem.risk(point)), bound)
+        found = self._checks.at_check
+        if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * before):
             self._single = False
             self._steps.use_doubles()
-        self._at_check, self._passes_since_check = found, 0.0
         self._problem.release_buffers()
         assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import confirmed
+from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import (
@@ -17,7 +18,6 @@ from sklearn_bundle.linear.problems._costs import (
 )
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._contest import Contestant
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
@@ -60,8 +60,6 @@ _PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
 # Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
 # 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-_JUDGED_FROM = 0.15  # of the other method's expected cost: early rates make epochs look too good
-_SWITCH_AFTER = 2  # judgments in a row, since the rate of one state may be chance
 _RESUMED = 2.0  # a method that was left is resumed if it is this many times cheaper
 # Stored entries of X up to which paths by line search took a third to nine tenths of the time of
 # Newton's method with the hinge, and 0.8 to 1.3 of it with losses of regression.
@@ -204,11 +202,9 @@ class LinearAutoSolver:
         self._waiting: Contestant | None = None
         if first in _PASSES or self._is_small():
             self._waiting = self._contestant(self._second())
-            # Whatever the verdict after half of it, little is lost.
-            early = _JUDGED_FROM * self._waiting.prior
+            early = JUDGED_FROM * self._waiting.prior
             self._running.budget = early if requested is None else _PASSES_OF_CHOSEN
         self._confirmed_before: State | None = None  # the confirmed state of the solver before
-        self._patience = _SWITCH_AFTER
         self._passes_of_confirmations = 0  # passes of confirmations, which are no solver's work
 
     @property
@@ -250,7 +246,7 @@ class LinearAutoSolver:
 
     def _run(self, contestant: Contestant) -> Iterator[State]:
         """The states of a contestant, until another one promises to need less work."""
-        if self._patience == 0:  # the last run ended this way
+        if contestant.gives_way:  # the last run ended this way
             return
         solver = contestant.solver
         assert solver is not None
@@ -264,13 +260,14 @@ class LinearAutoSolver:
             spent = self._spent(solver)
             work, before = spent - before, spent
             contestant.record(work + self._further_cost(solver.name), solver.gap_of(state))
-            self._patience = self._patience - 1 if self._is_slow() else _SWITCH_AFTER
+            contestant.judge(self._is_slow())
             state, taken = self._combined(state), taken + work
-            if taken < least_work and self._patience > 0 and state.relative_gap > self._task.tol:
+            going_on = not contestant.gives_way and state.relative_gap > self._task.tol
+            if going_on and taken < least_work:
                 continue
             yield state
             taken = 0.0
-            if self._patience == 0:
+            if contestant.gives_way:
                 return
         contestant.ended = True
 
@@ -303,13 +300,13 @@ class LinearAutoSolver:
     def _following(self) -> Contestant | None:
         """The contestant that continues where the other one ends; None if there is none."""
         ended, following = self._running, self._waiting
-        self._patience = _SWITCH_AFTER
         if following is None or following.ended:
+            ended.return_with(ended.budget)
             return None if ended.ended else ended
         self._confirmed_before = self.confirm()
         if following.solver is None:
             following.solver = self._solver_from(following.name, self._confirmed_before)
-        following.budget = following.work + max(following.prior, ended.work)
+        following.return_with(following.work + max(following.prior, ended.work))
         return following
 
     def _solver_from(self, name: str, best: State) -> LinearSolver:
@@ -397,8 +394,7 @@ class LinearAutoSolver:
     def _is_slow(self) -> bool:
         """Whether the current solver has more work left than the other one."""
         running, other = self._running, self._waiting
-        if other is None or other.ended or running.work < running.budget:
+        if other is None or other.ended:
             return False
-        cost = other.expected(self._task.tol, running.gap)
-        cost *= self._margin if other.solver is None else _RESUMED
-        return running.remaining(self._task.tol) > cost
+        margin, tol = self._margin if other.solver is None else _RESUMED, self._task.tol
+        return running.is_slower(margin * other.expected(tol, running.gap), tol)

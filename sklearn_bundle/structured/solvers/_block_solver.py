@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.checks import Idling
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.inner.blocks import BlockDual
-from sklearn_bundle.structured.solvers.inner.idling import Idling
+from sklearn_bundle.structured.solvers.inner.blocks import BlockDual, Check
 from sklearn_bundle.structured.solvers.inner.outputs import OutputCache
 
 _IDLE = 40  # checks in a row that change nothing: then only rounding is left
@@ -98,7 +98,7 @@ class BlockSolver(ABC):
     def _iterate(self) -> None:
         """Take steps, and check if the method calls for it."""
 
-    def _check(self) -> None:
+    def _check(self) -> Check:
         """Check objective, bound and gaps at the current point; outputs for all examples (9)."""
         check = self._dual.check()
         if self._best.offer(check.primal, check.w):
@@ -109,6 +109,7 @@ class BlockSolver(ABC):
         closed = inexact and self._estimate() <= self._tol * abs(check.primal)
         self._settled = self._settled + 1 if closed else 0
         self._moved = False
+        return check
 
     def _estimate(self) -> float:
         """The duality gap, estimated from the gaps of the blocks as last seen."""

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.checks import Idling
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
-from sklearn_bundle.structured.solvers.inner.idling import Idling
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,6 @@ _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays with a smaller one depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
 _MISSED = 1e-8  # of the terms of a risk: rounding moves it by less
-_TINY = 1e-300  # replaces a square of 0
 _IDLE = 100  # passes in a row that change nothing: then only rounding is left
 
 
@@ -238,7 +238,7 @@ def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array
 
 def _on_cone(gram: Array, linear: Array) -> Array:
     """The q >= 0 that minimizes ``q'gram q/2 - linear'q``, as least squares."""
-    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), _TINY))
+    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), TINY))
     values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
     used = values > _INDEPENDENT * values[-1]
     roots = np.sqrt(values[used])

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
-from sklearn_bundle.linear.solvers._contest import Contestant
+from sklearn_bundle.core.contest import Contestant
 from sklearn_bundle.linear.solvers._descent import Descent
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver

@@ -1,15 +1,24 @@
-"""A solver in competition with others: its cost so far, and an estimate of the remaining cost."""
+"""A solver in competition with others: its cost so far, and an estimate of the remaining cost.
+
+It gives way to another one if it seems to need more work than that one, for some states in a row.
+"""
 
 from math import exp, inf, log
+from typing import Any
 
-from sklearn_bundle.linear.solvers.linear_task import LinearSolver
+from sklearn_bundle.core.limits import TINY
 
-_TINY = 1e-300  # replaces a gap of 0
 _LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
+# Of the other solver's expected work, after which a solver is judged by its rate: early rates make
+# dual steps look too good. Whatever the verdict then, little is lost.
+JUDGED_FROM = 0.15
+# Judgments in a row: the rate of one state may be chance, and a check that finds larger gaps than
+# the steps before looks like no progress once.
+_JUDGMENTS = 3
 
 
 class Contestant:
-    """Costs are in products with X or X', so that equal fits make equal choices.
+    """Costs are counted, never timed, so that equal fits make equal choices.
 
     Parameters
     ----------
@@ -20,7 +29,7 @@ class Contestant:
 
     Attributes
     ----------
-    solver : LinearSolver
+    solver : object
         None before the start.
     work : float
         Its cost so far.
@@ -34,18 +43,36 @@ class Contestant:
 
     def __init__(self, name: str, prior: float):
         self.name, self.prior = name, prior
-        self.solver: LinearSolver | None = None
+        self.solver: Any = None
         self.work = self.budget = 0.0
         self.ended = False
         self.history: list[tuple[float, float]] = []
+        self._slow_for = 0  # judgments in a row
         self._half = 0  # index where the later half of the work begins
 
     def record(self, work: float, gap: float) -> None:
         """Record a state that cost ``work``, with about this relative gap."""
         self.work += work
-        self.history.append((self.work, log(max(gap, _TINY))))
+        self.history.append((self.work, log(max(gap, TINY))))
         while 2.0 * self.history[self._half][0] < self.work:
             self._half += 1
+
+    def is_slower(self, cost: float, tol: float) -> bool:
+        """Whether more work remains than ``cost``, that of the other solver, as far as known."""
+        return self.work >= self.budget and self.remaining(tol) > cost
+
+    def judge(self, slower: bool) -> None:
+        """Note whether it is slower."""
+        self._slow_for = self._slow_for + 1 if slower else 0
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it was found slower for several states in a row."""
+        return self._slow_for >= _JUDGMENTS
+
+    def return_with(self, budget: float) -> None:
+        """Run again, and be judged after so much work."""
+        self.budget, self._slow_for = budget, 0
 
     @property
     def gap(self) -> float:
@@ -72,6 +99,6 @@ class Contestant:
         if self.ended:
             return inf
         if not self.history:
-            share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
+            share = log(max(gap, TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
             return min(max(share, _LEAST_SHARE), 1.0) * self.prior
         return min(self.remaining(tol), max(self.work, self.prior))
