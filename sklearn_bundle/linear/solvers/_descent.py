@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.numeric.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES
+from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.solvers.protocols import NewtonSteps
@@ -33,23 +35,16 @@ _FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
 # second number, so many times at most. After k of these it falls by a factor of 1 + 3/k: 4 at
 # first, and never the same again, which might lead back to the same points.
 _STRONGER, _RISE, _MOST_RISES, _WEAKER = 0.01, 16.0, 30, 3.0
-# Until a matrix is definite in spite of rounding. Relative to each diagonal entry: that of b may be
-# far smaller than the others.
-_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
 # Share to which the decrement falls from step to step, while a Hessian serves; and a new one that
 # does not do as much takes twice the rows.
 _FALLS = 0.03
 # Of rows in memory.
-_SEARCHES = 20  # evaluations of a line search
-_SEARCHED = 0.1  # a line search ends at this share of the slope at 0
 _FEW_CHANGED = 0.15  # of the derivatives: if fewer change, only these rows update the gradient
-_REFRESHED = 32  # steps after which it is recomputed, so that rounding does not accumulate
-_TINY = 1e-300  # replaces a curvature of 0
 # Rows of the first Hessian of a smooth loss: this number times d, or as many as take no longer than
 # so many passes over the data.
 _HESSIAN_ROWS = 4
 _HESSIAN_PASSES = 2.0
-_CENTERED = 1e-6  # of a typical slope: the derivative in b on samples of the rows
+FINEST, COARSEST = 1e-12, 1e-6  # limits of the derivative in b that is left, in typical slopes
 
 
 class NewtonDescent(ABC):
@@ -240,7 +235,7 @@ class NewtonDescent(ABC):
             np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
         diagonal[: len(self.w)] += self._ridge * undamped[: len(self.w)].mean()
         diagonal[diagonal == 0.0] = 1.0  # of b, where no row bends
-        for ridge in _RIDGES:
+        for ridge in RIDGES:
             diagonal *= 1.0 + ridge
             factor, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
             if not failed:
@@ -281,7 +276,7 @@ class Descent(NewtonDescent):
         args = model.loss, model.free, reg_lambda, units, scale, w, b, width
         super().__init__(*args, n_curved=n, factor=factor, detail=share)
         self.scores = model.rows.scores(w) if w.any() else np.zeros(n)
-        self.precision = _CENTERED * units.slope
+        self.precision = COARSEST * units.slope
         self.derivatives = np.empty(n)
         self._spare: Array | None = None  # for temporary values
 
@@ -319,7 +314,7 @@ class Descent(NewtonDescent):
 
         The derivatives before are overwritten.
         """
-        if self.n_steps % _REFRESHED and not self._loss.smooth:
+        if self.n_steps % REFRESHED and not self._loss.smooth:
             change = np.subtract(self.derivatives, before, out=before)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.rows.gradient(change)
@@ -348,18 +343,13 @@ class Descent(NewtonDescent):
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
-        """Newton's method in one dimension; the last step tried need not be exact."""
+        """The step where the slope is small."""
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
-        t, low, high = 1.0, 0.0, np.inf
-        for _ in range(_SEARCHES):
-            args = self.scores, direction, self.width, self.b, b, t
-            first, second = self.model.slope(*args)
-            first += across + t * square
-            if abs(first) <= _SEARCHED * self.decrement:
-                return t
-            low, high = (t, high) if first < 0.0 else (low, t)
-            newton = t - first / max(second + square, _TINY)
-            if not low < newton < high:
-                newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
-            t = newton
-        return low
+        args = self.scores, direction, self.width, self.b, b
+
+        def derivative(t: float) -> tuple[float, float]:
+            first, second = self.model.slope(*args, t)
+            return first + across + t * square, second + square
+
+        start = -self.decrement, np.nan
+        return search_zero(derivative, start=start, precision=NEWTON_SLOPE_LEFT)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, REFRESHED
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
@@ -21,9 +22,6 @@ Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
-_REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
-_IDLE_STEPS = 25  # without progress, after which only rounding is left
-_IDLE_SOLUTIONS = 3  # the same if each step is a solution
 
 
 def _quiet() -> AbstractContextManager:
@@ -184,7 +182,7 @@ class LeastSquaresSolver(LinearSolver):
         return state
 
     def _is_at_end(self) -> bool:
-        return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
+        return self.name == "conjugate-gradient" and self._idle >= IDLE_LIMIT
 
     def _begin(self) -> None:
         """Move to the start, unless the first step is a solution that needs none."""
@@ -219,14 +217,14 @@ class LeastSquaresSolver(LinearSolver):
         self._n_steps += 1
         self._spent += 2.0
         self._move(Point(w + step * direction, change, 0.0))
-        if self._n_steps % _REFRESHED == 0:
+        if self._n_steps % REFRESHED == 0:
             self._refresh(forget=False)
         self._count_idle(gap)
 
     def _choose(self) -> None:
         """Switch to a factor when it is due, and from one that is no longer of use."""
         if self.name == "newton":
-            if self._idle >= _IDLE_SOLUTIONS:
+            if self._idle >= IDLE_LIMIT:
                 self._factor_failed()
         elif not self._was_factored and self._is_time_to_factor():
             self._was_factored, self._along = True, None

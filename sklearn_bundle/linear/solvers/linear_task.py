@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, SolverResult, State
+from sklearn_bundle.core.numeric.limits import LAST_PLACE
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
@@ -18,8 +19,6 @@ from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearSt
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
 
 Array = NDArray[np.float64]
-
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
 
 
 @dataclass
@@ -202,7 +201,7 @@ class LinearSolver(ABC):
     def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count iterations after which the gap is no smaller than before, up to rounding."""
         gained = gap_before - self._best.gap
-        progress = moved and gained > _ROUNDING * abs(self._best.primal)
+        progress = moved and gained > LAST_PLACE * abs(self._best.primal)
         self._idle = 0 if progress else self._idle + 1
 
     def _state(self) -> State:
