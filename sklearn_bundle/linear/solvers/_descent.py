@@ -40,10 +40,7 @@ _STRONGER, _RISE, _MOST_RISES, _WEAKER = 0.01, 16.0, 30, 3.0
 _FALLS = 0.03
 # Of rows in memory.
 _FEW_CHANGED = 0.15  # of the derivatives: if fewer change, only these rows update the gradient
-# Rows of the first Hessian of a smooth loss: this number times d, or as many as take no longer than
-# so many passes over the data.
-_HESSIAN_ROWS = 4
-_HESSIAN_PASSES = 2.0
+HESSIAN_PASSES = 2.0  # over the data, in the time of the first Hessian of a smooth loss
 FINEST, COARSEST = 1e-12, 1e-6  # limits of the derivative in b that is left, in typical slopes
 
 
@@ -335,7 +332,7 @@ class Descent(NewtonDescent):
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
-            enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
+            enough = max(_RANK * len(self.w), model.rows_in_passes(HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
             rows = rows[:: self._every].copy()
         args = self.scores, model.y, model.weights, self.width, self.b
