@@ -36,7 +36,7 @@ _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plan
 # Planes with a risk of more than this times the best objective, or for Algorithm 2 with more than
 # this times the first plane's slope, are too steep to be useful. Each iteration without progress
 # raises both limits by the same factor.
-_STEEPEST = 100.0
+_STEEPEST = 10.0
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
 _STEP_PRECISION = (

@@ -28,7 +28,7 @@ _ROWS_A_COORDINATE = 3  # rows per coordinate of the first Hessian,
 _BLAS = 4.0
 _SOFTMAX = 15  # products in a pass, in the time of an exponential
 _MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
-_LONGER = 4  # steps with the first curvature, and the growth of this number
+_LONGER = 5  # steps with the first curvature, and the growth of this number
 
 
 class _SoftmaxSolver(DescentSolver[ClassDescent]):
@@ -58,8 +58,8 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
     """L-BFGS in (W, b) that begins every direction with a rough Hessian.
 
     It is the Kronecker product of the mean covariance of the classes and of the Gram matrix of the
-    features or, with more than 2000 features, their variances. The former is recomputed after 4,
-    16, 64, ... steps.
+    features or, with more than 2000 features, their variances. The former is recomputed after 5,
+    25, 125, ... steps.
     """
 
     name = "lbfgs"
