@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.contract import ABSENT
-from sklearn_bundle.core.numeric.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES
+from sklearn_bundle.core.numeric.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES, SEARCH_STEPS
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
@@ -22,19 +22,20 @@ _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 # and the decrement is no more than what the smoothing hides, times the first of these; it shrinks
 # to the second as long as that leaves steps of the length in the third, and by less from then on.
 _FAST, _SLOW = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
-_WIDER = 10.0  # factor on the width where no step is left
 _BELOW = 0.95  # of the width that is aimed at
 _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
 _RANK, _TOO_SHORT = 2, 0.02
-_FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
+_FIRST_RIDGE = 1e-4
 # If the loss is smooth, steps are then for a stronger regularization: this share of the largest
 # trace of a Hessian so far, which falls after each step that is long enough. Near the optimum of a
-# stronger one the model knows the rows that matter. After a step that is too short it rises by the
-# second number, so many times at most. After k of these it falls by a factor of 1 + 3/k: 4 at
-# first, and never the same again, which might lead back to the same points.
-_STRONGER, _RISE, _MOST_RISES, _WEAKER = 0.01, 16.0, 30, 3.0
+# stronger one the model knows the rows that matter. After a step that is too short it rises by _RISE,
+# and after k of these it falls by a factor of 1 + 3/k: 4 at first, and never the same again, which
+# might lead back to the same points.
+_STRONGER = 0.01
+_RISE = 16.0
+_MORE = 10.0  # factor on the width, or on the ridge, where no step is left
 # Share to which the decrement falls from step to step, while a Hessian serves; and a new one that
 # does not do as much takes twice the rows.
 _FALLS = 0.03
@@ -146,7 +147,7 @@ class NewtonDescent(ABC):
 
     def widen(self, widest: float) -> None:
         """Take the width back to where more rows bend, and shrink it with care from then on."""
-        self.width = min(widest, _WIDER * self.width)
+        self.width = min(widest, _MORE * self.width)
         self._schedule = _SLOW
 
     def step(self) -> bool:
@@ -176,8 +177,8 @@ class NewtonDescent(ABC):
         """Change the regularization that steps are for; False if it stays the given one."""
         before, given = self._strength, self._lambda
         if before > given and length >= _SHRINKS:
-            self._strength = max(before / (1.0 + _WEAKER / self._n_rises), given)
-        elif length < _TOO_SHORT and self._n_rises < _MOST_RISES and self._may_rise():
+            self._strength = max(before / (1.0 + 3.0 / self._n_rises), given)
+        elif length < _TOO_SHORT and self._n_rises < SEARCH_STEPS and self._may_rise():
             highest = _STRONGER * self._trace
             self._strength = min(_RISE * before, highest) if self._n_rises else highest
             self._strength = max(self._strength, before)
@@ -192,9 +193,9 @@ class NewtonDescent(ABC):
 
     def _adapt_damping(self, length: float) -> None:
         if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
-            self._ridge = min(max(_RIDGE_UP * self._ridge, _FIRST_RIDGE), 1.0)
+            self._ridge = min(max(_MORE * self._ridge, _FIRST_RIDGE), 1.0)
         elif length > _SHRINKS:
-            self._ridge = self._ridge / _RIDGE_UP if self._ridge > _FIRST_RIDGE else 0.0
+            self._ridge = self._ridge / _MORE if self._ridge > _FIRST_RIDGE else 0.0
         if length < _SHORT or self._ridge > 0.0:
             self.factor = None
         if length < _SHORT and self._every > 1:
@@ -332,7 +333,7 @@ class Descent(NewtonDescent):
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
-            enough = max(_RANK * len(self.w), model.rows_in_passes(HESSIAN_PASSES))
+            enough = max(2 * _RANK * len(self.w), model.rows_in_passes(HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
             rows = rows[:: self._every].copy()
         args = self.scores, model.y, model.weights, self.width, self.b
