@@ -14,6 +14,7 @@ from sklearn_bundle.core.numeric.limits import SEED, TINY
 from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
+from sklearn_bundle.linear.losses._newton_regression import SOME_TARGETS
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
@@ -239,7 +240,7 @@ class RowBlocks:
         With ``n_rows`` 0 only a few targets are used and the model is None; it is also None if so
         few rows are of no use to the loss.
         """
-        share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
+        share = max(1, self.n_samples // max(n_rows, SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
         parts = self._map(task, share, SEED)
         if not any(len(part[2]) for part in parts):  # no block has that many neighbors

@@ -30,11 +30,10 @@ _RANK, _TOO_SHORT = 2, 0.02
 _FIRST_RIDGE = 1e-4
 # If the loss is smooth, steps are then for a stronger regularization: this share of the largest
 # trace of a Hessian so far, which falls after each step that is long enough. Near the optimum of a
-# stronger one the model knows the rows that matter. After a step that is too short it rises by _RISE,
-# and after k of these it falls by a factor of 1 + 3/k: 4 at first, and never the same again, which
-# might lead back to the same points.
-_STRONGER = 0.01
-_RISE = 16.0
+# stronger one the model knows the rows that matter. After a step that is too short it rises by the
+# second number. After k of these it falls by a factor of 1 + 3/k: 4 at first, and never the same
+# again, which might lead back to the same points.
+_STRONGER, _RISE = 0.01, 16.0
 _MORE = 10.0  # factor on the width, or on the ridge, where no step is left
 # Share to which the decrement falls from step to step, while a Hessian serves; and a new one that
 # does not do as much takes twice the rows.
