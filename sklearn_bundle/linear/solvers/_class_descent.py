@@ -8,10 +8,10 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.limits import MEMORY, REFRESHED, ROUNDING, SLOPE_LEFT
 from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
-from sklearn_bundle.linear.solvers.protocols import SoftmaxSteps
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class ClassDescent:
         A, offset = self.model.plane(self.derivatives, self.gradient)
         return A.ravel(), offset
 
-    def attach(self, problem: SoftmaxSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
         self.model = problem.softmax_model()
 

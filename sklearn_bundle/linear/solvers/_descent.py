@@ -11,8 +11,8 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.numeric.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES, SEARCH_STEPS
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
 
@@ -277,7 +277,7 @@ class Descent(NewtonDescent):
         self.derivatives = np.empty(n)
         self._spare: Array | None = None  # for temporary values
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same rows in another object."""
         self.model = problem.newton_model()
 

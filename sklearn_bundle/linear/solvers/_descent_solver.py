@@ -108,7 +108,7 @@ class DescentSolver(LinearSolver, Generic[D]):
         start: PointToStart | None = None,
         dual_certificate: DualCertificate | None = None,
     ):
-        require(problem, self.needs, self.name, "line-search")
+        require(problem, self.needs, self.name, "line-search", self.form)
         super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=_ADVICE)
         self._problem, self._tol, self._start = problem, tol, start
         self._descent: D | None = None

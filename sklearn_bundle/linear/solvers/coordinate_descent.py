@@ -11,7 +11,7 @@ from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, MOST_STEPS, ROUNDING,
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import MET, violation
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import SHARPER, WorkingSet
@@ -23,7 +23,7 @@ from sklearn_bundle.linear.solvers.linear_start import (
     PointToStart,
 )
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import ColumnSteps, Points, require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     Parameters
     ----------
-    problem : ColumnSteps
+    problem : LinearProblem
     reg_lambda, tol : float
         ``tol`` is the requested relative gap.
     omega : Regularizer
@@ -82,10 +82,11 @@ class CoordinateDescentSolver(LinearSolver):
     """
 
     name = "coordinate-descent"
-    needs: ClassVar[type] = ColumnSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "conjugate"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
-    _problem: ColumnSteps
+    _problem: LinearProblem
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class CoordinateDescentSolver(LinearSolver):
         sweep: Sweep | None = None,
         evaluation: Evaluation | None = None,
     ):
-        problem = require(problem, ColumnSteps, self.name, "line-search")
+        problem = require(problem, LinearProblem, self.name, "line-search", self.form)
         super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
         self._problem, self._tol, form = problem, tol, omega.lasso_form
         assert form is not None
@@ -168,7 +169,7 @@ class CoordinateDescentSolver(LinearSolver):
             evaluation=self._evaluation,
         )
 
-    def attach(self, problem: ColumnSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         self._problem, self._model = problem, problem.column_model()
 

@@ -13,12 +13,12 @@ from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class ScoreDescent:
 
     Parameters
     ----------
-    problem : NewtonSteps
+    problem : LinearProblem
     reg_lambda : float
     start : (ndarray of shape (d,), intercept)
         None is w = 0; so is a point whose objective is above that.
@@ -52,7 +52,7 @@ class ScoreDescent:
 
     def __init__(
         self,
-        problem: NewtonSteps,
+        problem: LinearProblem,
         reg_lambda: float,
         start: PointToStart | None = None,
     ):
@@ -84,7 +84,7 @@ class ScoreDescent:
         """A plane of the risk from the derivatives at the point."""
         return self._gradient, self._offset
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
         self._model = problem.newton_model()
 
@@ -208,9 +208,10 @@ class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     so they give a plane as they are: the bound costs nothing in addition to the gradient.
     """
 
-    needs: ClassVar[type] = NewtonSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "newton_loss"
     name = "lbfgs"
-    _problem: NewtonSteps
+    _problem: LinearProblem
 
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:

@@ -88,8 +88,10 @@ class LinearSolver(ABC):
     #: Multiplications so far whose number per step grows, without the products with X and X'.
     multiplications: float = 0.0
 
-    #: The Protocol that a problem has to offer.
+    #: The Protocol that a problem has to offer, or its class,
     needs: ClassVar[type]
+    #: and the attribute of it that has the loss in the solver's form.
+    form: ClassVar[str | None] = None
     #: Whether the regularizer has to be ``||w||^2 / 2``.
     needs_euclidean: ClassVar[bool] = True
 
@@ -123,7 +125,7 @@ class LinearSolver(ABC):
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether the data and what the problem offers also suit it."""
-        return offers(task.problem, cls.needs)
+        return offers(task.problem, cls.needs, cls.form)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

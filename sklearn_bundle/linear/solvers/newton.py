@@ -13,7 +13,7 @@ from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
@@ -21,7 +21,7 @@ from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps, Points, require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class NewtonSolver(BundleSolver):
 
     Parameters
     ----------
-    problem : NewtonSteps
+    problem : LinearProblem
     reg_lambda, tol : float
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
@@ -69,9 +69,10 @@ class NewtonSolver(BundleSolver):
         Of the smoothing, to go on with from a bundle.
     """
 
-    needs: ClassVar[type] = NewtonSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "newton_loss"
     needs_euclidean: ClassVar[bool] = True
-    _problem: NewtonSteps
+    _problem: LinearProblem
     _descent: Descent | None
 
     def __init__(
@@ -86,7 +87,7 @@ class NewtonSolver(BundleSolver):
         dual_certificate: DualCertificate | None = None,
         width: float | None = None,
     ):
-        require(problem, self.needs, "newton", "line-search")
+        require(problem, self.needs, "newton", "line-search", self.form)
         super().__init__(
             problem,
             reg_lambda,
@@ -96,7 +97,9 @@ class NewtonSolver(BundleSolver):
             dual_certificate=dual_certificate,
         )
         self._tol = tol
-        self._loss = self._problem.newton_loss
+        loss = self._problem.newton_loss
+        assert loss is not None
+        self._loss = loss
         self._units = self._start_of_targets()
         widest = self._units.unit
         self.width = widest if width is None else min(widest, width / SHRINK**2)
@@ -116,7 +119,7 @@ class NewtonSolver(BundleSolver):
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         super().attach(problem)
         if self._descent is not None:

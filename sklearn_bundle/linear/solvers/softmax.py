@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from sklearn_bundle.core.numeric.limits import MOST_SIDE
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import (
     ClassCurvature,
@@ -18,7 +19,7 @@ from sklearn_bundle.linear.solvers._descent import HESSIAN_PASSES
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import Points, SoftmaxSteps
+from sklearn_bundle.linear.solvers.protocols import Points
 
 _HESSIANS = 3.0  # L-BFGS begins: as many steps as take as long as so many Hessians
 _FALLS = 0.5  # of the decrement in a step: if more is left, the Hessian is recomputed,
@@ -38,8 +39,9 @@ class _SoftmaxSolver(DescentSolver[ClassDescent]):
     :meth:`~.softmax_model.SoftmaxModel.plane`).
     """
 
-    needs: ClassVar[type] = SoftmaxSteps
-    _problem: SoftmaxSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "class_loss"
+    _problem: LinearProblem
 
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
