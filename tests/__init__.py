@@ -67,7 +67,7 @@ core/numeric
     test_kinks.py               kinks.py
 
 jit
-    test_jit.py                 decorators.py fragments.py cache.py /core/numeric/limits.py
+    test_jit.py                 decorators.py fragments.py cache.py /core/limits.py
     test_internals.py           decorators.py fragments.py cache.py announce.py
                                 /core/sklearn_internals.py
     test_elementary.py          elementary.py

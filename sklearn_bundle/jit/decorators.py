@@ -26,7 +26,7 @@ from sklearn_bundle.jit.cache import enable_cache
 from sklearn_bundle.jit.fragments import FRAGMENT, without_literals
 
 _PACKAGE = Path(__file__).parents[1]
-_NUMBERS = "core/roundoff.py", "core/numeric/limits.py"  # constants of compiled code are part of it
+_NUMBERS = "core/roundoff.py", "core/limits.py"  # constants of compiled code are part of it
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",

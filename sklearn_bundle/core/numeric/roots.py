@@ -6,24 +6,29 @@ import numpy as np
 
 _GROWTH = 10.0  # limit of a step over the last one, until one is too long: see search_zero
 _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
+# Rounds of several points: so many points shrink a bracket by their number plus one, in so many
+# rounds at most, until it is as narrow as this share of its end.
+_INSIDE, _ROUNDS, _NARROW = 14, 3, 1e-4
 
 
 def search_zero(
     derivative: Callable[[float], tuple[float, float]],
     *,
+    start: tuple[float, float] | None = None,
     precision: float = 1e-8,
     max_evaluations: int = 200,
 ) -> float:
     """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
 
-    ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
+    ``derivative(t)`` returns the value and its slope (NaN if unknown); ``start`` is what it returns
+    at 0, if that is known. Without a slope there the first step is 1. Stops when the value has
     fallen to ``precision`` times its size at 0, or t has settled to rounding. Returns 0 if the
     value at 0 is not negative.
 
     Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
     Newton's step is astronomical.
     """
-    value, bend = derivative(0.0)
+    value, bend = derivative(0.0) if start is None else start
     if not value < 0.0:
         return 0.0
     target = precision * -value
@@ -81,3 +86,26 @@ class Bracket:
         rise = self.high[1] - self.low[1]
         share = -self.low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
         return self.low[0] + share * (self.high[0] - self.low[0])
+
+
+def search_in_rounds(
+    values: Callable[[np.ndarray], np.ndarray], bracket: Bracket, *, precision: float = 0.0
+) -> float:
+    """Zero of a nondecreasing function whose values at many points cost as much as at one.
+
+    ``values(points)`` is for ascending points. Stops when the value at an end of the bracket is at
+    most ``precision``, or when the bracket is narrow. Its lower end is above 0 or it is closed.
+    """
+    inside = np.arange(1, _INSIDE + 1) / (_INSIDE + 1)
+    for _ in range(_ROUNDS):
+        low, high = bracket.low, bracket.high
+        if not bracket.closed:
+            points = low[0] * np.geomspace(2.0, 100.0, _INSIDE)
+        elif min(-low[1], high[1]) <= precision or high[0] - low[0] <= _NARROW * high[0]:
+            break
+        else:
+            points = low[0] + (high[0] - low[0]) * inside
+        if low[0] == 0.0:  # short ones as well, where the first point is far off
+            points = np.sort(np.append(points, high[0] * inside**4))
+        bracket.narrow(points, values(points))
+    return bracket.zero()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.numeric.limits import LAST_PLACE
+from sklearn_bundle.core.limits import LAST_PLACE
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.decomposition import INDEFINITE_SINGLE
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.numeric.limits import IDLE_LIMIT
+from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.swap import (
     KINDS,

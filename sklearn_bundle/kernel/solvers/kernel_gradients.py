@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.numeric.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.kernel.problems.l2tube import L2Tube
 from sklearn_bundle.kernel.solvers.low_rank import RIDGE, Preconditioner
 from sklearn_bundle.kernel.solvers.swap import MOST_REFINEMENTS, REFINEMENTS

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.numeric.limits import IDLE_LIMIT
+from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel._compiled import lazy, swap
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 

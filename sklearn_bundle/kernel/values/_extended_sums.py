@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.numeric.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.kernel.values._points import BLOCK_ENTRIES
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, densified

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from sklearn_bundle.core.numeric.limits import MOST_SIDE
+from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
 from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums, linear_sums
 from sklearn_bundle.kernel.values._points import ByCallable, pays_dense

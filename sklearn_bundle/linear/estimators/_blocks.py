@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.core.validation import check_discrete, class_factors
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.announce import seconds_compiled
@@ -38,7 +39,6 @@ from sklearn_bundle.linear.rows._dask import (
     workers_of,
 )
 from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of
-from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.
 _MOST_SAMPLES = 4
@@ -173,7 +173,7 @@ class BlockedData:
         """
         of = target.formulation
         smooth = of.newton_loss is not None and of.newton_loss.smooth
-        wide = self.n_features > max(MOST_FEATURES, self.n_samples / _MOST_SAMPLES)
+        wide = self.n_features > max(MOST_SIDE, self.n_samples / _MOST_SAMPLES)
         if gather and wide and not smooth and of.n_outputs is None:
             sizes = self.n_features, self.n_entries, self.column_scale
             return GatheredProblem(self.workers, of, *sizes, fit_intercept)

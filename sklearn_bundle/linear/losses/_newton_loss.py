@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.limits import MOST_STEPS
+
 Array = NDArray[np.float64]
 Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
 Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
-_CENTERINGS = 60  # maximum of steps in b: usually two or three, since the last b is near
 _REACH = 4.0  # factor between steps in b while no row has curvature
 
 
@@ -174,7 +175,7 @@ class NewtonLoss(ABC):
         still = scratch
         still[:] = 0.0
         low, high, reach = -np.inf, np.inf, unit
-        for _ in range(_CENTERINGS):
+        for _ in range(MOST_STEPS):  # usually two or three, since the last b is near
             first, second = sums(
                 lambda rows, b=b: self.slope(
                     scores[rows], still[rows], y[rows], weights[rows], width, b, 1.0, 0.0

@@ -21,7 +21,7 @@ from sklearn_bundle.linear.losses._piecewise import balance_slopes
 from sklearn_bundle.linear.losses._sums import LANES
 
 _MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all residuals are within
-_SOME = 1000  # targets are enough to find the unit
+SOME_TARGETS = 1000  # are enough to find the unit
 _ROUNDED = 1e-12  # of the mean: a sum of all derivatives up to this is added to one of them
 _TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
@@ -116,7 +116,7 @@ class NewtonResidual(NewtonLoss):
 
     def start(self, y, weights, free) -> Start:
         """The median (or another quantile, for other slopes), and the unit from the residuals."""
-        some = y[:: -(-len(y) // _SOME)]
+        some = y[:: -(-len(y) // SOME_TARGETS)]
         width = self._high - self._low
         level = -self._low / width if np.isfinite(width) else 0.5
         b = float(np.quantile(some, level)) if free else 0.0

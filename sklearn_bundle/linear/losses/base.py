@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.core.values import Shown
 
 Array = NDArray[np.float64]
-_BISECTIONS = 200  # halvings: about 55 reach two neighboring floats, more if b is near 0
 
 
 class Cut(NamedTuple):
@@ -393,7 +393,7 @@ class Loss(Shown, ABC):
             left, right = 4.0 * left, left
         while slope(right) < 0.0 and right < 1e300:
             left, right = right, 4.0 * right
-        for _ in range(_BISECTIONS):
+        for _ in range(MOST_STEPS):  # about 55 reach two neighboring floats, more if b is near 0
             middle = 0.5 * (left + right)
             if not left < middle < right:
                 break

@@ -20,7 +20,6 @@ from sklearn_bundle.linear.losses.base import Array, Cut, Loss
 # the gain was sometimes missed.
 _WORTH = 0.05
 _STEP_PRECISION = 1e-2
-_EVALUATIONS = 12  # at most
 
 
 class PiecewiseLinearLoss(Loss):
@@ -86,7 +85,6 @@ def search_tangents(
         curvature,
         precision=_STEP_PRECISION,
         worth=_WORTH,
-        max_evaluations=_EVALUATIONS,
     )
 
 

@@ -25,8 +25,8 @@ from sklearn_bundle.linear.losses._piecewise import (
 from sklearn_bundle.linear.losses.base import Array, Cut, Prepared
 from sklearn_bundle.linear.losses.samples import SampleLoss
 
-_ROUNDING = 1e-12  # of a mean of slopes, in units of the steepest
-_POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
+ROUNDED = 1e-12  # of a mean of slopes, in units of the steepest
+POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
 # Tolerances for a matrix that is symmetric and semidefinite up to rounding, in units of its largest
 # entry: for the difference of M[i, j] and M[j, i], and for an eigenvalue below 0.
 _ASYMMETRY = 1e-8
@@ -243,11 +243,11 @@ class Huber(_Clipped):
         """
         limit = self._limit()
         b = intercept_zero(scores, y, weights, constant_far_left(-limit), self._kinks(), scratch)
-        for _ in range(_POLISHES):
+        for _ in range(POLISHES):
             first, second = clipped_slope(scores, y, weights, b, limit)
             if second > 0.0:
                 b -= first / second
-            resolved = abs(first) <= _ROUNDING * limit + second * np.spacing(abs(b))
+            resolved = abs(first) <= ROUNDED * limit + second * np.spacing(abs(b))
             if resolved or second == 0.0:
                 break
         return b if resolved else float(super().intercept(scores, y, weights, scratch))

@@ -13,10 +13,13 @@ from sklearn_bundle.linear.losses._piecewise import (
     tube_slopes,
 )
 from sklearn_bundle.linear.losses.base import Array, Cut
-from sklearn_bundle.linear.losses.regression import RegressionLoss, require, weighted_mean
-
-_ROUNDING = 1e-12  # of a mean of slopes, in units of their mean size
-_POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
+from sklearn_bundle.linear.losses.regression import (
+    POLISHES,
+    ROUNDED,
+    RegressionLoss,
+    require,
+    weighted_mean,
+)
 
 
 class SquaredEpsilonInsensitive(RegressionLoss):
@@ -79,9 +82,9 @@ class SquaredEpsilonInsensitive(RegressionLoss):
             return float(np.sum(weights * ((scores - y) + half))), float(np.sum(weights))
 
         b = intercept_zero(scores, y, weights, far_left, self._kinks(), scratch, slack=0.0)
-        for _ in range(_POLISHES):
+        for _ in range(POLISHES):
             first, second, size = tube_slope(scores, y, weights, b, self._half())
-            resolved = abs(first) <= _ROUNDING * size + second * np.spacing(abs(b))
+            resolved = abs(first) <= ROUNDED * size + second * np.spacing(abs(b))
             if resolved or second == 0.0:
                 break
             b -= first / second

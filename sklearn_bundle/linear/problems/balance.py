@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses.base import Loss
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # replaces a total of 0
 _UNBALANCED = 1e-12  # of the sizes of the terms: a larger sum is no rounding
 
 
@@ -44,7 +44,7 @@ def mixing(surplus: Array, class_shares: Array) -> tuple[Array, Array]:
     if total > 0.0:
         # The part that moves, not the part that stays: next to 1 it would lose digits.
         excess = np.maximum(surplus, 0.0)
-        moved = np.minimum(excess / np.maximum(excess + class_shares, _TINY), 1.0)
+        moved = np.minimum(excess / np.maximum(excess + class_shares, TINY), 1.0)
         given = deficit / total
     return moved, given
 

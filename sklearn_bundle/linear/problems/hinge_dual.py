@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
+from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.core.numeric.multiplier import constant, multiplier, solution
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
@@ -15,7 +16,6 @@ from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_POWER_STEPS = 1000  # of two products each; fewer if the estimate settles
 _LEAST_POWER_STEPS = 30  # earlier, a plateau may come from many slightly smaller eigenvalues
 _POWER_PRECISION = 1e-5  # relative change of the estimate in a step
 _POWER_MARGIN = 1.05  # times the estimate, which comes from below
@@ -132,7 +132,7 @@ class HingeDual(LinearProblem):
         """
         w = np.random.default_rng(seed).standard_normal(self.dimension)
         value = 0.0
-        for step in range(_POWER_STEPS):
+        for step in range(MOST_STEPS):  # of two products each
             scores = self.point(w / np.linalg.norm(w)).scores
             if self.fit_intercept:
                 scores = scores - np.sum(self.weights * scores)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import copied
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses._conjugate import conjugate
@@ -37,7 +38,6 @@ LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
 _FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
 _ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
-_TINY = 1e-300  # replaces the mean square of an X of zeros
 
 
 @dataclass(init=False)
@@ -146,7 +146,7 @@ class LinearRisk(Generic[Rows]):
         self.fit_intercept = fit_intercept and loss.free_intercept == "minimized"
         joint = fit_intercept and loss.free_intercept == "joint"
         self.n_free = self.n_outputs if joint else 0
-        self.intercept_scale = 1.0 / max(rows.mean_square(weights), _TINY) if joint else 1.0
+        self.intercept_scale = 1.0 / max(rows.mean_square(weights), TINY) if joint else 1.0
 
     @cached_property
     def _derivatives(self) -> Array:

@@ -8,18 +8,13 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE, RIDGES
 from sklearn_bundle.linear.problems._costs import factorization
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 Step = Callable[[Array], Array]
-
-# Tried in turn until a matrix is definite despite rounding, relative to each diagonal entry. Later
-# steps undo the effect of a ridge on the solution.
-_RIDGES = (0.0, 1e-14, 1e-11, 1e-8)
-_CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
-_LARGEST_SIDE = 2000  # of a matrix to factor: 32 MB, about 0.1 s
 
 
 class NormalEquations:
@@ -74,7 +69,7 @@ class NormalEquations:
     def passes_to_factor(self) -> float:
         """Cost of the matrix and its factor, in passes over X; infinity if it is too large."""
         side = min(self._rows.shape) if self.by_samples else self._rows.shape[1]
-        if side > _LARGEST_SIDE:
+        if side > MOST_SIDE:
             return np.inf
         products = self._rows.outer_passes if self.by_samples else self._rows.gram_passes
         if self._matrix is not None:
@@ -159,7 +154,7 @@ class NormalEquations:
         if self._diagonal is None:
             squares = self._rows.column_squares(self._weights)
             mean = self._rows.gradient(self._weights) if self._free else 0.0
-            self._diagonal = np.maximum(squares - mean**2, _CONSTANT * squares)
+            self._diagonal = np.maximum(squares - mean**2, CONSTANT * squares)
         diagonal, penalty = self._diagonal, reg_lambda * self._diagonal_of_form()
 
         def solver(share: float) -> Step:
@@ -240,7 +235,7 @@ def _as_column(weights: Array, scores: Array) -> Array:
 def _cholesky(H: Array) -> Array:
     """The upper factor of H, or of H with the smallest ridge for which it exists."""
     diagonal = H.diagonal().copy()
-    for ridge in _RIDGES:
+    for ridge in RIDGES:  # later steps undo its effect on the solution
         H.flat[:: len(H) + 1] = diagonal * (1.0 + ridge)
         factor, failed = lapack.dpotrf(H.T, clean=False)  # in LAPACK's memory order
         if not failed and np.isfinite(factor.diagonal()).all():

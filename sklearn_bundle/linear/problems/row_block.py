@@ -26,8 +26,6 @@ from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-SOME_TARGETS = 1000  # enough to estimate the units
-
 
 class Formulation(NamedTuple):
     """What turns rows into a problem: the loss, and the targets that it uses.

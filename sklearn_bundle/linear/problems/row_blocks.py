@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.numeric.roots import Bracket
+from sklearn_bundle.core.limits import SEED, TINY
+from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
+from sklearn_bundle.linear.losses._newton_regression import SOME_TARGETS
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
@@ -27,13 +29,8 @@ from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # replaces the mean square of an X of zeros
-# For a line search: the steps of the first round, then the number of points inside the bracket,
-# which a round shrinks by this number plus one, until it is as narrow as _NARROW.
+# Of the first round of a line search.
 _FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0])
-_INSIDE, _NARROW, _SEARCH_ROUNDS = 14, 1e-4, 4
-_FARTHER = 100.0  # times the longest step, if the slope there is still negative
-_SEED = 0  # for drawing rows: equal fits must draw the same
 
 
 class RowBlocks:
@@ -85,7 +82,7 @@ class RowBlocks:
         self.n_outputs = formulation.n_outputs or 1
         self.n_free = self.n_outputs if fit_intercept and self.loss.free_intercept else 0
         self.column_scale = column_scale
-        self.intercept_scale = 1.0 / max(mean_square, _TINY) if self.n_free else 1.0
+        self.intercept_scale = 1.0 / max(mean_square, TINY) if self.n_free else 1.0
         self.passes, self.rounds = 0, 0
         self._known: tuple[Array, float | Array, float] | None = None  # w, b and their risk
 
@@ -185,21 +182,14 @@ class RowBlocks:
 
         Each round shrinks the bracket 15-fold.
         """
-        steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
-        for _ in range(_SEARCH_ROUNDS):
-            risks, slopes = self._along(start, end, steps).T
-            slopes = slope + curvature * steps + slopes
-            bracket.narrow(steps, np.where(np.isfinite(risks), slopes, np.inf))
-            low, high = bracket.low[0], bracket.high[0]
-            if high == 0.0:
-                return 0.0
-            if high - low <= _NARROW * high:
-                break
-            if bracket.closed:
-                steps = np.linspace(low, high, _INSIDE + 2)[1:-1]
-            else:
-                steps = low * np.geomspace(2.0, _FARTHER, _INSIDE)
-        return bracket.zero()
+
+        def slopes(steps: Array) -> Array:
+            risks, along = self._along(start, end, steps).T
+            return np.where(np.isfinite(risks), slope + curvature * steps + along, np.inf)
+
+        bracket = Bracket((0.0, np.nan))
+        bracket.narrow(_FIRST_STEPS, slopes(_FIRST_STEPS))
+        return search_in_rounds(slopes, bracket)
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """R and its derivative at a step from start towards end: one round per step."""
@@ -250,9 +240,9 @@ class RowBlocks:
         With ``n_rows`` 0 only a few targets are used and the model is None; it is also None if so
         few rows are of no use to the loss.
         """
-        share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
+        share = max(1, self.n_samples // max(n_rows, SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
-        parts = self._map(task, share, _SEED)
+        parts = self._map(task, share, SEED)
         if not any(len(part[2]) for part in parts):  # no block has that many neighbors
             return self.sample(0)
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)

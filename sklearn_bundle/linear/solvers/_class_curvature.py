@@ -7,18 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 
+from sklearn_bundle.core.limits import RIDGES, TINY
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
 
-# Tried in turn until a matrix is definite despite rounding, relative to each diagonal entry.
-_RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
 _ALIKE = 2.0  # eigenvalues within this factor share a factorization
 _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
 # Lower limit of C's eigenvalues for the intercepts, relative to those for equally likely classes.
 # Without it, intercepts would take huge steps when all probabilities are certain.
 _FLATTEST = 1e-4
-_TINY = 1e-300  # replaces a curvature of 0
 
 
 class ClassCurvature(Protocol):
@@ -47,18 +45,8 @@ class FullCurvature:
         diagonal[:, :d] += self._lambda
         if free:
             # A common change of all intercepts has no effect: H is singular only along it.
-            H[d :: d + 1, d :: d + 1] += diagonal[:, d].mean() + _TINY
-        flat = diagonal.ravel().copy()
-        for ridge in _RIDGES:
-            np.einsum("ii->i", H)[:] = flat * (1.0 + ridge) + _TINY
-            try:
-                self._factor = cho_factor(H, lower=True, check_finite=False)
-                break
-            except np.linalg.LinAlgError:
-                continue
-        else:
-            self._factor = np.diag(np.sqrt(flat + _TINY)), True
-        self._free = free
+            H[d :: d + 1, d :: d + 1] += diagonal[:, d].mean() + TINY
+        self._factor, self._free = _factored(H), free
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         if not self._free:
@@ -142,12 +130,13 @@ class DiagonalCurvature(_KroneckerCurvature):
 
 
 def _factored(H: Array) -> tuple:
+    """The Cholesky factor of H with the least ridge that allows one; H is overwritten."""
     diagonal = np.einsum("ii->i", H)
     flat = diagonal.copy()
-    for ridge in _RIDGES:
-        diagonal[:] = flat * (1.0 + ridge) + _TINY
+    for ridge in RIDGES:
+        diagonal[:] = flat * (1.0 + ridge) + TINY
         try:
             return cho_factor(H, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             continue
-    return np.diag(np.sqrt(np.maximum(flat, 0.0) + _TINY)), True
+    return np.diag(np.sqrt(np.maximum(flat, 0.0) + TINY)), True

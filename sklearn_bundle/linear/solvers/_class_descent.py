@@ -6,20 +6,14 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
+from sklearn_bundle.core.limits import MEMORY, REFRESHED, ROUNDING, SLOPE_LEFT
+from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
-from sklearn_bundle.linear.solvers.protocols import SoftmaxSteps
 
 Array = NDArray[np.float64]
-
-_PAIRS = 10  # of steps and changes of the gradient; twice as many cost as much as they saved
-_SEARCHES = 30  # evaluations of a line search
-_SEARCHED = 0.4  # a line search ends at this share of the slope at 0
-_FARTHER = 4.0  # largest factor of the step from one evaluation to the next
-_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
-_ROUNDING = 1e-14  # relative to the objective: a rise up to this is taken for rounding
-_TINY = 1e-300  # replaces a share or a curvature of 0
 
 
 class ClassDescent:
@@ -63,7 +57,7 @@ class ClassDescent:
         self._shape = K, model.n_features
         self._size = K * model.n_features
         self.derivatives, self._spare = np.empty((2, K, n))
-        self._pairs = Corrections(_PAIRS)
+        self._pairs = Corrections(MEMORY)
         self._curvature: ClassCurvature = ABSENT  # until the first :meth:`renew`
         self._decrement = 0.0
         self.n_steps, self.length, self.fall = 0, 1.0, 0.0
@@ -97,7 +91,7 @@ class ClassDescent:
         A, offset = self.model.plane(self.derivatives, self.gradient)
         return A.ravel(), offset
 
-    def attach(self, problem: SoftmaxSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
         self.model = problem.softmax_model()
 
@@ -135,7 +129,7 @@ class ClassDescent:
         before = self._slopes
         change = self.length * along
         self._x = self._x + change
-        if self.n_steps % _REFRESHED == 0:
+        if self.n_steps % REFRESHED == 0:
             self._evaluate()
         else:
             direction *= self.length
@@ -199,29 +193,28 @@ class ClassDescent:
         return x
 
     def _search(self, direction: Array, along: Array) -> float:
-        """Newton's method in one dimension; ``derivatives`` become those at its end."""
+        """The step where the slope is small; ``derivatives`` become those at its end."""
         w, way = self.w, along[: self._size]
         across = self._lambda * blas.ddot(w, way)
         square = self._lambda * blas.ddot(way, way)
-        t, low, high = 1.0, 0.0, np.inf
-        for _ in range(_SEARCHES):
+        last = 0.0, self._risk
+
+        def derivative(t: float) -> tuple[float, float]:
+            nonlocal last
             risk, first, second = self.model.along(self._scores, direction, t, self._spare)
+            last = t, risk
             first += across + t * square
             gained = self._risk - risk - t * (across + 0.5 * t * square)
             # Before its minimum a convex function has fallen; beyond, it need not have.
-            lower = first <= 0.0 or gained >= -_ROUNDING * self.objective
-            if np.isfinite(risk) and lower and abs(first) <= _SEARCHED * self._decrement:
-                self._risk = risk
-                self.derivatives, self._spare = self._spare, self.derivatives
-                return t
-            if not np.isfinite(risk) or first > 0.0:
-                high = t
-            else:
-                low = t
-            newton = t - first / max(second + square, _TINY) if np.isfinite(risk) else 0.0
-            if not low < newton < min(high, _FARTHER * t):
-                newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
-            if newton in (t, low, high):
-                break
-            t = newton
-        return 0.0
+            lower = first <= 0.0 or gained >= -ROUNDING * self.objective
+            return (first, second + square) if lower and np.isfinite(risk) else (np.inf, np.nan)
+
+        start = -self._decrement, np.nan
+        t = search_zero(derivative, start=start, precision=SLOPE_LEFT)
+        if t > 0.0 and last[0] != t:
+            derivative(t)
+        if not (t > 0.0 and np.isfinite(last[1])):
+            return 0.0
+        self._risk = last[1]
+        self.derivatives, self._spare = self._spare, self.derivatives
+        return t

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES, SEARCH_STEPS
+from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
 
@@ -20,36 +22,26 @@ _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 # and the decrement is no more than what the smoothing hides, times the first of these; it shrinks
 # to the second as long as that leaves steps of the length in the third, and by less from then on.
 _FAST, _SLOW = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
-_WIDER = 10.0  # factor on the width where no step is left
 _BELOW = 0.95  # of the width that is aimed at
 _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
 _RANK, _TOO_SHORT = 2, 0.02
-_FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
+_FIRST_RIDGE = 1e-4
 # If the loss is smooth, steps are then for a stronger regularization: this share of the largest
 # trace of a Hessian so far, which falls after each step that is long enough. Near the optimum of a
 # stronger one the model knows the rows that matter. After a step that is too short it rises by the
-# second number, so many times at most. After k of these it falls by a factor of 1 + 3/k: 4 at
-# first, and never the same again, which might lead back to the same points.
-_STRONGER, _RISE, _MOST_RISES, _WEAKER = 0.01, 16.0, 30, 3.0
-# Until a matrix is definite in spite of rounding. Relative to each diagonal entry: that of b may be
-# far smaller than the others.
-_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
+# second number. After k of these it falls by a factor of 1 + 3/k: 4 at first, and never the same
+# again, which might lead back to the same points.
+_STRONGER, _RISE = 0.01, 16.0
+_MORE = 10.0  # factor on the width, or on the ridge, where no step is left
 # Share to which the decrement falls from step to step, while a Hessian serves; and a new one that
 # does not do as much takes twice the rows.
 _FALLS = 0.03
 # Of rows in memory.
-_SEARCHES = 20  # evaluations of a line search
-_SEARCHED = 0.1  # a line search ends at this share of the slope at 0
 _FEW_CHANGED = 0.15  # of the derivatives: if fewer change, only these rows update the gradient
-_REFRESHED = 32  # steps after which it is recomputed, so that rounding does not accumulate
-_TINY = 1e-300  # replaces a curvature of 0
-# Rows of the first Hessian of a smooth loss: this number times d, or as many as take no longer than
-# so many passes over the data.
-_HESSIAN_ROWS = 4
-_HESSIAN_PASSES = 2.0
-_CENTERED = 1e-6  # of a typical slope: the derivative in b on samples of the rows
+HESSIAN_PASSES = 2.0  # over the data, in the time of the first Hessian of a smooth loss
+FINEST, COARSEST = 1e-12, 1e-6  # limits of the derivative in b that is left, in typical slopes
 
 
 class NewtonDescent(ABC):
@@ -154,7 +146,7 @@ class NewtonDescent(ABC):
 
     def widen(self, widest: float) -> None:
         """Take the width back to where more rows bend, and shrink it with care from then on."""
-        self.width = min(widest, _WIDER * self.width)
+        self.width = min(widest, _MORE * self.width)
         self._schedule = _SLOW
 
     def step(self) -> bool:
@@ -184,8 +176,8 @@ class NewtonDescent(ABC):
         """Change the regularization that steps are for; False if it stays the given one."""
         before, given = self._strength, self._lambda
         if before > given and length >= _SHRINKS:
-            self._strength = max(before / (1.0 + _WEAKER / self._n_rises), given)
-        elif length < _TOO_SHORT and self._n_rises < _MOST_RISES and self._may_rise():
+            self._strength = max(before / (1.0 + 3.0 / self._n_rises), given)
+        elif length < _TOO_SHORT and self._n_rises < SEARCH_STEPS and self._may_rise():
             highest = _STRONGER * self._trace
             self._strength = min(_RISE * before, highest) if self._n_rises else highest
             self._strength = max(self._strength, before)
@@ -200,9 +192,9 @@ class NewtonDescent(ABC):
 
     def _adapt_damping(self, length: float) -> None:
         if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
-            self._ridge = min(max(_RIDGE_UP * self._ridge, _FIRST_RIDGE), 1.0)
+            self._ridge = min(max(_MORE * self._ridge, _FIRST_RIDGE), 1.0)
         elif length > _SHRINKS:
-            self._ridge = self._ridge / _RIDGE_UP if self._ridge > _FIRST_RIDGE else 0.0
+            self._ridge = self._ridge / _MORE if self._ridge > _FIRST_RIDGE else 0.0
         if length < _SHORT or self._ridge > 0.0:
             self.factor = None
         if length < _SHORT and self._every > 1:
@@ -240,7 +232,7 @@ class NewtonDescent(ABC):
             np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
         diagonal[: len(self.w)] += self._ridge * undamped[: len(self.w)].mean()
         diagonal[diagonal == 0.0] = 1.0  # of b, where no row bends
-        for ridge in _RIDGES:
+        for ridge in RIDGES:
             diagonal *= 1.0 + ridge
             factor, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
             if not failed:
@@ -281,11 +273,11 @@ class Descent(NewtonDescent):
         args = model.loss, model.free, reg_lambda, units, scale, w, b, width
         super().__init__(*args, n_curved=n, factor=factor, detail=share)
         self.scores = model.rows.scores(w) if w.any() else np.zeros(n)
-        self.precision = _CENTERED * units.slope
+        self.precision = COARSEST * units.slope
         self.derivatives = np.empty(n)
         self._spare: Array | None = None  # for temporary values
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same rows in another object."""
         self.model = problem.newton_model()
 
@@ -319,7 +311,7 @@ class Descent(NewtonDescent):
 
         The derivatives before are overwritten.
         """
-        if self.n_steps % _REFRESHED and not self._loss.smooth:
+        if self.n_steps % REFRESHED and not self._loss.smooth:
             change = np.subtract(self.derivatives, before, out=before)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.rows.gradient(change)
@@ -340,7 +332,7 @@ class Descent(NewtonDescent):
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
-            enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
+            enough = max(2 * _RANK * len(self.w), model.rows_in_passes(HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
             rows = rows[:: self._every].copy()
         args = self.scores, model.y, model.weights, self.width, self.b
@@ -348,18 +340,13 @@ class Descent(NewtonDescent):
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
-        """Newton's method in one dimension; the last step tried need not be exact."""
+        """The step where the slope is small."""
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
-        t, low, high = 1.0, 0.0, np.inf
-        for _ in range(_SEARCHES):
-            args = self.scores, direction, self.width, self.b, b, t
-            first, second = self.model.slope(*args)
-            first += across + t * square
-            if abs(first) <= _SEARCHED * self.decrement:
-                return t
-            low, high = (t, high) if first < 0.0 else (low, t)
-            newton = t - first / max(second + square, _TINY)
-            if not low < newton < high:
-                newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
-            t = newton
-        return low
+        args = self.scores, direction, self.width, self.b, b
+
+        def derivative(t: float) -> tuple[float, float]:
+            first, second = self.model.slope(*args, t)
+            return first + across + t * square, second + square
+
+        start = -self.decrement, np.nan
+        return search_zero(derivative, start=start, precision=NEWTON_SLOPE_LEFT)

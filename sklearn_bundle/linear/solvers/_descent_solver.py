@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
@@ -19,7 +20,6 @@ Array = NDArray[np.float64]
 
 _ADVICE = "center and scale the features"
 _USEFUL_GAP = 0.5  # of the gap: a plane that promises no less is not computed
-_IDLE_LIMIT = 8  # steps without progress, after which only rounding is left
 
 
 class SmoothDescent(Protocol):
@@ -108,7 +108,7 @@ class DescentSolver(LinearSolver, Generic[D]):
         start: PointToStart | None = None,
         dual_certificate: DualCertificate | None = None,
     ):
-        require(problem, self.needs, self.name, "line-search")
+        require(problem, self.needs, self.name, "line-search", self.form)
         super().__init__(problem, reg_lambda, L2(), dual_certificate, advice=_ADVICE)
         self._problem, self._tol, self._start = problem, tol, start
         self._descent: D | None = None
@@ -152,10 +152,10 @@ class DescentSolver(LinearSolver, Generic[D]):
             descent = self._descent = self._begin(self._start)
             self._evaluate(descent)
             yield self._state()
-        elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
+        elif self._idle >= IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_LIMIT:
+        while self._idle < IDLE_LIMIT:
             self._prepare_step(descent)
             moved = descent.step()
             gap = self._best.gap

@@ -7,25 +7,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
-from sklearn_bundle.linear.problems.column_model import ColumnModel, WeightedColumns, violation
+from sklearn_bundle.core.limits import IDLE_LIMIT
+from sklearn_bundle.linear.problems.column_model import MET, ColumnModel, WeightedColumns, violation
 from sklearn_bundle.linear.solvers._working_set import MOST_FEATURES, newton_cost
 
 Array = NDArray[np.float64]
 
 _DENSEST = 0.1  # largest share of nonzero entries: beyond it, forming a matrix is as fast
-_SHARE = 0.3  # of the violation before a step: an epoch that meets no more ends it,
-_TIGHTER = 0.25  # times this factor if one epoch was enough
+_SHARE = 0.3  # of the violation before a step: an epoch that meets no more ends it
 _FEW = 30  # times the wanted features: if there are more in all, only these are copied at first
 _SPARE = 1.5  # times the wanted features: larger sets are cut down
 # Costs in units of an entry in an epoch (1.8 ns): of a product of two entries of a row that a
-# matrix sums up, of forming an entry of the matrix, and of that entry in one of its own epochs.
-_PRODUCT, _FORMED, _VISITED = 0.5, 16.0, 0.5
-_NEWTON_STEPS = 2.0  # that follow on a matrix
+# matrix sums up or of an entry of the matrix in one of its own epochs, and of forming that entry.
+_PRODUCT, _FORMED = 0.5, 16.0
 _FEWEST_EPOCHS = 2.0  # in a step, however soon a matrix would pay
 # Epochs in the first step, and after a step that was too long: the curvature there says little
 # about that of the optimum. Other steps may be followed by one of twice as many.
 _TRUSTED_EPOCHS, _MOST_EPOCHS = 10.0, 500.0
-_MOST_TOO_LONG = 8  # such steps: text has up to four; if they continue, other methods are better
 
 
 class Sweep:
@@ -86,7 +84,7 @@ class Sweep:
         most = min(epochs_of_matrix, self._trusted)
         epochs = self._columns.sweep(a, v, limits, ridge, most, allowed)
         if epochs <= 1.0:
-            self._share *= _TIGHTER
+            self._share *= MET
         self._matrix_is_faster = epochs >= epochs_of_matrix
         return v
 
@@ -97,7 +95,7 @@ class Sweep:
             return not self._matrix_is_faster
         self._trusted = _TRUSTED_EPOCHS
         self._too_long += 1
-        return length > 0.0 and self._too_long <= _MOST_TOO_LONG
+        return length > 0.0 and self._too_long < IDLE_LIMIT  # text has up to four
 
     def _epochs_of_matrix(self, n_used: int) -> float:
         """Epochs in the time of a matrix, including its own epochs or Newton's steps."""
@@ -107,8 +105,8 @@ class Sweep:
             return np.inf
         entries = max(columns.nnz, 1)
         squares = size * size / entries
-        matrix, epoch = 0.5 * _PRODUCT * entries / n_rows + _FORMED * squares, _VISITED * squares
-        most = matrix + _NEWTON_STEPS * newton_cost(n_used, size) * epoch
+        matrix, epoch = 0.5 * _PRODUCT * entries / n_rows + _FORMED * squares, _PRODUCT * squares
+        most = matrix + newton_cost(n_used, size) * epoch
         if epoch < 1.0:
             most = min(most, matrix / (1.0 - epoch))
         return max(most, _FEWEST_EPOCHS)

@@ -4,35 +4,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from sklearn_bundle.core.limits import MOST_SIDE, RIDGES
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.problems.column_model import MET, ColumnModel, WeightedColumns, violation
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_EPOCHS = 5  # fewest epochs of a matrix between Newton steps on the nonzeros
-# Most epochs in all, where Newton steps count as what they cost. A quadratic that is not yet that
-# of the optimum gets only the first number, or twice that of the last one if that held.
-_MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
+EPOCHS = 5  # fewest epochs of a matrix between Newton steps on the nonzeros
+_MOST_EPOCHS = 10_000.0  # in all, where Newton steps count as what they cost
+SHARPER = 1e-2  # factor on the violations that are allowed, if nothing else is left to do
 # Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: so many
 # are done before a step. BLAS accounts for 0.08, copies of parts of the matrix for the rest.
 _NEWTON_COST = 0.3
 _CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before epochs again
 _CHANGES = 2  # but at least so many steps
 _LENGTHS = 4  # step lengths, each half of the one before, that are tried with many changes of sign
-_COLUMN_EPOCHS = 10  # expected epochs of columns,
-_QUADRATIC_EPOCHS = 200  # and for squared errors, which need no further quadratic
 _MOST_COLUMN_EPOCHS = 200  # most epochs of columns
-_MOST_NONZEROS = 2000  # for Newton's method: a factor of 32 MB, about 0.1 s
-_RIDGE = 1e-13  # of the diagonal, so that equal columns have a factor
 # For squared errors with more features than this part of H's largest rank: H is nearly singular,
 # and hundreds of Newton steps would end at the first change of sign. A proximal term around the
-# last point needs a tenth of them. It begins with this part of the mean diagonal of H, and is then
-# multiplied by the third number.
-_FULL_RANK, _NEAR, _LESS_NEAR = 0.5, 1e-2, 0.2
-_NEAR_SHARE, _NEAR_TOL = 0.3, 0.5  # their precision: of the violation before them, and of tol
+# last point needs a tenth of them. It begins with this part of the mean diagonal of H.
+_FULL_RANK, _NEAR = 0.5, 1e-2
 MOST_FEATURES = 4000  # of a matrix: 128 MB
-_MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns that it replaces
+_MATRIX_PASSES = 160.0  # that a matrix may cost: so much do epochs of columns in its place
 
 
 class WorkingSet:
@@ -61,7 +55,6 @@ class WorkingSet:
         self.which, self._columns = which, columns
         self.matrix: Array | None = None
         self._weighted: WeightedColumns | None = None
-        self._epochs, self._most_epochs = _COLUMN_EPOCHS, _MOST_EPOCHS
         self._most_rank, self._is_singular = len(which), False
 
     def columns(self, model: ColumnModel) -> RowOperator:
@@ -73,23 +66,15 @@ class WorkingSet:
         if model.is_quadratic:
             if self.matrix is not None or self._weighted is not None:
                 return
-            self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
             self._is_singular = len(self.which) > _FULL_RANK * len(model.y)
         columns, few = self.columns(model), len(self.which) <= MOST_FEATURES
         self._most_rank = len(model.y)
-        if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
+        if few and (model.is_quadratic or columns.gram_passes <= _MATRIX_PASSES):
             self.matrix = model.matrix(columns, curvature)
             return
         if self._weighted is None:
             self._weighted = model.weighted(columns)
         self._weighted.weigh(curvature)
-
-    def adapt(self, length: float) -> None:
-        """Note the share of the last step that was taken, 1 for all of it."""
-        if length == 1.0:
-            self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
-        else:
-            self._most_epochs = _MOST_EPOCHS
 
     def minimize(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
@@ -97,18 +82,18 @@ class WorkingSet:
         if self._weighted is not None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
-        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
+        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), _MOST_EPOCHS
         near = _NEAR * float(H.diagonal().mean()) if self._is_singular else 0.0
         while left > 0.0:
             worst = violation(slopes + ridge * v, v, limits)
             if worst <= tol:
                 break
-            share = max(_NEAR_SHARE * worst, _NEAR_TOL * tol) if near > 0.0 else tol
+            share = MET * max(worst, 2.0 * tol) if near > 0.0 else tol
             center = v.copy()
             slopes -= near * center
             left -= self._descend(H, slopes, v, limits, ridge + near, share, left)
             slopes += near * center
-            near *= _LESS_NEAR
+            near *= MET
         return v
 
     def _descend(
@@ -124,7 +109,7 @@ class WorkingSet:
         """Take epochs and steps from v, in place, given its slopes; returns the cost in epochs."""
         flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
         while spent < most:
-            epochs = longer * max(_EPOCHS, int(newton_cost(int(np.count_nonzero(v)), len(v))))
+            epochs = longer * max(EPOCHS, int(newton_cost(int(np.count_nonzero(v)), len(v))))
             epochs = min(epochs, int(most - spent) + 1)
             met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n
@@ -148,7 +133,7 @@ class WorkingSet:
         """
         used = np.flatnonzero(v)
         n_used, cost = len(used), 0.0
-        if not 0 < n_used <= _MOST_NONZEROS:
+        if not 0 < n_used <= MOST_SIDE:
             return 0.0
         whole = H[np.ix_(used, used)]
         whole.flat[:: n_used + 1] += ridge
@@ -191,7 +176,7 @@ def newton_cost(n_used: int, size: int) -> float:
 def _newton_step(H: Array, right: Array) -> Array | None:
     """The solution of ``H step = right``, None if there is none."""
     copy = np.array(H, order="F")
-    copy.flat[:: len(copy) + 1] += _RIDGE * H.diagonal()
+    copy.flat[:: len(copy) + 1] += RIDGES[1] * H.diagonal()
     _, step, failed = lapack.dposv(copy, right, overwrite_a=True)
     return None if failed or not np.isfinite(step).all() else step
 

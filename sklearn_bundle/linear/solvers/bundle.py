@@ -9,12 +9,19 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import CROSSED
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT, SEARCH_STEPS
 from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._oracle import with_points
-from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center, bound_of_plane, l1_limits
+from sklearn_bundle.linear.solvers.inner.planes import (
+    QP_SHARE,
+    Bundle,
+    Center,
+    bound_of_plane,
+    l1_limits,
+)
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, Points, require
@@ -24,22 +31,18 @@ Array = NDArray[np.float64]
 #: Why bounds from planes may cross, and what a user can do.
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 
-_QP_SHARE = 0.1  # the inner problem is solved to this share of the outer gap: more is wasted
 _USEFUL_GAP = 0.8  # of the gap: a costly bound that promises a larger one is not computed
-_IDLE_LIMIT = 12  # iterations without progress, after which only rounding is left
-_PATIENCE = 48  # the same if w_t is not unique, or the bound is that of plane 0 for long
-_ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest useful one, 1e-18, to 1
-_MOST_SHRINKS = 30  # most times that a start whose risk overflows is multiplied by 0.1
-_RISK_LIMIT = 10.0  # times the best objective: planes from farther out are too steep to be useful
-_STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t unless it is steeper
-_LIFT = 100.0  # factor on both limits for every iteration without progress
-_ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
+_PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
+# Planes with a risk of more than this times the best objective, or for Algorithm 2 with more than
+# this times the first plane's slope, are too steep to be useful. Each iteration without progress
+# raises both limits by the same factor.
+_STEEPEST = 10.0
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-_LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
 _STEP_PRECISION = (
     1e-6  # of a step along a curve other than a parabola; the objective has its square
 )
+_LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
@@ -120,7 +123,7 @@ class BundleSolver(LinearSolver):
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
-        self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else _IDLE_LIMIT
+        self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else IDLE_LIMIT
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
@@ -233,7 +236,7 @@ class BundleSolver(LinearSolver):
         while True:
             if self._end is not None:
                 # The same w_t again: cut closer to it, where the plane is sure to cut it off.
-                theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
+                theta = min(1.0, self._theta * 2.0 ** min(self._idle, _PATIENCE))
                 self._cut(problem.blend(self._best.point, self._end, theta))
             self._cut_balanced()
             gap = self._best.gap
@@ -251,7 +254,7 @@ class BundleSolver(LinearSolver):
 
     def _at_finite_risk(self, point: Point) -> Point:
         """The point, or one closer to 0, which need not be the minimizer of the regularizer."""
-        for _ in range(_MOST_SHRINKS if point.w.any() else 0):
+        for _ in range(SEARCH_STEPS if point.w.any() else 0):
             smaller = 0.1 * point.w
             if self._fresh_risk(point) <= LARGEST_RISK or self._omega.value(smaller) == np.inf:
                 break
@@ -262,7 +265,7 @@ class BundleSolver(LinearSolver):
         """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
         known, gap = self._best, self._best.gap
         exact = not np.isfinite(gap) or self._idle > 0
-        tolerance = 0.0 if exact else _QP_SHARE * gap
+        tolerance = 0.0 if exact else QP_SHARE * gap
         least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
         w, b = known.point.w, known.point.intercept
         center = Center(w, b, known.primal, least_bound, self._proximal, self._step)
@@ -356,7 +359,7 @@ class BundleSolver(LinearSolver):
             return plane is not None
         slope = float(np.abs(plane.gradient).max(initial=0.0))
         if self._steepest is None:
-            self._steepest = _STEEPEST * slope
+            self._steepest = slope
         return slope <= self._steepest * self._lift
 
     def _risk_limit(self) -> float:
@@ -365,11 +368,11 @@ class BundleSolver(LinearSolver):
             return LARGEST_RISK
         if self._best.primal <= 0.0:  # a multiple of it means nothing
             return LARGEST_RISK
-        return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._best.primal)
+        return min(LARGEST_RISK, self._lift * self._best.primal)
 
     @property
     def _lift(self) -> float:
-        return _LIFT ** min(self._idle, _ENOUGH_LIFTS)
+        return _STEEPEST ** (1 + min(self._idle, _PATIENCE))
 
     def _point(self, w: Array, intercept: float | Array | None) -> Point:
         """The point w; an intercept that is minimized out is not known yet."""

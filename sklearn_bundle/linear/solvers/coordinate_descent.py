@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, ROUNDING, SEARCH_STEPS
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.column_model import violation
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.column_model import MET, violation
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
-from sklearn_bundle.linear.solvers._working_set import WorkingSet
-from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
+from sklearn_bundle.linear.solvers._working_set import SHARPER, WorkingSet
+from sklearn_bundle.linear.solvers.gram_path import MOST_FEATURES, WITHIN, GramPath, solve_path
 from sklearn_bundle.linear.solvers.linear_start import (
     DualCertificate,
     Evaluation,
@@ -22,30 +23,21 @@ from sklearn_bundle.linear.solvers.linear_start import (
     PointToStart,
 )
 from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import ColumnSteps, Points, require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
 _FEWEST = 128  # least number of columns in a working set, if there are as many
 _NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
-# Shares of the limits, and of tol if that is less, below which a working set's violations have to
-# fall at first. The gap over the objective is at most the largest violation over its limit.
-_PRECISION, _SHARE_OF_TOL = 1e-2, 0.3
-_SHARPER = 1e-2  # factor on these if nothing else is left to do
+# Of tol: a share of the limits below which a working set's violations have to fall at first. The
+# gap over the objective is at most the largest violation over its limit.
+_SHARE_OF_TOL = 0.3
 _OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
-_INNER_STEPS = 15  # on one working set
-_INNER = 0.4  # share of the violation before a step that its quadratic may leave: .05 is no faster
-_SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
-# Relative to the objective: a step may seem to raise it by so much. The bound's distance is linear
-# in the remaining violations and the objective's is quadratic, so the last steps do not show in it.
-_UNSEEN = 1e-14
-_IDLE_LIMIT = 5  # steps without progress, after which only rounding is left
-_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
-# For squared errors, the matrix of up to so many features is formed once and for all if it costs
-# at most so many passes: a working set takes about ten. Along a path it is always formed.
-_MOST_AT_ONCE, _PASSES_AT_ONCE = 600, 20.0
+# For squared errors the matrix of all features, if they are few, is formed once and for all if it
+# costs at most so many passes: a working set takes about ten. Along a path it is always formed.
+_PASSES_AT_ONCE = 20.0
 
 
 class CoordinateDescentSolver(LinearSolver):
@@ -67,7 +59,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     Parameters
     ----------
-    problem : ColumnSteps
+    problem : LinearProblem
     reg_lambda, tol : float
         ``tol`` is the requested relative gap.
     omega : Regularizer
@@ -90,10 +82,11 @@ class CoordinateDescentSolver(LinearSolver):
     """
 
     name = "coordinate-descent"
-    needs: ClassVar[type] = ColumnSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "conjugate"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
-    _problem: ColumnSteps
+    _problem: LinearProblem
 
     def __init__(
         self,
@@ -108,7 +101,7 @@ class CoordinateDescentSolver(LinearSolver):
         sweep: Sweep | None = None,
         evaluation: Evaluation | None = None,
     ):
-        problem = require(problem, ColumnSteps, self.name, "line-search")
+        problem = require(problem, LinearProblem, self.name, "line-search", self.form)
         super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
         self._problem, self._tol, form = problem, tol, omega.lasso_form
         assert form is not None
@@ -123,7 +116,7 @@ class CoordinateDescentSolver(LinearSolver):
         self._scores: Array = ABSENT  # until the first evaluation
         known = evaluation is not None and np.array_equal(evaluation.w, self._w)
         self._evaluation = evaluation if known else None  # of the current point
-        self._precision = min(_PRECISION, _SHARE_OF_TOL * tol)
+        self._precision = _SHARE_OF_TOL * tol
 
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -176,7 +169,7 @@ class CoordinateDescentSolver(LinearSolver):
             evaluation=self._evaluation,
         )
 
-    def attach(self, problem: ColumnSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         self._problem, self._model = problem, problem.column_model()
 
@@ -195,10 +188,10 @@ class CoordinateDescentSolver(LinearSolver):
             else:
                 self._record(self._evaluation)
             yield self._state()
-        elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
+        elif self._idle >= IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
-        while self._idle < _IDLE_LIMIT:
+        while self._idle < IDLE_LIMIT:
             gap = self._best.gap
             self._improve()
             self._evaluate()
@@ -246,7 +239,7 @@ class CoordinateDescentSolver(LinearSolver):
     def _proof(self, g: Array, gradient: Array) -> DualCertificate:
         """The best plane among those of multiples of g."""
         reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
-        share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
+        share = 1.0 if reach <= WITHIN else min(1.0, WITHIN / reach)
         proofs = []
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             plane = theta * gradient, self._model.offset(theta * g)
@@ -276,7 +269,7 @@ class CoordinateDescentSolver(LinearSolver):
         share = max(self._precision, _OF_OUTSIDE * self._outside)
         precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
-        for k in range(_INNER_STEPS):
+        for k in range(MOST_STEPS):
             if k > 0:
                 g, _, b = model.derive(self._scores)
                 a = chosen.columns(model).gradient(g)
@@ -285,12 +278,10 @@ class CoordinateDescentSolver(LinearSolver):
             if worst <= precision:
                 break
             chosen.begin(model, model.curvature(self._scores, b))
-            enough = precision if model.is_quadratic else max(precision, _INNER * worst)
+            enough = precision if model.is_quadratic else max(precision, MET * worst)
             new = chosen.minimize(a, w, limits, self._ridge, enough)
-            length = self._move(chosen, new - w, a, limits)
-            if length == 0.0 or model.is_quadratic:
+            if self._move(chosen, new - w, a, limits) == 0.0 or model.is_quadratic:
                 break
-            chosen.adapt(length)
 
     def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
         """Go along the step while the objective falls enough; returns the share taken, or 0."""
@@ -301,11 +292,13 @@ class CoordinateDescentSolver(LinearSolver):
         start = self._penalty(w, limits)
         predicted = float(a @ along) + self._penalty(w + along, limits) - start
         before = self._value
-        unseen = _UNSEEN * abs(before)
+        # The bound's distance is linear in the remaining violations and the objective's is
+        # quadratic, so the last steps do not show in it.
+        unseen = ROUNDING * abs(before)
         if not predicted <= unseen:
             return 0.0
         t = 1.0
-        for _ in range(_SEARCHES):
+        for _ in range(SEARCH_STEPS):
             scores = self._scores + t * direction
             moved = w + t * along if t < 1.0 else w + along
             if self._model.is_quadratic and t == 1.0:
@@ -333,7 +326,7 @@ class CoordinateDescentSolver(LinearSolver):
         d, model, last = len(w), self._model, self._set
         self._outside = 0.0
         if last is not None and len(last.which) == d:
-            self._precision *= _SHARPER
+            self._precision *= SHARPER
             return last
         if self._takes_all_at_once():
             return WorkingSet(np.arange(d), None)
@@ -348,7 +341,7 @@ class CoordinateDescentSolver(LinearSolver):
             wanted = wanted[np.argpartition(reach[wanted], n_used - size)[n_used - size :]]
         needed = np.union1d(np.flatnonzero(used), wanted)
         if last is not None and np.isin(needed, last.which, assume_unique=True).all():
-            self._precision *= _SHARPER
+            self._precision *= SHARPER
             return last
         near = np.flatnonzero((reach > _NEAR) & ~violated)
         work = size - len(needed)
@@ -359,6 +352,6 @@ class CoordinateDescentSolver(LinearSolver):
 
     def _takes_all_at_once(self) -> bool:
         model, d = self._model, len(self._w)
-        if not model.is_quadratic or not d < self._problem.n_samples or d > _MOST_AT_ONCE:
+        if not model.is_quadratic or not d < self._problem.n_samples or d > MOST_FEATURES:
             return False
         return self._is_warm or model.rows.gram_passes <= _PASSES_AT_ONCE

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import ROUNDING
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.solvers.protocols import ExcessiveGap
@@ -21,8 +22,6 @@ _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % 
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
 _IDLE_LIMIT = 1000  # steps in which neither bound moves: then only rounding is left
 _SLACK = 1.0 + 1e-12  # times L: a curvature that is above L by rounding passes its test
-_SMOOTHED, _CLIMBED = 0, 1  # series of projections: (23) and (25)
-_NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
 
 @dataclass
@@ -144,7 +143,7 @@ class ExcessiveGapSolver:
         self._count = 0
 
     def _step(self) -> None:
-        smooth = self._maximizer(self.center, self.point, self.mu, _SMOOTHED)
+        smooth = self._maximizer(self.center, self.point, self.mu, 0)
         while True:
             share = self._share()
             middle = self._blend(self.u, smooth, share)
@@ -172,9 +171,10 @@ class ExcessiveGapSolver:
 
     def _climb(self, start: DualPoint, point: Point) -> DualPoint:
         """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
-        return self._maximizer(start.u, point, self._lipschitz, _CLIMBED)
+        return self._maximizer(start.u, point, self._lipschitz, 1)
 
     def _maximizer(self, center: Array, point: Point, mu: float, series: int) -> DualPoint:
+        """The u of (23), in series 0, or of (25), in series 1."""
         return self._evaluated(self._problem.project(center, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
@@ -185,14 +185,14 @@ class ExcessiveGapSolver:
         change = np.abs(end.combined - start.combined).max(initial=0.0)
         if curvature <= self._lipschitz * _SLACK:
             return True
-        if change <= _NOISE * np.abs(end.combined).max(initial=0.0):
+        if change <= ROUNDING * np.abs(end.combined).max(initial=0.0):
             return True
         self._lipschitz = max(_GROWTH * self._lipschitz, curvature)
         return False
 
     def _guess(self, start: DualPoint) -> float:
         """A first L, which is rather too small: the curvature of D towards some other u."""
-        end = self._maximizer(start.u, self.point, 1.0, _CLIMBED)
+        end = self._maximizer(start.u, self.point, 1.0, 1)
         return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
 
     def _search_towards(self, u: DualPoint) -> None:

@@ -11,7 +11,7 @@ from sklearn_bundle.core.contract import SolverResult, State, at_once, bound_bel
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._working_set import WorkingSet
+from sklearn_bundle.linear.solvers._working_set import EPOCHS, SHARPER, WorkingSet
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import Along, Task
 
@@ -19,14 +19,13 @@ Array = NDArray[np.float64]
 
 # With more features than this, or a matrix that costs more products with X per value than this, the
 # matrix of working sets is cheaper: a separate fit takes four products or more.
-_MOST_FEATURES, _PASSES_A_VALUE = 600, 2.0
+MOST_FEATURES, _PASSES_A_VALUE = 600, 2.0
 _MULTIPLICATIONS = 2e5  # of epochs before Newton steps are tried: about 0.1 ms
-_FEWEST_EPOCHS = 5
-_SHARE = 0.4  # of the allowed gap, times two: the part that the remaining violations may cause
-_SHARPER = 0.1  # factor on the violations if the bound shows that they were too large
-_ROOT_SHARE = 0.3  # of the root of the gap: how much they may shrink the dual point
+# Of the allowed gap, times two: the part that the remaining violations may cause. And of its root:
+# how much they may shrink the dual point.
+_SHARE = 0.3
 _ROUNDS = 4  # of descent for one value, after which it is left to a separate fit
-_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
+WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
 _ROUNDED = 0.02  # of what tol allows, and of the objective: the largest accepted rounding
 _MOST_ROUNDED = 1e-7
 # Smallest root mean squares of columns and of y: squares of smaller numbers lose their digits.
@@ -113,7 +112,7 @@ class GramPath:
     def is_faster(model: ColumnModel, n_values: int) -> bool:
         """Whether the products cost less than as many fits, one after the other."""
         n, d = model.rows.shape
-        few = d <= _MOST_FEATURES and d < n
+        few = d <= MOST_FEATURES and d < n
         return model.is_quadratic and few and model.rows.gram_passes <= _PASSES_A_VALUE * n_values
 
     def solve(
@@ -153,14 +152,14 @@ class GramPath:
         """Improve w until it proves enough; returns it and what rounding takes off the bound."""
         d, limits = len(w), self._limits(reg_lambda)
         ridge, least = reg_lambda * self._ridge, float(limits.min())
-        epochs = max(_FEWEST_EPOCHS, int(_MULTIPLICATIONS / (d * d)))
+        epochs = max(EPOCHS, int(_MULTIPLICATIONS / (d * d)))
         flat, slopes = self._H.reshape(-1), self._H @ w - self._q
         objective, precision, n_rounds = self._value(w, slopes, reg_lambda), np.inf, 0
         while n_rounds < min(_ROUNDS, max_iter):
             # With violations of v the gap is at most 2 v ||w||_1 + (v / limit)^2 times the risk.
             total = float(np.abs(w).sum())
             allowed = _SHARE * tol * objective / total if total > 0.0 else np.inf
-            precision = min(allowed, _ROOT_SHARE * np.sqrt(tol) * least, precision)
+            precision = min(allowed, _SHARE * np.sqrt(tol) * least, precision)
             w, n_rounds = w.copy(), n_rounds + 1
             worst, _ = lasso.matrix_epochs(flat, slopes, w, limits, ridge, epochs, 0.5 * precision)
             if worst > precision:
@@ -170,7 +169,7 @@ class GramPath:
             bound, rounded = self._prove(w, slopes, limits, reg_lambda)
             if objective - (bound + rounded) <= (1.0 - _ROUNDED) * tol * objective:
                 break
-            precision *= _SHARPER
+            precision *= SHARPER
         b = self._mean_y - float(self._mean @ w)
         return Found(w, b, objective, max(bound, 0.0), n_rounds), rounded
 
@@ -225,7 +224,7 @@ class GramPath:
     ) -> float:
         """The best bound of multiples of residuals r, from their products with y, r and X."""
         reach = float((c / limits).max(initial=0.0))
-        share = 1.0 if reach <= _WITHIN else _WITHIN / reach
+        share = 1.0 if reach <= WITHIN else WITHIN / reach
         bounds = []
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             value = theta * along - 0.5 * theta * theta * square

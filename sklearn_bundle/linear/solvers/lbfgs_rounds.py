@@ -8,35 +8,28 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.numeric.roots import Bracket
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, SLOPE_LEFT
+from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 from sklearn_bundle.linear.solvers.protocols import NewtonRounds
+from sklearn_bundle.linear.solvers.rounds import MOST_MOVES, WIDER, without_rounding
 
 Array = NDArray[np.float64]
 
-_PAIRS = 10  # of steps and changes of the gradient, as in SciPy
-_SEARCHED = 0.5  # share of the slope at 0 that a whole step may leave: another round costs more
 # Steps whose slopes a round returns: near a whole step, and without knowledge of the curvature.
 _NEAR = np.array([0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0])
 _ANY = np.append(np.geomspace(1e-8, 1.0, 17), [3.0, 10.0])
-_SEARCHES = 4  # most rounds of a search
-_REFINED = 9  # steps inside a bracket
-_ROUNDED = 1e-12  # of a typical slope: a derivative in b below this is rounding
-_FARTHEST = 2.0  # times |b|: how far the best b may be, for the effect of that rounding
-_WIDER, _FARTHER = 4.0, 12  # factor between moves of b to the other sign, and their largest number
 _MIXED = 0.3  # share of the predicted gap that mixing with another plane may lose
 # Moves of b at which a round returns the derivative, as multiples of a reach on both sides. The
-# reach becomes _REACH times the last move, and at least _SHORTEST of a unit.
+# reach becomes twice the last move, and at least this share of a unit.
 _MOVES_OF_B = np.concatenate([-np.geomspace(8.0, 0.125, 7), np.geomspace(0.125, 8.0, 7)])
-_BEFORE, _REACH, _SHORTEST = 7, 2.0, 1e-6
+_SHORTEST = 1e-6
 _USEFUL_GAIN = 0.1  # of a step's gain: a better b that gains more takes another round
-_CONSTANT = 1e-12  # of a column's mean square: a variance below this is rounding
 _NONE = np.empty(0)
 
 
@@ -67,13 +60,13 @@ class RoundsGradientDescent:
         d = problem.n_features
         w, b = (np.zeros(d), None) if start is None else start
         self.w, self.b = w, self._units.intercept if b is None else float(np.ravel(b)[0])
-        self._pairs = Corrections(_PAIRS)
+        self._pairs = Corrections(MEMORY)
         self._scale = 1.0 / reg_lambda  # the inverse of a curvature
         means, squares = problem.column_moments()
         self._means = means * self._free
         # With fewer features than samples the Hessian begins with the columns' variances.
         curvature = self._units.slope / self._units.unit
-        variances = np.maximum(squares - self._means**2, _CONSTANT * squares)
+        variances = np.maximum(squares - self._means**2, CONSTANT * squares)
         wide = d >= problem.n_samples
         self._metric = np.ones(d) if wide else 1.0 + curvature / reg_lambda * variances
         self._reach = self._units.unit  # of moves of b
@@ -113,8 +106,8 @@ class RoundsGradientDescent:
             return here.gradient, here.offset
         other, move = self._kept.get(-sign), abs(here.balance) / self._units.slope
         if other is None or self._lost(other) > _MIXED * self.predicted_gap:
-            for _ in range(_FARTHER):
-                move *= _WIDER
+            for _ in range(MOST_MOVES):
+                move *= WIDER
                 self._evaluate([(self.w, self.b - sign * move)])
                 if self._kept.get(-sign) is not other:
                     break
@@ -147,8 +140,15 @@ class RoundsGradientDescent:
         found = self._evaluate([(self.w, self.b), end], steps)
         slopes = self._with_regularizer(found.slopes, along, steps)
         length, whole = 1.0, float(slopes[steps == 1.0][0])
-        if not (abs(whole) <= _SEARCHED * -slope and np.isfinite(found.risk)):
-            length = self._length(end, along, slope, steps, slopes)
+        if not (abs(whole) <= SLOPE_LEFT * -slope and np.isfinite(found.risk)):
+            ends, bracket = [(self.w, self.b), end], Bracket((0.0, slope))
+            bracket.narrow(steps, slopes)
+
+            def farther(steps: Array) -> Array:
+                raw = self._problem.newton_slopes(ends, steps, self._units.unit)
+                return self._with_regularizer(raw, along, steps)
+
+            length = search_in_rounds(farther, bracket, precision=SLOPE_LEFT * -slope)
             if not length > 0.0:
                 self._pairs.clear()
                 self._scale = 1.0 / self._lambda
@@ -170,7 +170,8 @@ class RoundsGradientDescent:
         balances = self._here.balances
         if balance == 0.0 or not (len(balances) and np.isfinite(balances).all()):
             return
-        moves, balances = np.insert(moves, _BEFORE, 0.0), np.insert(balances, _BEFORE, balance)
+        half = len(moves) // 2
+        moves, balances = np.insert(moves, half, 0.0), np.insert(balances, half, balance)
         rising = balances >= 0.0
         k = int(np.argmax(rising)) if rising.any() else len(moves)
         if 0 < k < len(moves):
@@ -178,7 +179,7 @@ class RoundsGradientDescent:
             move = moves[k - 1] - low * (moves[k] - moves[k - 1]) / (high - low)
         else:
             move = moves[min(k, len(moves) - 1)]
-        self._reach = max(_REACH * abs(move), _SHORTEST * self._units.unit)
+        self._reach = max(2.0 * abs(move), _SHORTEST * self._units.unit)
         if 0.5 * abs(balance * move) > _USEFUL_GAIN * gained or gained == np.inf:
             self.b += move
             self._here = self._evaluate([(self.w, self.b)])
@@ -191,24 +192,6 @@ class RoundsGradientDescent:
                 return along
             self._pairs.clear()
         return None
-
-    def _length(self, end, along, slope, steps, slopes) -> float:
-        """The step at which the slope is nearly 0, from those of a round, and of further ones."""
-        bracket = Bracket((0.0, slope))
-        for _ in range(_SEARCHES):
-            bracket.narrow(steps, slopes)
-            low, high = bracket.low, bracket.high
-            if np.isfinite(high[1]) and min(-low[1], high[1]) <= _SEARCHED * -slope:
-                break
-            if bracket.closed:
-                inside = np.arange(1, _REFINED + 1) / (_REFINED + 1)
-                steps = low[0] + (high[0] - low[0]) * inside
-            else:
-                steps = low[0] * np.geomspace(2.0, 100.0, _REFINED)
-            ends = [(self.w, self.b), end]
-            raw = self._problem.newton_slopes(ends, steps, self._units.unit)
-            slopes = self._with_regularizer(raw, along, steps)
-        return bracket.zero()
 
     def _with_regularizer(self, slopes: Array, along: Array, steps: Array) -> Array:
         across = self._lambda * blas.ddot(along, self.w)
@@ -228,10 +211,7 @@ class RoundsGradientDescent:
         risk, offset, balance = sums.tolist()
         if not self._free:
             balance = 0.0
-        elif abs(balance) <= _ROUNDED * self._units.slope:
-            # A derivative in b that is rounding goes off the offset, for any b that is not far.
-            offset -= _FARTHEST * abs(balance) * (1.0 + abs(ends[-1][1]))
-            balance = 0.0
+        offset, balance = without_rounding(offset, balance, self._units.slope, abs(ends[-1][1]))
         found = _Evaluation(risk, offset, balance, gradient, slopes, balances)
         if balance != 0.0 and np.isfinite(sums).all():
             self._kept[np.sign(balance)] = found
@@ -272,4 +252,4 @@ class SquaresRoundsSolver(LBFGSRoundsSolver):
     @classmethod
     def is_best(cls, task: Task) -> bool:
         """Where Hessians are too large."""
-        return task.problem.n_features > MOST_FEATURES
+        return task.problem.n_features > MOST_SIDE

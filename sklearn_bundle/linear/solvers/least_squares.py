@@ -8,22 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import IDLE_LIMIT, REFRESHED
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.linear.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import LeastSquares, Points, require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_IDLE_SOLUTIONS = 3  # steps without progress, if each is a solution
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
-_REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
-_IDLE_STEPS = 25  # without progress, after which only rounding is left
-_IDLE_SOLUTIONS = 3  # the same if each step is a solution
 
 
 def _quiet() -> AbstractContextManager:
@@ -56,7 +55,7 @@ class LeastSquaresSolver(LinearSolver):
 
     Parameters
     ----------
-    problem : LeastSquares
+    problem : LinearProblem
     reg_lambda, tol : float
         ``tol`` is the requested relative gap.
     omega : Regularizer
@@ -74,10 +73,11 @@ class LeastSquaresSolver(LinearSolver):
         The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
     """
 
-    needs: ClassVar[type] = LeastSquares
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "squared_errors"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
-    _problem: LeastSquares
+    _problem: LinearProblem
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LeastSquaresSolver(LinearSolver):
         dual_certificate: DualCertificate | None = None,
         normal_equations: NormalEquations | None = None,
     ):
-        problem = require(problem, LeastSquares, "newton", "line-search")
+        problem = require(problem, LinearProblem, "newton", "line-search", self.form)
         super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
         self._problem, self._tol = problem, tol
         if normal_equations is None:
@@ -133,7 +133,7 @@ class LeastSquaresSolver(LinearSolver):
             normal_equations=kept.normal_equations,
         )
 
-    def attach(self, problem: LeastSquares) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         super().attach(problem)
         self._equations.attach(problem.rows, problem.target, problem.weights)
@@ -184,7 +184,7 @@ class LeastSquaresSolver(LinearSolver):
         return state
 
     def _is_at_end(self) -> bool:
-        return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
+        return self.name == "conjugate-gradient" and self._idle >= IDLE_LIMIT
 
     def _begin(self) -> None:
         """Move to the start, unless the first step is a solution that needs none."""
@@ -219,7 +219,7 @@ class LeastSquaresSolver(LinearSolver):
         self._n_steps += 1
         self._spent += 2.0
         self._move(Point(w + step * direction, change, 0.0))
-        if self._n_steps % _REFRESHED == 0:
+        if self._n_steps % REFRESHED == 0:
             self._refresh(forget=False)
         self._count_idle(gap)
 

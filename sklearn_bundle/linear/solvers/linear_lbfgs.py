@@ -8,26 +8,23 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, REFRESHED, SLOPE_LEFT
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps
 
 Array = NDArray[np.float64]
 
-_PAIRS = 10  # of steps and changes of the gradient, as in SciPy
-_SEARCHED = 0.4  # a line search ends at this share of the slope at 0,
-_SEARCHES = 30  # or after so many evaluations of the slope
-_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
-# Largest derivative in b that is left, in objectives per unit of the scores; the other two are its
-# limits, in typical slopes. Balancing the plane costs about that derivative times the unit.
-_BALANCED, _FINEST, _COARSEST = 1e-9, 1e-14, 1e-6
-_CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
+# Largest derivative in b that is left, in objectives per unit of the scores. Balancing the plane
+# costs about that derivative times the unit.
+_BALANCED = 1e-9
 
 
 class ScoreDescent:
@@ -40,7 +37,7 @@ class ScoreDescent:
 
     Parameters
     ----------
-    problem : NewtonSteps
+    problem : LinearProblem
     reg_lambda : float
     start : (ndarray of shape (d,), intercept)
         None is w = 0; so is a point whose objective is above that.
@@ -55,7 +52,7 @@ class ScoreDescent:
 
     def __init__(
         self,
-        problem: NewtonSteps,
+        problem: LinearProblem,
         reg_lambda: float,
         start: PointToStart | None = None,
     ):
@@ -66,7 +63,7 @@ class ScoreDescent:
         self._units = model.loss.start(model.y, model.weights, model.free)
         n, d = model.rows.shape
         self._derivatives, self._scratch = np.empty((2, n))
-        self._pairs = Corrections(_PAIRS)
+        self._pairs = Corrections(MEMORY)
         self.n_steps, self.objective = 0, np.inf
         self._zero = np.zeros(d)
         self._move_to(self._zero)
@@ -87,7 +84,7 @@ class ScoreDescent:
         """A plane of the risk from the derivatives at the point."""
         return self._gradient, self._offset
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
         self._model = problem.newton_model()
 
@@ -111,7 +108,7 @@ class ScoreDescent:
             first, second = model.loss.slope(*args, t)
             return first + across + t * square, second + square
 
-        length = search_zero(derivative, precision=_SEARCHED, max_evaluations=_SEARCHES)
+        length = search_zero(derivative, precision=SLOPE_LEFT)
         self.n_steps += 1
         if not length > 0.0:
             self._pairs.clear()
@@ -119,7 +116,7 @@ class ScoreDescent:
             self._slopes = self._differentiate()
             return False
         change, before = length * along, self._slopes
-        if self.n_steps % _REFRESHED == 0:
+        if self.n_steps % REFRESHED == 0:
             self._move_to(self.w + change)
         else:
             self.w = self.w + change
@@ -150,7 +147,7 @@ class ScoreDescent:
             left = units.slope
             if np.isfinite(self.objective):
                 left = _BALANCED * self.objective / units.unit
-            precision = min(max(left, _FINEST * units.slope), _COARSEST * units.slope)
+            precision = min(max(left, FINEST * units.slope), COARSEST * units.slope)
             args = self._scores, *self._args, units.unit, precision, self._scratch
             self.intercept = model.loss.intercept(*args)
         risk, self._offset = model.loss.cut(
@@ -200,7 +197,7 @@ class ScoreDescent:
         variances = squares = model.rows.column_squares(model.weights)
         if model.free:
             means = model.rows.gradient(model.weights)
-            variances = np.maximum(squares - means**2, _CONSTANT * squares)
+            variances = np.maximum(squares - means**2, CONSTANT * squares)
         return float(curvature.sum()) * variances + self._lambda
 
 
@@ -211,9 +208,10 @@ class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     so they give a plane as they are: the bound costs nothing in addition to the gradient.
     """
 
-    needs: ClassVar[type] = NewtonSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "newton_loss"
     name = "lbfgs"
-    _problem: NewtonSteps
+    _problem: LinearProblem
 
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, SolverResult, State
+from sklearn_bundle.core.limits import LAST_PLACE
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
@@ -18,8 +19,6 @@ from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearSt
 from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, Points, offers
 
 Array = NDArray[np.float64]
-
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
 
 
 @dataclass
@@ -89,8 +88,10 @@ class LinearSolver(ABC):
     #: Multiplications so far whose number per step grows, without the products with X and X'.
     multiplications: float = 0.0
 
-    #: The Protocol that a problem has to offer.
+    #: The Protocol that a problem has to offer, or its class,
     needs: ClassVar[type]
+    #: and the attribute of it that has the loss in the solver's form.
+    form: ClassVar[str | None] = None
     #: Whether the regularizer has to be ``||w||^2 / 2``.
     needs_euclidean: ClassVar[bool] = True
 
@@ -124,7 +125,7 @@ class LinearSolver(ABC):
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether the data and what the problem offers also suit it."""
-        return offers(task.problem, cls.needs)
+        return offers(task.problem, cls.needs, cls.form)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -202,7 +203,7 @@ class LinearSolver(ABC):
     def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count iterations after which the gap is no smaller than before, up to rounding."""
         gained = gap_before - self._best.gap
-        progress = moved and gained > _ROUNDING * abs(self._best.primal)
+        progress = moved and gained > LAST_PLACE * abs(self._best.primal)
         self._idle = 0 if progress else self._idle + 1
 
     def _state(self) -> State:

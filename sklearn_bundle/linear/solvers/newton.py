@@ -8,39 +8,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._descent import Descent
+from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import NewtonSteps, Points, require
+from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
-_SHARES = (16, 4)  # one row out of so many: the first that leaves enough of them
-_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 50  # of a sample: the optimum of fewer is too far away
+SHARES = (16, 4)  # one row out of so many: the first that leaves enough of them
+ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
 # Times features a row of the sample, in units of the targets: the width there at the end. What it
 # says of a narrower one is its own and not that of the full problem, which goes on from there.
 _NARROWEST = 8.0
-_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
+LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
 _SAMPLE_STEPS = 10  # at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
-_SHRINK = 0.4  # of the width at a time on a sample
-_BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that is not quite zero,
-_FINEST, _COARSEST = 1e-12, 1e-6  # which is no less and no more than these, in typical slopes
+SHRINK = 0.4  # of the width at a time on a sample
+_BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that is not quite zero
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
-_MOST_STEPS = 500  # and in so many to all that is asked for
-# Where the smoothing is too narrow for a step; near the end rounding may be why.
-_MOST_WIDENINGS = 5
-_SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
+_PATIENCE = 100  # in so many steps the gap has to halve
 
 
 class _Begin(NamedTuple):
@@ -63,7 +59,7 @@ class NewtonSolver(BundleSolver):
 
     Parameters
     ----------
-    problem : NewtonSteps
+    problem : LinearProblem
     reg_lambda, tol : float
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
@@ -73,9 +69,10 @@ class NewtonSolver(BundleSolver):
         Of the smoothing, to go on with from a bundle.
     """
 
-    needs: ClassVar[type] = NewtonSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "newton_loss"
     needs_euclidean: ClassVar[bool] = True
-    _problem: NewtonSteps
+    _problem: LinearProblem
     _descent: Descent | None
 
     def __init__(
@@ -90,7 +87,7 @@ class NewtonSolver(BundleSolver):
         dual_certificate: DualCertificate | None = None,
         width: float | None = None,
     ):
-        require(problem, self.needs, "newton", "line-search")
+        require(problem, self.needs, "newton", "line-search", self.form)
         super().__init__(
             problem,
             reg_lambda,
@@ -100,10 +97,12 @@ class NewtonSolver(BundleSolver):
             dual_certificate=dual_certificate,
         )
         self._tol = tol
-        self._loss = self._problem.newton_loss
+        loss = self._problem.newton_loss
+        assert loss is not None
+        self._loss = loss
         self._units = self._start_of_targets()
         widest = self._units.unit
-        self.width = widest if width is None else min(widest, width / _SHRINK**2)
+        self.width = widest if width is None else min(widest, width / SHRINK**2)
         self._descent = None
         self._gaps: list[float] = []
         self._widenings = 0
@@ -120,7 +119,7 @@ class NewtonSolver(BundleSolver):
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
 
-    def attach(self, problem: NewtonSteps) -> None:
+    def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         super().attach(problem)
         if self._descent is not None:
@@ -148,7 +147,7 @@ class NewtonSolver(BundleSolver):
             return super()._fresh_risk(point)
         units, scores, b = self._units, point.scores, point.intercept
         assert scores is not None and b is not None
-        args = scores, self.width, float(b), units.unit, _FINEST * units.slope
+        args = scores, self.width, float(b), units.unit, FINEST * units.slope
         point.intercept = model.intercept(*args, np.empty_like(scores))
         return self._problem.risk(point)
 
@@ -180,8 +179,8 @@ class NewtonSolver(BundleSolver):
             descent = self._descent = self._first_descent()
         elif not self._take_step(descent):
             return
-        while descent.n_steps < _MOST_STEPS and (
-            len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
+        while descent.n_steps < MOST_STEPS and (
+            len(gaps) < _PATIENCE or gaps[-1] < 0.5 * gaps[-_PATIENCE]
         ):
             self._evaluate(descent)
             if self._best.bound > self._best.least:
@@ -197,7 +196,7 @@ class NewtonSolver(BundleSolver):
             descent.differentiate()
         if descent.step():
             return True
-        if self._loss.smooth or self._widenings == _MOST_WIDENINGS:
+        if self._loss.smooth or self._widenings == IDLE_LIMIT:
             return False
         self._widenings += 1
         descent.widen(self._units.unit)
@@ -211,7 +210,7 @@ class NewtonSolver(BundleSolver):
             problem = self._problem
             cost = factorization(problem.n_features, problem.n_entries)
             cheap = cost <= CHEAP_FACTORISATION
-            begin = self._on_sample(_SHARES if cheap else (), model, w, b)
+            begin = self._on_sample(SHARES if cheap else (), model, w, b)
         else:
             begin = _Begin(model.rows.column_scale(), w, b, self.width)
             point = self._problem.point(w, b)
@@ -222,11 +221,11 @@ class NewtonSolver(BundleSolver):
 
     def _on_sample(self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float) -> _Begin:
         """Where a descent begins, from a problem that costs little."""
-        enough = max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w))
-        least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
+        enough = ROWS_A_FEATURE * len(w)
+        least = -(-full.rows.nbytes // LARGEST_SAMPLE)
         for share in shares:
             share = max(share, least)
-            model = full.sample(share, _SEED) if len(full.y) // share >= enough else None
+            model = full.sample(share, SEED) if len(full.y) // share >= enough else None
             if model is None:
                 continue
             scale = model.rows.column_scale()
@@ -251,7 +250,7 @@ class NewtonSolver(BundleSolver):
             ):
                 break
             if descent.settled:
-                descent.width = max(_SHRINK * descent.width, narrowest)
+                descent.width = max(SHRINK * descent.width, narrowest)
         return descent
 
     def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
@@ -282,7 +281,7 @@ class NewtonSolver(BundleSolver):
         units, primal = self._units, self._best.primal
         if np.isfinite(primal):
             share = _BALANCED * self._tol * primal / (units.unit * units.slope)
-            descent.precision = units.slope * min(max(share, _FINEST), _COARSEST)
+            descent.precision = units.slope * min(max(share, FINEST), COARSEST)
 
     def _offer_copy(self, point: Point, risk: float) -> None:
         """Without the scores, which are the descent's; a confirmation computes them afresh."""

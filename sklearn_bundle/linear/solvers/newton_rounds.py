@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
-from sklearn_bundle.core.numeric.roots import Bracket
+from sklearn_bundle.core.limits import MOST_SIDE, NEWTON_SLOPE_LEFT, SLOPE_LEFT
+from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
@@ -15,25 +16,19 @@ from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.linear.solvers.newton import (
+    LARGEST_SAMPLE,
+    ROWS_A_FEATURE,
+    SHARES,
+    SHRINK,
+    NewtonSolver,
+)
 from sklearn_bundle.linear.solvers.protocols import NewtonRounds
+from sklearn_bundle.linear.solvers.rounds import without_rounding
 
 Array = NDArray[np.float64]
 
-MOST_FEATURES = 2000  # a Hessian of 32 MB, from each block
-_WHOLE_STEP = 0.4  # of the slope at 0 may be left by a whole step: another round costs more
-# A search for a shorter or longer step: of the slope at 0 that may be left below it, rounds at
-# most, steps in each, and those near 0 as a power of these; the farthest of a round, where the
-# slope still falls, as a factor to a power up to 2.
-_SEARCHED, _SEARCHES, _INSIDE, _SHORTER, _FARTHER = 0.1, 4, 9, 4.0, 5.0
-_NARROWER = 0.4  # times the width: planes of this one come along, for the next step
-# Rows of the first steps, which are taken by the client: of all rows one in so many or fewer, no
-# more bytes than these, and no fewer rows than one needs in so many features.
-_SHARE, _LARGEST_SAMPLE = 16, 1 << 24
-_FEWEST_ROWS, _ROWS_A_FEATURE = 2000, 100
 _HESSIAN_ROWS = 400  # times d: with these the Hessian of a smooth loss begins
-_ROUNDED = 1e-12  # of a typical slope: a derivative in b that is rounding
-_FARTHEST = 2.0  # times the size of b: how far the optimum's may be, in what rounding takes
 _BEYOND = 2.0  # times the move of b that would balance the derivatives
 _UNBALANCED = 0.5  # of the gap: a point that promises no more gets a plane to balance its own with
 
@@ -116,30 +111,22 @@ class RoundsDescent(NewtonDescent):
         whole = start[0] + w, start[1] + b
         slope = self._evaluate([start, whole], steps)[0, 0] + across + square
         length = 1.0
-        if not abs(slope) <= _WHOLE_STEP * self.decrement:
+        if not abs(slope) <= SLOPE_LEFT * self.decrement:
             length = self._length([start, whole], across, square, slope)
             self._evaluate([(start[0] + length * w, start[1] + length * b)], self._none)
         self.w, self.b = start[0] + length * w, start[1] + length * b
         return length
 
     def _length(self, ends: list, across: float, square: float, slope: float) -> float:
-        """The step at which the slope is nearly 0, each round at many steps between two."""
-        inside = np.arange(1, _INSIDE + 1) / (_INSIDE + 1)
+        """The step at which the slope is nearly 0."""
         bracket = Bracket((0.0, -self.decrement))
         bracket.narrow(np.ones(1), np.array([slope]))
-        for _ in range(_SEARCHES):
-            low, high = bracket.low[0], bracket.high[0]
-            if bracket.closed:
-                steps = low + (high - low) * inside
-            else:
-                steps = low * _FARTHER ** (1.0 + inside)
-            if low == 0.0:  # near 0 as well: short steps where the model is far off
-                steps = np.sort(np.append(steps, high * inside**_SHORTER))
+
+        def slopes(steps: Array) -> Array:
             along = self._problem.newton_slopes(ends, steps, self.width)
-            bracket.narrow(steps, along + across + square * steps)
-            if bracket.closed and -bracket.low[1] <= _SEARCHED * self.decrement:
-                break
-        return bracket.zero()
+            return along + across + square * steps
+
+        return search_in_rounds(slopes, bracket, precision=NEWTON_SLOPE_LEFT * self.decrement)
 
     def _evaluate(self, ends: list, steps: Array, planes_only: bool = False) -> Array:
         """One round at the end of a line; with ``planes_only`` it keeps nothing but planes.
@@ -147,9 +134,7 @@ class RoundsDescent(NewtonDescent):
         Second derivatives that are the same everywhere come once.
         """
         problem, loss = self._problem, self._loss
-        widths = (
-            [self.width] if loss.smooth or planes_only else [self.width, _NARROWER * self.width]
-        )
+        widths = [self.width] if loss.smooth or planes_only else [self.width, SHRINK * self.width]
         every = 0 if planes_only or (loss.quadratic and self._found) else 1
         if every and loss.smooth and not loss.quadratic:
             enough = self._detail * _HESSIAN_ROWS * len(self.w)
@@ -159,7 +144,8 @@ class RoundsDescent(NewtonDescent):
         for sums, gradient, _ in found:
             if sums[0] <= LARGEST_RISK and np.isfinite(sums).all():
                 farthest = max(abs(b) for _, b in ends)
-                offset, balance = self._balanced(*sums[1:3].tolist(), farthest)
+                offset, balance = sums[1:3].tolist() if self._free else (float(sums[1]), 0.0)
+                offset, balance = without_rounding(offset, balance, self._units.slope, farthest)
                 self.planes.append((gradient, offset, balance))
         if planes_only:
             return along
@@ -168,14 +154,6 @@ class RoundsDescent(NewtonDescent):
             found = [one._replace(hessian=hessian) for one in found]
         self._found = dict(zip(widths, found, strict=True))
         return along
-
-    def _balanced(self, offset: float, balance: float, b: float) -> tuple[float, float]:
-        """A coefficient of b that is rounding goes off the offset, for any b that is not far."""
-        if not self._free:
-            return offset, 0.0
-        if abs(balance) > _ROUNDED * self._units.slope:
-            return offset, balance
-        return offset - _FARTHEST * abs(balance) * (1.0 + b), 0.0
 
 
 class NewtonRoundsSolver(NewtonSolver):
@@ -198,7 +176,7 @@ class NewtonRoundsSolver(NewtonSolver):
     @classmethod
     def is_best(cls, task: Task) -> bool:
         """Up to 2000 features: rounds cost most, and Newton's method needs the fewest."""
-        return task.problem.n_features <= MOST_FEATURES
+        return task.problem.n_features <= MOST_SIDE
 
     def _start_of_targets(self) -> Start:
         fresh = self.bundle.is_empty and not self._start[0].any()
@@ -209,9 +187,9 @@ class NewtonRoundsSolver(NewtonSolver):
         """Rows of the first sample; 0 if there are too few to learn from."""
         problem = self._problem
         n, d = problem.n_samples, problem.n_features
-        affordable = _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
-        least = max(_FEWEST_ROWS, _ROWS_A_FEATURE * d)
-        desired = max(n // _SHARE, least)
+        affordable = LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
+        least = ROWS_A_FEATURE * d
+        desired = max(n // SHARES[0], least)
         return min(desired, affordable) if least <= min(n // 2, affordable) else 0
 
     def _first_descent(self) -> RoundsDescent:

@@ -1,7 +1,8 @@
 """What each kind of solver needs of a problem: Protocols, and checks that a problem offers them.
 
 A problem need not name them: it offers a Protocol if it has all of its members. A member that a
-problem cannot have for its data or its loss is None. A solver names those that it ``needs``.
+problem cannot have for its data or its loss is None. A solver names what it ``needs``: a Protocol,
+or :class:`~.problems.linear.LinearProblem` and the ``form`` of the loss that it uses.
 """
 
 from collections.abc import Callable
@@ -13,20 +14,13 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.linear.losses._class_dual import ClassDual
-from sklearn_bundle.linear.losses._conjugate import Conjugate
 from sklearn_bundle.linear.losses._dual import DualLoss
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
-from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
-from sklearn_bundle.linear.losses._squares import SquaredErrors
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
-from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.problems.normal_equations import NormalEquations
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
-from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -154,37 +148,13 @@ class OwnRows(LineSearch, Protocol):
     n_features: int
 
 
-class NewtonSteps(LineSearch, Protocol):
-    """Second derivatives, of the rows and of samples of them.
-
-    Attributes
-    ----------
-    newton_loss : NewtonLoss
-        The loss in the form for Newton's method; None if it has none.
-    n_features, n_entries : int
-        Columns of X and its stored entries, which determine the cost of a step.
-    """
-
-    newton_loss: NewtonLoss
-    n_features: int
-    n_entries: int
-
-    def newton_model(self) -> NewtonModel:
-        """Rows, targets and weights."""
-        ...
-
-    def release_buffers(self) -> None:
-        """Release arrays that are made again where they are needed."""
-        ...
-
-
 class NewtonRounds(LineSearch, Protocol):
     """Second derivatives of rows on workers, as much at a time as one round can return.
 
     Attributes
     ----------
     newton_loss : NewtonLoss
-        See :class:`NewtonSteps`.
+        The loss in the form for Newton's method; None if it has none.
     n_samples, n_features, n_entries : int
     column_scale : ndarray of shape (d,)
         See :class:`~.rows.RowOperator`.
@@ -222,69 +192,6 @@ class NewtonRounds(LineSearch, Protocol):
 
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of some of the rows, or None, and a starting point from their targets."""
-        ...
-
-
-class ColumnSteps(Points, Protocol):
-    """Derivatives of a curved loss, and columns of X.
-
-    Attributes
-    ----------
-    conjugate : Conjugate
-        The l* of the loss; None if the loss has no curvature or more than one score.
-    n_samples, n_features : int
-        Rows and columns of X.
-    """
-
-    conjugate: Conjugate
-    n_samples: int
-    n_features: int
-
-    def column_model(self) -> ColumnModel:
-        """Rows, targets and weights."""
-        ...
-
-
-class SoftmaxSteps(Points, Protocol):
-    """Derivatives of multinomial logistic regression, whose scores are stored by class.
-
-    Attributes
-    ----------
-    class_loss : SoftmaxByClass
-        The loss; None if it is another one.
-    n_samples, n_features, n_outputs, n_entries : int
-        Rows and columns of X, classes, and stored entries, which determine the cost of a step.
-    """
-
-    class_loss: SoftmaxByClass
-    n_samples: int
-    n_features: int
-    n_outputs: int
-    n_entries: int
-
-    def softmax_model(self) -> SoftmaxModel:
-        """Rows, targets and weights."""
-        ...
-
-
-class LeastSquares(Points, Protocol):
-    """Squared errors, whose second derivatives are the same everywhere.
-
-    Attributes
-    ----------
-    squared_errors : SquaredErrors
-        The loss as a squared error; None if it is another one.
-    rows, target, weights : RowOperator, two arrays
-        The data, for :class:`NormalEquations` made for another object with the same data.
-    """
-
-    squared_errors: SquaredErrors
-    rows: RowOperator
-    target: Array
-    weights: Array
-
-    def normal_equations(self, omega: Regularizer) -> NormalEquations:
-        """The normal equations with a regularizer ``w'Bw / 2``, where B is its ``form``."""
         ...
 
 
@@ -404,17 +311,29 @@ class ExcessiveGap(Protocol):
         ...
 
 
-def missing(problem: Any, protocol: type) -> list[str]:
-    """Members of a Protocol that the problem lacks."""
-    return [name for name in _members(protocol) if getattr(problem, name, None) is None]
+def missing(problem: Any, needs: type, form: str | None = None) -> list[str]:
+    """Members of a Protocol that the problem lacks, or what it lacks of a class, and the form.
+
+    The ``form`` is the attribute with the loss as the solver uses it; None for other losses.
+    """
+    if Protocol in needs.__mro__:
+        names = _members(needs)
+    elif isinstance(problem, needs):
+        names = []
+    else:
+        return [needs.__name__ if form is None else form]
+    wanted = names if form is None else dict.fromkeys([*names, form])
+    return [name for name in wanted if getattr(problem, name, None) is None]
 
 
-def offers(problem: Any, protocol: type[P]) -> TypeGuard[P]:
-    """Whether the problem has all members of a Protocol."""
-    return not missing(problem, protocol)
+def offers(problem: Any, needs: type[P], form: str | None = None) -> TypeGuard[P]:
+    """Whether the problem has all that a solver needs."""
+    return not missing(problem, needs, form)
 
 
-def require(problem: Any, protocol: type[P], who: str, instead: str | None = None) -> P:
+def require(
+    problem: Any, needs: type[P], who: str, instead: str | None = None, form: str | None = None
+) -> P:
     """The problem, which is refused unless it offers what the solver ``who`` needs.
 
     Raises
@@ -422,12 +341,12 @@ def require(problem: Any, protocol: type[P], who: str, instead: str | None = Non
     ValueError
         With the names of what is missing, and of the solver that may do ``instead``.
     """
-    names = missing(problem, protocol)
+    names = missing(problem, needs, form)
     if names:
         advice = f"; use {instead!r}" if instead else ""
         raise ValueError(
-            f"{who!r} needs a problem with {', '.join(names)} ({protocol.__name__} in "
-            f"{protocol.__module__}), which {type(problem).__name__} lacks{advice}."
+            f"{who!r} needs a problem with {', '.join(names)} ({needs.__name__} in "
+            f"{needs.__module__}), which {type(problem).__name__} lacks{advice}."
         )
     return problem
 

@@ -13,13 +13,25 @@ from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.inner.planes import FARTHEST
 from sklearn_bundle.linear.solvers.linear_start import LinearStart
 from sklearn_bundle.linear.solvers.linear_task import LinearSolver
 from sklearn_bundle.linear.solvers.protocols import OnWorkers
 
 Array = NDArray[np.float64]
 
-_FACTOR, _FARTHER = 2.0, 8  # growth and number of the moves of b that search for the other side
+# Growth and number of the moves of b that search for a plane on the other side of the best b.
+WIDER, MOST_MOVES = 4.0, 12
+_ROUNDED = 1e-12  # of a typical slope: a derivative in b that is rounding
+
+
+def without_rounding(
+    offset: float, balance: float, typical: float, b: float
+) -> tuple[float, float]:
+    """A coefficient of b that is rounding goes off the offset, for any b that is not far."""
+    if abs(balance) > _ROUNDED * typical:
+        return offset, balance
+    return offset - FARTHEST * abs(balance) * (1.0 + b), 0.0
 
 
 class RoundsLineSearchSolver(BundleSolver):
@@ -35,15 +47,15 @@ class RoundsLineSearchSolver(BundleSolver):
         super()._cut(point)
         if self._problem.n_free != 1 or self._best.point is None:
             return
-        for _ in range(_FARTHER):
+        for _ in range(MOST_MOVES):
             balance = self.bundle.balance[:, 0]
             if balance.min() < 0.0 < balance.max() or not balance.any():
                 return
-            self._reach *= _FACTOR
+            self._reach *= WIDER
             b = self._best.point.intercept - np.sign(balance.sum()) * self._reach
             super()._cut(self._problem.point(self._best.point.w, b))
 
-    _reach = 0.25  # of the first move of b, over the factor: half a unit of the scores
+    _reach = 0.125  # of the first move of b, over the factor: half a unit of the scores
 
 
 class CountedRounds:

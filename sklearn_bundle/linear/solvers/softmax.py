@@ -3,8 +3,10 @@
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import (
     ClassCurvature,
@@ -13,23 +15,21 @@ from sklearn_bundle.linear.solvers._class_curvature import (
     GramCurvature,
 )
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
+from sklearn_bundle.linear.solvers._descent import HESSIAN_PASSES
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
 from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import Points, SoftmaxSteps
+from sklearn_bundle.linear.solvers.protocols import Points
 
-_FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
-_HESSIANS = 3.0  # or as many as take as long as so many Hessians
+_HESSIANS = 3.0  # L-BFGS begins: as many steps as take as long as so many Hessians
 _FALLS = 0.5  # of the decrement in a step: if more is left, the Hessian is recomputed,
 _WHOLE = 0.5  # and from twice the rows after a step of at least this length
 _ROWS_A_COORDINATE = 3  # rows per coordinate of the first Hessian,
-_HESSIAN_PASSES = 2.0  # or as many as take no longer than so many passes over the data
 # Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
 _BLAS = 4.0
 _SOFTMAX = 15  # products in a pass, in the time of an exponential
 _MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
-_MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to factor
-_FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and growth of this number
+_LONGER = 5  # steps with the first curvature, and the growth of this number
 
 
 class _SoftmaxSolver(DescentSolver[ClassDescent]):
@@ -39,8 +39,9 @@ class _SoftmaxSolver(DescentSolver[ClassDescent]):
     :meth:`~.softmax_model.SoftmaxModel.plane`).
     """
 
-    needs: ClassVar[type] = SoftmaxSteps
-    _problem: SoftmaxSteps
+    needs: ClassVar[type] = LinearProblem
+    form: ClassVar[str | None] = "class_loss"
+    _problem: LinearProblem
 
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -60,7 +61,7 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     It is the Kronecker product of the mean covariance of the classes and of the Gram matrix of the
     features or, with more than 2000 features, their variances. The former is recomputed after 5,
-    20, 80, ... steps.
+    25, 125, ... steps.
     """
 
     name = "lbfgs"
@@ -68,7 +69,7 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
     def __init__(self, problem: Points, reg_lambda: float, **parameters: Any):
         super().__init__(problem, reg_lambda, **parameters)
         self._curvature: ClassCurvature | None = None
-        self._next_refresh = _FIRST_REFRESH
+        self._next_refresh = _LONGER
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -77,11 +78,11 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     def _prepare_step(self, descent: ClassDescent) -> None:
         if self._curvature is None:
-            few = self._problem.n_features <= _MOST_GRAM
+            few = self._problem.n_features <= MOST_SIDE
             kind = GramCurvature if few else DiagonalCurvature
             self._curvature = kind(descent.model, self._lambda)
         elif descent.n_steps >= self._next_refresh:
-            self._next_refresh *= _REFRESHED
+            self._next_refresh *= _LONGER
         elif descent.length > 0.0:
             return
         descent.recompute(self._curvature)
@@ -91,7 +92,7 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
     """Newton's method in (W, b), with Hessians of a growing part of the rows.
 
     It begins like :class:`SoftmaxLBFGSSolver`: far from the optimum a Hessian is soon outdated.
-    After at least eight steps, and as much time as a few Hessians take, Newton's method continues.
+    After as much time as a few Hessians take, Newton's method continues.
     As long as the decrement falls, a Hessian serves for several steps, corrected by the gradients
     of these steps as in L-BFGS. Rows are drawn by their curvature. If the decrement falls by less
     than half after a new Hessian and a whole step, the next Hessian has twice the rows.
@@ -133,6 +134,6 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
         problem = self._problem
         n, m = problem.n_samples, problem.dimension + problem.n_free
         a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
-        rows = max(_ROWS_A_COORDINATE * m, int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
+        rows = max(_ROWS_A_COORDINATE * m, int(HESSIAN_PASSES * _BLAS * a_pass / m**2))
         passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
-        return rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
+        return rows, int(_HESSIANS * passes / 2.0)

@@ -13,7 +13,6 @@ from sklearn_bundle.linear.problems.row_blocks import formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.protocols import (
     DualSteps,
-    NewtonSteps,
     OnWorkers,
     OwnRows,
     offers,
@@ -81,7 +80,7 @@ def test_planes_and_lines_are_those_of_all_rows(both):
 def test_only_solvers_that_need_no_rows_take_it(both):
     gathered, _ = both
     assert offers(gathered, OnWorkers) and offers(gathered, OwnRows)
-    assert not offers(gathered, NewtonSteps) and not offers(gathered, DualSteps)
+    assert not offers(gathered, LinearProblem, "newton_loss") and not offers(gathered, DualSteps)
     gathered.point(np.ones(D))
     gathered.begin()
     assert gathered.rounds == gathered.passes == 0

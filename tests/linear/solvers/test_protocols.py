@@ -20,7 +20,6 @@ from sklearn_bundle.linear.solvers.protocols import (
     CuttingPlanes,
     DualSteps,
     LineSearch,
-    NewtonSteps,
     Points,
     missing,
     offers,
@@ -152,15 +151,18 @@ def linear(loss):
     "problem, offered",
     [
         (StructuredHinge(np.eye(K), np.arange(K)), {CuttingPlanes}),
-        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, NewtonSteps, DualSteps}),
+        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, "newton_loss", DualSteps}),
         (linear(OneOfTheirOwn()), {CuttingPlanes, Points, LineSearch}),
         (object(), set()),
     ],
     ids=["own", "hinge", "derived", "object"],
 )
 def test_offers(problem, offered):
-    asked = {CuttingPlanes, Points, LineSearch, NewtonSteps, DualSteps}
-    assert {protocol for protocol in asked if offers(problem, protocol)} == offered
+    asked = {CuttingPlanes, Points, LineSearch, DualSteps}
+    found = {protocol for protocol in asked if offers(problem, protocol)}
+    forms = {"newton_loss", "conjugate", "squared_errors", "class_loss"}
+    found |= {form for form in forms if offers(problem, LinearProblem, form)}
+    assert found == offered
 
 
 def test_missing_names_what_derived_protocols_ask_for_too():
@@ -182,8 +184,10 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge lacks"
     ):
         BundleSolver(own, 1.0)
-    with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*NewtonSteps.*LinearPro"):
+    with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*which LinearPro"):
         NewtonSolver(linear(OneOfTheirOwn()), 1.0, tol=1e-3)
+    with pytest.raises(ValueError, match=r"newton_loss \(LinearProblem in .*StructuredHinge lacks"):
+        NewtonSolver(own, 1.0, tol=1e-3)
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
     with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* lacks"):

@@ -6,12 +6,12 @@ It is that of :mod:`~.simplex_newton`, whose letters are used.
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.limits import NEWTON_SLOPE_LEFT
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-SLOPE_LEFT = 0.1  # a line search may end at this share of the slope at its start
 _DAMPING = 1e-10  # times the gap: curvature where there is none
 
 
@@ -94,7 +94,7 @@ class SmoothDual:
             w = self._omega.conjugate_gradient(m + s * along)
             return self._lambda * dot(along, w) + constant + s * bend, np.nan
 
-        return min(1.0, search_zero(slope, precision=SLOPE_LEFT))
+        return min(1.0, search_zero(slope, precision=NEWTON_SLOPE_LEFT))
 
     def _slope_of(self, alpha: Array) -> Array:
         return (alpha @ self._planes) / -self._lambda

@@ -22,9 +22,7 @@ Limits = float | Array
 
 _FEASIBLE = 1e-10  # the smallest tolerance that HiGHS accepts
 _VIOLATED = 1e-9  # relative to lam; a remaining violation costs this share of the bound
-_FIRST = 50  # constraints at first, in addition to one per plane
-_MORE = 50  # constraints that a round adds, in addition to doubling them
-_MOST_ROUNDS = 100  # constraints double in each, so that all of them are included long before
+_MORE = 50  # constraints at first, with one per plane, and added in each round, which doubles them
 _ROUNDING = 4e-16  # of a sum of products, relative to their sizes: two units in the last place
 
 _FIRST_SHARE = 0.1  # of the weight at which one plane's step would reach an objective of 0
@@ -50,8 +48,8 @@ def solve(
     """
     t = len(offsets)
     reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
-    features = _largest((reach + np.abs(planes).max(axis=0)) / limits, _FIRST + t)
-    for _ in range(_MOST_ROUNDS):
+    features = _largest((reach + np.abs(planes).max(axis=0)) / limits, _MORE + t)
+    while True:
         found = _solve_among(planes, offsets, balance, limits, features)
         if found is None:
             return None

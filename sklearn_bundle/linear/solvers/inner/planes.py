@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design, simplex_qp
 from sklearn_bundle.linear.problems.sample_space import SampleNorm
@@ -14,15 +15,12 @@ from sklearn_bundle.linear.solvers.inner import l1_master, simplex_newton, stiff
 
 Array = NDArray[np.float64]
 
-# Most steps of the quadratic program. It starts from the last solution, and any alpha proves a
-# bound: stopping early makes the bound lower, but not false.
-_QP_STEPS = 500
+QP_SHARE = 0.1  # of the outer gap, to which the inner problem is solved: more is wasted
 # Times the tolerance, or the bound if that is more: a gap of the balanced problem that requires
 # another way. Gaps left by rounding are far smaller.
 _FAILED = 2.0
-_SHARP = 0.1  # share of the outer gap that an exact solution of the inner problem may leave
-_SHARP_ROUNDING = 1e-13  # the same, relative to its value: 500 times the precision
-_FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
+_SHARP_ROUNDING = 1e-13  # of its value may an exact solution leave: 500 times the precision
+FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
 
 
 class Inner(NamedTuple):
@@ -161,7 +159,7 @@ class Bundle:
                 alpha,
                 t,
                 reg_lambda * tolerance,
-                _QP_STEPS,
+                MOST_STEPS,  # stopping early makes the bound lower, but not false
                 self._support,
                 self._factor,
                 self._work,
@@ -292,7 +290,7 @@ class Master:
             return reg_lambda * bundle.omega.value(w) + float((planes @ w + offsets).max())
 
         reached = value(inner.w)
-        enough = max(_SHARP * (center.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
+        enough = max(QP_SHARE * (center.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
         if reached - inner.bound <= enough:
             return inner
         other, w = stiff_planes.solve(planes, offsets, reg_lambda, alpha)
@@ -435,4 +433,4 @@ def _imbalance(bundle: Bundle, intercept: Array | None, alpha: Array) -> float:
     if intercept is None:
         return 0.0
     off = np.abs(alpha @ bundle.balance).sum()
-    return _FARTHEST * float(off) * (1.0 + float(np.abs(intercept).max()))
+    return FARTHEST * float(off) * (1.0 + float(np.abs(intercept).max()))

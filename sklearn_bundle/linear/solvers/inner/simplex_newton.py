@@ -23,43 +23,28 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dsysv
 from scipy.optimize import linprog
 
+from sklearn_bundle.core.limits import LAST_PLACE, MOST_STEPS, NEWTON_SLOPE_LEFT, TINY
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.inner.bundle_dual import (
-    SLOPE_LEFT,
-    QuadraticDual,
-    SmoothDual,
-    dot,
-)
+from sklearn_bundle.linear.solvers.inner.bundle_dual import QuadraticDual, SmoothDual, dot
 
 Array = NDArray[np.float64]
 
-_MOST_STEPS = 200  # most quadratic models: usually fewer than ten are needed
-_MOST_FACE_STEPS = 5  # most linear systems in a row: they begin near the optimum
-_MOST_IDLE = 3  # steps near the optimum that do not help: then only rounding is left
+_MOST_NEAR = 5  # linear systems in a row, and steps without progress, near the optimum
 _PROGRESS = 0.9  # a gap that falls to this share counts as smaller
-_SETTLED = 1e-8  # ascent of a full step, relative to the terms of D: the optimum is near
-_SETTLED_ANYHOW = 1e-13  # the same, of any step
+_SETTLED = 1e-8  # ascent of a step, relative to the terms of D: the optimum is near
 
-_QP_SHARE = 0.01  # a quadratic model is solved to this share of the gap
-_QP_ROUNDING = 1e-15  # of the terms of its gradient: no tolerance is smaller
-_QP_STEPS = 4  # per plane
+# Share of the gap to which a quadratic model is solved, and below which the part that is not due to
+# E' alpha counts as solved.
+_QP_SHARE = 0.01
 
-_RIDGE = 1e-15  # on a diagonal of ones: a few units in the last place
-_LEAST_DIAGONAL = 1e-16  # relative to the largest entry: a smaller entry is rounding
-_TINY = 1e-300  # replaces a diagonal of zeros
-
-_STIFFNESS = 10.0  # of the proximal term at first, relative to the curvature of D
+_STIFFER = 10.0  # the proximal term at first over the curvature of D, and a factor on it later
 _STIFF, _STIFFEST = 1e3, 1e10  # limits of stiffening, for either reason
 _HARDLY_LESS = 0.25  # E' alpha after a step, relative to that before
-_SLOW = 0.01  # share of the gap: if the part not due to E' alpha is less, the term is stiffened
-_STIFFER = 10.0  # factor, for either reason
 
 _REPAIRS = 8  # most corrections of alpha: each is followed by another if planes were dropped
-_BALANCED = 1e-15  # E' alpha, relative to the largest e_i: a smaller one is rounding
-_NEARLY = 1e-6  # the same at which steps on the face may begin: they correct it
+_NEARLY = 1e-6  # E' alpha over the largest e_i at which steps on the face begin: they correct it
 _NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
-_ROUNDING = 2e-16  # of the terms of D: a unit in the last place
 
 
 def solve(
@@ -126,7 +111,7 @@ def balanced(alpha: Array, balance: Array) -> Array | None:
         x = alpha[support]
         weighted = rows[:, support] * x
         missing = target - weighted.sum(axis=1)
-        if np.abs(missing).max() <= _BALANCED:
+        if np.abs(missing).max() <= LAST_PLACE:
             return alpha
         if not np.all(np.isfinite(weighted)):
             return None
@@ -169,9 +154,9 @@ def _maximize(
     losses = model.losses(alpha)
     best = point = _certified(model, prox, alpha, losses)
     idle = 0
-    for _ in range(_MOST_STEPS if np.all(np.isfinite(losses)) else 0):
+    for _ in range(MOST_STEPS if np.all(np.isfinite(losses)) else 0):
         scale = float(alpha @ (np.abs(model.offsets) + np.abs(losses)))
-        if best.gap <= max(tolerance, _ROUNDING * scale) or idle > _MOST_IDLE:
+        if best.gap <= max(tolerance, LAST_PLACE * scale) or idle >= _MOST_NEAR:
             break
         before = best.gap
         alpha, losses, ascent = _step(model, prox, alpha, losses, tolerance, point.gap)
@@ -179,7 +164,7 @@ def _maximize(
         best = min(best, point, key=_gap)
         # Before that the gap may rise while D rises.
         if ascent <= _SETTLED * scale and (prox is None or prox.is_near(alpha)):
-            for _ in range(_MOST_FACE_STEPS):
+            for _ in range(_MOST_NEAR):
                 on_face, end, end_losses = _face_step(model, prox, alpha, losses)
                 next_point = _certified(model, on_face, end, end_losses)
                 if not next_point.gap < _PROGRESS * best.gap:
@@ -231,7 +216,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     Q, linear = model.second_order(alpha, losses, among)
     if prox is not None:
         # If the gap is mostly due to E' alpha, the rest is optimal.
-        slow = float(rise.max()) < _SLOW * gap
+        slow = float(rise.max()) < _QP_SHARE * gap
         size = float(np.median(np.abs(model.offsets) + np.abs(losses)))
         prox.set_stiffness(Q, among, size, slow)
         prox.add_to(Q, linear, among)
@@ -246,19 +231,19 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     first, last = -float(direction @ rise), -dot(direction, end_losses - losses + rise)
     if prox is not None:
         last += prox.bend(direction)
-    step = 1.0 if last <= SLOPE_LEFT * abs(first) else model.search(alpha, direction, prox)
+    step = 1.0 if last <= NEWTON_SLOPE_LEFT * abs(first) else model.search(alpha, direction, prox)
     if step == 1.0:
         if prox is not None:
             prox.move(end)
         return end, end_losses, abs(first)
     alpha = alpha + step * direction
-    return alpha, model.losses(alpha), abs(first) * _SETTLED / _SETTLED_ANYHOW
+    return alpha, model.losses(alpha), abs(first)
 
 
 def _maximize_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> Array:
     """Maximizer of ``linear' x - x' Q x / 2`` over the simplex, starting from x."""
     size = len(x)
-    tolerance = max(tolerance, _QP_ROUNDING * float((np.abs(Q) @ x).max()))
+    tolerance = max(tolerance, LAST_PLACE * float((np.abs(Q) @ x).max()))
     for start in (x, np.eye(size)[x.argmax()]):
         end = start.copy()
         simplex_qp.solve(
@@ -267,7 +252,7 @@ def _maximize_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> 
             end,
             size,
             tolerance,
-            _QP_STEPS * (size + 10),
+            MOST_STEPS,
             np.empty(size, dtype=np.int64),
             np.empty((size, size)),
             np.empty((3, size)),
@@ -290,7 +275,7 @@ def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Ar
     Q, _ = model.second_order(alpha, losses, face)
     rows = np.ones((1, size)) if prox is None else np.vstack([np.ones(size), prox.balance[face].T])
     diagonal = np.diag(Q)
-    unit = 1.0 / np.sqrt(np.maximum(diagonal, _LEAST_DIAGONAL * diagonal.max()) + _TINY)
+    unit = 1.0 / np.sqrt(np.maximum(diagonal, LAST_PLACE * diagonal.max()) + TINY)
     norms = np.sqrt(np.sum((rows * unit) ** 2, axis=1))
     row_unit = 1.0 / np.where(norms > 0.0, norms, np.inf)
     border = rows * unit * row_unit[:, None]
@@ -298,7 +283,7 @@ def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Ar
     system = np.zeros((size + k, size + k))
     system[:size, :size] = Q * unit[:, None] * unit
     system[size:, :size], system[:size, size:] = border, border.T
-    system[np.diag_indices_from(system)] += _RIDGE * np.r_[np.ones(size), -np.ones(k)]
+    system[np.diag_indices_from(system)] += LAST_PLACE * np.r_[np.ones(size), -np.ones(k)]
     missing = np.eye(k)[0] - rows @ x
     solution = dsysv(system, np.r_[rise[face] * unit, missing * row_unit])[2]
     if not np.all(np.isfinite(solution)):
@@ -325,15 +310,15 @@ class _Proximal:
     def __init__(self, balance: Array, center: Array | None):
         self._largest = np.abs(balance).max(axis=0)
         # A sum of derivatives that is only rounding of zero is not a constraint.
-        self.balance = np.where(np.abs(balance) > _BALANCED * self._largest, balance, 0.0)
+        self.balance = np.where(np.abs(balance) > LAST_PLACE * self._largest, balance, 0.0)
         self._center = np.zeros(balance.shape[1]) if center is None else center
         self._imbalance = np.inf
-        self._relative, self._unit, self._stiffness = _STIFFNESS, np.inf, 0.0
+        self._relative, self._unit, self._stiffness = _STIFFER, np.inf, 0.0
 
     def intercept(self, alpha: Array) -> Array:
         """The b that belongs to alpha."""
         imbalance = alpha @ self.balance
-        rounding = np.abs(imbalance) <= _BALANCED * self._largest
+        rounding = np.abs(imbalance) <= LAST_PLACE * self._largest
         return self._center - self._stiffness * np.where(rounding, 0.0, imbalance)
 
     def set_stiffness(self, Q: Array, among: NDArray[np.intp], size: float, slow: bool) -> None:

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from sklearn_bundle.core.limits import LAST_PLACE, MOST_STEPS
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _DEPENDENT = 1e-14  # times the size of a feature: a smaller difference is a combination of others
-_STEPS = 3  # most steps per plane, plus those of 10 planes
 _MOST_WORK = 2e9  # multiplications: about a second
-_ROUNDING = 1e-15  # of the terms of a plane's value
 
 
 class _Move(NamedTuple):
@@ -46,7 +46,7 @@ def solve(planes: Array, offsets: Array, reg_lambda: float, start: Array) -> tup
     planes, sizes = planes[:, order], sizes[order]
     alpha, face = start.copy(), np.flatnonzero(start)
     w, work = -(start @ planes) / reg_lambda, 0.0
-    for _ in range(_STEPS * (len(alpha) + 10)):
+    for _ in range(MOST_STEPS):
         work += planes.shape[1] * len(face) ** 2
         move = _move(planes, offsets, reg_lambda, alpha, face, sizes)
         if work > _MOST_WORK or not np.all(np.isfinite(move.change)):
@@ -109,5 +109,5 @@ def _highest(planes: Array, offsets: Array, w: Array, face: Indices) -> np.intp 
     """The highest plane at w, if it is above those of the face."""
     values = planes @ w + offsets
     highest = values.argmax()
-    rounding = _ROUNDING * float(np.abs(planes[highest]) @ np.abs(w) + abs(offsets[highest]))
+    rounding = LAST_PLACE * float(np.abs(planes[highest]) @ np.abs(w) + abs(offsets[highest]))
     return highest if values[highest] > values[face].max() + rounding else None
