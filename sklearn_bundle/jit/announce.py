@@ -77,7 +77,7 @@ class _Announcer(event.Listener):
                 return
             self._announce(_dispatcher(event)._cache.cache_path)  # may raise, as warnings do
             # All objects of a compilation live until its end: garbage collection would free
-            # nothing, and took a sixth of the time.
+            # nothing. With it the first fit of a CRF took 34 % more CPU time.
             self._collects, self._start = gc.isenabled(), perf_counter()
             self._outermost = event.data  # first: from here on the end enables it again
             gc.disable()

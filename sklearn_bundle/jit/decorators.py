@@ -23,7 +23,7 @@ from numba.extending import overload
 
 from sklearn_bundle.jit import announce  # noqa: F401
 from sklearn_bundle.jit.cache import enable_cache
-from sklearn_bundle.jit.fragments import FRAGMENT, without_literals
+from sklearn_bundle.jit.fragments import FRAGMENT
 
 _PACKAGE = Path(__file__).parents[1]
 _NUMBERS = "core/roundoff.py", "core/limits.py"  # constants of compiled code are part of it
@@ -58,7 +58,6 @@ def source_stamp() -> bytes:
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
     compiled = numba.njit(**_OPTIONS | further)(function)
-    without_literals(compiled)
     enable_cache(compiled, source_stamp())
     return compiled
 

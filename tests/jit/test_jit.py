@@ -149,17 +149,6 @@ def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, mo
     assert half.stats.cache_hits and not half.stats.cache_misses
 
 
-def test_literal_numbers_are_not_compiled_one_by_one():
-    own = inner(scaled.py_func)
-
-    @jit
-    def both(x):
-        return own(0, x) + own(1, x)
-
-    assert both(3.0) == 3.0
-    assert [str(kind) for kind, _ in own.overloads] == ["int64"]
-
-
 def test_python_gets_no_named_tuples():
     """Ctrl-C while numba makes one of them ends the process with a segmentation fault."""
     trees = {
