@@ -340,13 +340,18 @@ class Descent(NewtonDescent):
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
-        """The step where the slope is small."""
+        """Newton's method in one dimension; the last step tried need not be exact."""
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
-        args = self.scores, direction, self.width, self.b, b
-
-        def derivative(t: float) -> tuple[float, float]:
-            first, second = self.model.slope(*args, t)
-            return first + across + t * square, second + square
-
-        start = -self.decrement, np.nan
-        return search_zero(derivative, start=start, precision=NEWTON_SLOPE_LEFT)
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(20):
+            args = self.scores, direction, self.width, self.b, b, t
+            first, second = self.model.slope(*args)
+            first += across + t * square
+            if abs(first) <= 0.1 * self.decrement:
+                return t
+            low, high = (t, high) if first < 0.0 else (low, t)
+            newton = t - first / max(second + square, 1e-300)
+            if not low < newton < high:
+                newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+            t = newton
+        return low

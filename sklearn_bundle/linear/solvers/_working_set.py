@@ -12,7 +12,9 @@ from sklearn_bundle.linear.rows.rows import RowOperator
 Array = NDArray[np.float64]
 
 EPOCHS = 5  # fewest epochs of a matrix between Newton steps on the nonzeros
-_MOST_EPOCHS = 10_000.0  # in all, where Newton steps count as what they cost
+# Most epochs in all, where Newton steps count as what they cost. A quadratic that is not yet that
+# of the optimum gets only the first number.
+_MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
 SHARPER = 1e-2  # factor on the violations that are allowed, if nothing else is left to do
 # Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: so many
 # are done before a step. BLAS accounts for 0.08, copies of parts of the matrix for the rest.
@@ -21,10 +23,10 @@ _CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, befo
 _CHANGES = 2  # but at least so many steps
 _LENGTHS = 4  # step lengths, each half of the one before, that are tried with many changes of sign
 _MOST_COLUMN_EPOCHS = 200  # most epochs of columns
-# For squared errors with more features than this part of H's largest rank: H is nearly singular,
+# For squared errors with more features than half of H's largest rank: H is nearly singular,
 # and hundreds of Newton steps would end at the first change of sign. A proximal term around the
 # last point needs a tenth of them. It begins with this part of the mean diagonal of H.
-_FULL_RANK, _NEAR = 0.5, 1e-2
+_NEAR = 1e-2
 MOST_FEATURES = 4000  # of a matrix: 128 MB
 _MATRIX_PASSES = 160.0  # that a matrix may cost: so much do epochs of columns in its place
 
@@ -56,6 +58,7 @@ class WorkingSet:
         self.matrix: Array | None = None
         self._weighted: WeightedColumns | None = None
         self._most_rank, self._is_singular = len(which), False
+        self._most_epochs = _MOST_EPOCHS
 
     def columns(self, model: ColumnModel) -> RowOperator:
         """The features' part of X."""
@@ -66,7 +69,8 @@ class WorkingSet:
         if model.is_quadratic:
             if self.matrix is not None or self._weighted is not None:
                 return
-            self._is_singular = len(self.which) > _FULL_RANK * len(model.y)
+            self._most_epochs = _MOST_QUADRATIC_EPOCHS
+            self._is_singular = 2 * len(self.which) > len(model.y)
         columns, few = self.columns(model), len(self.which) <= MOST_FEATURES
         self._most_rank = len(model.y)
         if few and (model.is_quadratic or columns.gram_passes <= _MATRIX_PASSES):
@@ -82,7 +86,7 @@ class WorkingSet:
         if self._weighted is not None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
-        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), _MOST_EPOCHS
+        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
         near = _NEAR * float(H.diagonal().mean()) if self._is_singular else 0.0
         while left > 0.0:
             worst = violation(slopes + ridge * v, v, limits)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, ROUNDING, SEARCH_STEPS
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import MET, violation
@@ -34,6 +34,7 @@ _NEAR = 0.9  # of the limit: features with larger correlations may be needed soo
 # gap over the objective is at most the largest violation over its limit.
 _SHARE_OF_TOL = 0.3
 _OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
+_INNER_STEPS = 15  # on one working set
 _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
 # For squared errors the matrix of all features, if they are few, is formed once and for all if it
 # costs at most so many passes: a working set takes about ten. Along a path it is always formed.
@@ -269,7 +270,7 @@ class CoordinateDescentSolver(LinearSolver):
         share = max(self._precision, _OF_OUTSIDE * self._outside)
         precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
-        for k in range(MOST_STEPS):
+        for k in range(_INNER_STEPS):
             if k > 0:
                 g, _, b = model.derive(self._scores)
                 a = chosen.columns(model).gradient(g)
