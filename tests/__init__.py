@@ -76,7 +76,7 @@ jit
 
 linear/losses
     test_binary.py              base.py samples.py hinge.py logistic.py _sums.py
-                                /core/numeric/roots.py /core/numeric/limits.py
+                                /core/numeric/roots.py
     test_hinge.py               hinge.py
     test_intercepts.py          _piecewise.py hinge.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py

@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.contract import ABSENT
-from sklearn_bundle.core.limits import NEWTON_SLOPE_LEFT, REFRESHED, RIDGES, SEARCH_STEPS
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.limits import (
+    NEWTON_SLOPE_LEFT,
+    REFRESHED,
+    RIDGES,
+    SEARCH_STEPS,
+    TINY,
+)
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
@@ -340,17 +345,20 @@ class Descent(NewtonDescent):
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
-        """Newton's method in one dimension; the last step tried need not be exact."""
+        """Newton's method in one dimension, whose first steps may be long.
+
+        ``search_zero`` bounds their growth: with scales far apart it took 60 steps for 11.
+        """
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
-        for _ in range(20):
+        for _ in range(SEARCH_STEPS):
             args = self.scores, direction, self.width, self.b, b, t
             first, second = self.model.slope(*args)
             first += across + t * square
-            if abs(first) <= 0.1 * self.decrement:
+            if abs(first) <= NEWTON_SLOPE_LEFT * self.decrement:
                 return t
             low, high = (t, high) if first < 0.0 else (low, t)
-            newton = t - first / max(second + square, 1e-300)
+            newton = t - first / max(second + square, TINY)
             if not low < newton < high:
                 newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
             t = newton
