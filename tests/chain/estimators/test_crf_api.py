@@ -222,7 +222,7 @@ def test_progress_of_a_search(chains):
 @pytest.mark.parametrize(
     "solver, method, call",
     [
-        *((solver, "steps", call) for solver in DUAL for call in (2, 4)),
+        *((solver, "epoch", call) for solver in DUAL for call in (2, 4)),
         *((solver, "gaps", 1) for solver in DUAL),
         *((solver, "weights_of", 2) for solver in DUAL),
         *(("lbfgs", "evaluate", call) for call in (4, 5, 8)),

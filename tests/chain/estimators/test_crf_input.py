@@ -108,7 +108,7 @@ def test_error_leaves_a_fitted_model_as_it_was(chains, solver, fail, monkeypatch
             with pytest.raises(ValueError):
                 model.set_params(max_iter=0).fit(*half)
         elif fail == "solver":
-            monkeypatch.setattr(ChainProblem, "steps", lambda *arguments: 1 // 0)
+            monkeypatch.setattr(ChainProblem, "epoch", lambda *arguments: 1 // 0)
             monkeypatch.setattr(ChainProblem, "evaluate", lambda *arguments: 1 // 0)
             with pytest.raises(ZeroDivisionError):
                 model.fit(*half)
