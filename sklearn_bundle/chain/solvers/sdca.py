@@ -27,6 +27,9 @@ _SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 o
 # Dutch NER and CoNLL-2000, to within a quarter.
 _LEAST_RIDGE = 0.2
 _SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
+# The first ridge + kappa, over the mean curvature of a block. With 0.02 CRFs of 400 sentences of
+# CoNLL-2000 took a third more passes; with 0.05 up to twice as many.
+_STRENGTH = 0.01
 _OUTER = 3  # epochs between two moves of the center: the result of a trial
 _FIRST_CHECK = 2  # epochs before the first full pass: until then most gaps are unknown
 
@@ -259,7 +262,7 @@ class DualSolver:
         """The first strength of a proximal term, minus the ridge."""
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
-        kappa = first_kappa(problem.penalty.ridge, curvature)
+        kappa = first_kappa(problem.penalty.ridge, curvature, _STRENGTH)
         return Catalyst(self._momentum_ridge, kappa, passes=_OUTER)
 
     def _best_multiple(self) -> NDArray[np.float64]:

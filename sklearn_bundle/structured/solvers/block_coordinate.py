@@ -17,6 +17,9 @@ _PATIENCE = 30  # visits without weight after which an output is dropped: 10 are
 _CACHED_PASSES = 10  # most passes after one of the oracle: more would overfit the kept outputs
 _OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
 _LONGEST_PAUSE = 15  # most iterations before steps on all blocks are tried again after a failure
+# The first reg_lambda + kappa, over the mean curvature of a block. With 0.01 matchings took 15 %
+# more passes, and 1,500 letters four times as many.
+_STRENGTH = 0.05
 # Of what the center allows: 0.4 in the fastest runs, 0.2 with a useless kappa. Without this rule
 # fits took up to four times as long; with it pure L1 on chains does not converge.
 _LEAST_RATE = 0.3
@@ -128,7 +131,7 @@ class BlockCoordinateSolver(BlockSolver):
         last = outputs.count - 1
         squares = outputs.gram[outputs.gram_at + last * (outputs.capacity + 1)]
         curvature = float(problem.weights @ (problem.weights * squares))
-        kappa = first_kappa(problem.reg_lambda, curvature)
+        kappa = first_kappa(problem.reg_lambda, curvature, _STRENGTH)
         if kappa > 0.0:
             self._catalyst = Catalyst(problem.reg_lambda, kappa, least_rate=_LEAST_RATE)
             self._dual.recenter(kappa, 0.0)
