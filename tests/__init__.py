@@ -55,7 +55,7 @@ core
     test_searches.py            search.py search_results.py time_limit.py
                                 /linear/estimators/_path_scores.py
     test_seen.py                base.py /linear/estimators/_linear.py
-    test_multiclass.py          multiclass.py
+    test_subproblems.py         subproblems.py
     test_warm_start.py          warm.py fit.py
     test_refits.py              warm.py
     test_contract.py            contract.py
@@ -197,7 +197,7 @@ chain
                                 _compiled/exponentiated.py /jit/sums.py
 
 chain/solvers
-    test_chain_states.py        sdca.py chain_auto.py /core/catalyst.py
+    test_chain_states.py        dual_ascent.py chain_auto.py /core/catalyst.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -255,7 +255,7 @@ structured/solvers
     test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py inner/blocks.py inner/faces.py
                                 inner/outputs.py /structured/_compiled/block_steps.py
-                                /core/checks.py /core/limits.py
+                                /core/check_schedule.py /core/limits.py
                                 /structured/_compiled/faces.py /structured/_compiled/outputs.py
 
 structured/estimators

@@ -35,9 +35,9 @@ from sklearn_bundle.core.contract import (
 from sklearn_bundle.core.dask_input import gathered
 from sklearn_bundle.core.hints import Hinted
 from sklearn_bundle.core.monitor import Monitor
-from sklearn_bundle.core.multiclass import solve_each
 from sklearn_bundle.core.pages import Documented
 from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.subproblems import solve_each
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart
 

@@ -17,7 +17,7 @@ from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.chain.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
-from sklearn_bundle.chain.solvers.sdca import SAMPLINGS, DualSolver
+from sklearn_bundle.chain.solvers.dual_ascent import SAMPLINGS, DualSolver
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.chain.solvers.sdca import DualSolver
+from sklearn_bundle.chain.solvers.dual_ascent import DualSolver
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.lbfgs import LBFGSSolver

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.contract import SolverResult, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
-from sklearn_bundle.core.multiclass import names_of
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
+from sklearn_bundle.core.subproblems import names_of
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.kernel.estimators._kernel import (
     KernelClassifier,

@@ -18,9 +18,9 @@ from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.contract import SolverResult, Status, bound_below
 from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
-from sklearn_bundle.core.multiclass import binary_targets, names_of
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.sklearn_internals import Interval, SparseCoefMixin
+from sklearn_bundle.core.subproblems import binary_targets, names_of
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.checks import Idling
+from sklearn_bundle.core.check_schedule import Idling
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses._class_dual import class_dual

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.checks import Idling
+from sklearn_bundle.core.check_schedule import Idling
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.inner.blocks import BlockDual, Check

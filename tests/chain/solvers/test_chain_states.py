@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.chain.solvers import dual_ascent
 from sklearn_bundle.chain.solvers.chain_auto import ChainAutoSolver
-from sklearn_bundle.chain.solvers.sdca import DualSolver
-from sklearn_bundle.core import catalyst
+from sklearn_bundle.chain.solvers.dual_ascent import DualSolver
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound
@@ -90,7 +90,7 @@ def test_bounds_of_accelerated_steps_stay_below_the_optimum(monkeypatch, reg_lam
 
     With a strong proximal term blocks have small gaps far from the optimum.
     """
-    monkeypatch.setattr(catalyst, "_FIRST", strength)
+    monkeypatch.setattr(dual_ascent, "_STRENGTH", strength)
     problem, model = bound(3, LENGTHS, reg_lambda=reg_lambda)
     optimum = model.objective(model.optimum())
     dual = accelerated(problem, 1e-9)

@@ -1,4 +1,4 @@
-"""One-versus-rest: one binary problem per class, in threads."""
+"""The problems of a fit, one after the other or in threads: one-versus-rest has one per class."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

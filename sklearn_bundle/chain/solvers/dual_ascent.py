@@ -1,4 +1,4 @@
-"""Stochastic dual coordinate ascent for chain CRFs, with gap sampling."""
+"""Dual ascent for chain CRFs with gap sampling: exponentiated gradient, or SDCA."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,7 +11,7 @@ from sklearn_bundle.chain.penalty import shrunk
 from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.core.catalyst import Catalyst, first_kappa
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.checks import Checks
+from sklearn_bundle.core.check_schedule import Checks
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.jit.sampling import Sampling, grow
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
-from sklearn_bundle.core.multiclass import binary_targets, solve_each
+from sklearn_bundle.core.subproblems import binary_targets, solve_each
 
 
 def result(status=Status.CONVERGED):
