@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
+from sklearn_bundle.core.limits import REFRESHED
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -17,9 +18,9 @@ Array = NDArray[np.float64]
 
 _NEAR = 1e-3  # times the root mean square of the scores: distance of further derivatives
 _FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate, a residual
-# Roundings of a gradient beside those of its sum over the rows: it is updated up to 32 times before
+# Roundings of a gradient beside those of its sum over the rows: it is updated so many times before
 # it is computed afresh, and planes are mixed from a few others.
-_UPDATES = 40.0
+_UPDATES = REFRESHED + 8.0
 _TINY = 1e-100  # replaces terms of size 0
 
 

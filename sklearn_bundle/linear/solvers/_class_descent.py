@@ -58,7 +58,7 @@ class ClassDescent:
         self._size = K * model.n_features
         self.derivatives, self._spare = np.empty((2, K, n))
         self._pairs = Corrections(MEMORY)
-        self._curvature: ClassCurvature = ABSENT  # until the first :meth:`renew`
+        self._curvature: ClassCurvature = ABSENT  # until the first :meth:`recompute`
         self._decrement = 0.0
         self.n_steps, self.length, self.fall = 0, 1.0, 0.0
         self._x = self._at_zero()

@@ -91,7 +91,7 @@ class DescentSolver(LinearSolver, Generic[D]):
     start : (ndarray, intercept)
         Point to start from; by default w = 0 with the intercept that fits the targets.
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
 
     Attributes
     ----------

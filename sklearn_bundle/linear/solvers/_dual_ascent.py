@@ -28,7 +28,7 @@ class DualAscentSolver(LinearSolver):
         The regularizer is ``||w||^2 / 2``.
     steps : DualAscent or ClassAscent
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
     tol : float or None
         The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)

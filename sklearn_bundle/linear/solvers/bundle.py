@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import CROSSED
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, SEARCH_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
 from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
@@ -61,7 +61,7 @@ class BundleSolver(LinearSolver):
     start : (ndarray, intercept)
         Point to start from; the minimizer of the regularizer by default.
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -122,6 +122,7 @@ class BundleSolver(LinearSolver):
         self._wait = _Wait()
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
+        self._highest, self._rising = -np.inf, False  # value of the model's minimum, of any sign
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
         self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else IDLE_LIMIT
 
@@ -270,8 +271,16 @@ class BundleSolver(LinearSolver):
         w, b = known.point.w, known.point.intercept
         center = Center(w, b, known.primal, least_bound, self._proximal, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, center)
+        self._rising = inner.bound > self._highest + LAST_PLACE * abs(known.primal)
+        self._highest = max(self._highest, inner.bound)
         self._prove(inner.bound, inner.plane)
         return self._near_best(inner.w), inner.intercept
+
+    def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
+        """The model may rise while it is below a bound that was known before, as after a refit."""
+        super()._count_idle(gap_before, moved=moved)
+        if self._rising:
+            self._idle = 0
 
     def _prove(self, bound: float, plane: tuple[Array, float]) -> None:
         """Keep the bound if it is the best, with a dual certificate of no more than it."""

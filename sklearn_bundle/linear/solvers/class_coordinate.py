@@ -76,7 +76,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n, K), default=None
         Dual point to start from, the labels by default.
 

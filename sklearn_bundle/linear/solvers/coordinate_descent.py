@@ -68,7 +68,7 @@ class CoordinateDescentSolver(LinearSolver):
     start : (ndarray, float)
         A point to begin with; w = 0 by default.
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
     working_set : WorkingSet
         Columns of the same data that were copied before.
     sweep : Sweep

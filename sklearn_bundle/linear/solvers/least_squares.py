@@ -63,7 +63,7 @@ class LeastSquaresSolver(LinearSolver):
     start : (ndarray, intercept)
         A point to begin with, if steps are not solutions; 0 by default.
     dual_certificate : DualCertificate
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
     normal_equations : NormalEquations
         For the same data, loss and regularizer, with the matrices that were already formed.
 

@@ -129,9 +129,14 @@ def _is_available(name: str, task: Task) -> bool:
 
 
 def _fitting(name: str, task: Task) -> type[LinearSolver]:
-    """The class with this name for a task for which there is one."""
+    """The class with this name for a task; ValueError if it does not solve that."""
     kind = solver_class(name, task)
-    assert kind is not None
+    if kind is None:
+        loss, omega = type(task.problem.loss).__name__, type(task.omega).__name__
+        raise ValueError(
+            f"solver={name!r} does not solve this problem of {loss} and {omega} with "
+            f"{task.problem.n_outputs} outputs; solver='line-search' and 'auto' do."
+        )
     return kind
 
 

@@ -16,7 +16,7 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST
+from sklearn_bundle.linear.solvers._descent import COARSEST
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
 
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 # Largest derivative in b that is left, in objectives per unit of the scores. Balancing the plane
 # costs about that derivative times the unit.
 _BALANCED = 1e-9
+# The least, in typical slopes: with 1e-12 nearly separable data stalled at gaps of 5e-3.
+_FINEST = 1e-14
 
 
 class ScoreDescent:
@@ -147,7 +149,7 @@ class ScoreDescent:
             left = units.slope
             if np.isfinite(self.objective):
                 left = _BALANCED * self.objective / units.unit
-            precision = min(max(left, FINEST * units.slope), COARSEST * units.slope)
+            precision = min(max(left, _FINEST * units.slope), COARSEST * units.slope)
             args = self._scores, *self._args, units.unit, precision, self._scratch
             self.intercept = model.loss.intercept(*args)
         risk, self._offset = model.loss.cut(

@@ -73,7 +73,7 @@ class LinearSolver(ABC):
     reg_lambda : float
     omega : Regularizer
     dual_certificate : DualCertificate or None
-        DualCertificate of a bound to start from, if its reg_lambda is the same.
+        A dual certificate to start from, if its reg_lambda is the same.
     advice : str
         Why recomputed bounds may cross, and what a user can do.
     least : float

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
@@ -244,3 +247,13 @@ def test_interruption_keeps_the_best_point(problem):
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 3
     assert np.isfinite(result.gap)
+
+
+def test_a_fit_that_goes_on_does_not_stall_while_its_model_rises():
+    """A confirmed bound is at least 0; the model's minimum is still far below that."""
+    X, y = make_classification(300, 10, flip_y=0.1, random_state=1)
+    model = BMRMClassifier("squared_hinge", solver="cutting-plane", tol=1e-4, reg_lambda=1e-4)
+    model.set_params(warm_start=True, max_iter=20)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.set_params(max_iter=4000).fit(X, y).status_ == "converged"

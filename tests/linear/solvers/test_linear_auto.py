@@ -336,3 +336,10 @@ def test_paths_and_cross_validation(wide, loss):
             assert 0.0 <= gap <= 1e-5 * alone.objective_ * (1 + 2e-5)
         search = BMRMClassifierCV(loss, reg_lambdas=[1e-1, 1e-2], cv=3).fit(X, y)
         assert search.status_ == "converged"
+
+
+def test_a_solver_that_does_not_take_several_targets_is_refused_by_name():
+    X, y = noisy(60, 4)
+    model = BMRMRegressor("squared_error", regularizer="l1", solver="coordinate-descent")
+    with pytest.raises(ValueError, match=r"solver='coordinate-descent' does not .* 2 outputs"):
+        model.fit(X, np.c_[y, -y])
