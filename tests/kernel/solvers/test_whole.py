@@ -32,7 +32,7 @@ def test_optimum(data, kernel, weighted, cache_bytes):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("tol", [0.3, 1e-3])
-def test_proof(data, kernel, tol):
+def test_certificate(data, kernel, tol):
     """One call gets there; the objective is that of the point, the bound below the minimum."""
     p = problem_of(data, kernel)
     solver = WholeSolver(p, tol=tol)
