@@ -12,7 +12,7 @@ CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
 IDLE_LIMIT = 10  # steps without progress, after which only rounding is left
 # Steps after which sums that steps update are formed anew. What is taken off bounds for rounding
 # grows with it.
-REFRESHED = 50
+REFRESHED = 32
 SEARCH_STEPS = 40  # of a step that is halved, or made ten times shorter: beyond these it is 0
 MOST_STEPS = 500  # of an inner loop, which usually ends after a few dozen: a limit for safety
 MEMORY = 10  # pairs of a step and a change of the gradient in L-BFGS, as in SciPy

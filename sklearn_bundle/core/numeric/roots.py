@@ -14,21 +14,19 @@ _INSIDE, _ROUNDS, _NARROW = 14, 3, 1e-4
 def search_zero(
     derivative: Callable[[float], tuple[float, float]],
     *,
-    start: tuple[float, float] | None = None,
     precision: float = 1e-8,
     max_evaluations: int = 200,
 ) -> float:
     """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
 
-    ``derivative(t)`` returns the value and its slope (NaN if unknown); ``start`` is what it returns
-    at 0, if that is known. Without a slope there the first step is 1. Stops when the value has
+    ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
     fallen to ``precision`` times its size at 0, or t has settled to rounding. Returns 0 if the
     value at 0 is not negative.
 
     Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
     Newton's step is astronomical.
     """
-    value, bend = derivative(0.0) if start is None else start
+    value, bend = derivative(0.0)
     if not value < 0.0:
         return 0.0
     target = precision * -value

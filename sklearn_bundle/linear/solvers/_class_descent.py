@@ -6,14 +6,22 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import MEMORY, REFRESHED, ROUNDING, SLOPE_LEFT
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.limits import (
+    MEMORY,
+    REFRESHED,
+    ROUNDING,
+    SEARCH_STEPS,
+    SLOPE_LEFT,
+    TINY,
+)
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
 
 Array = NDArray[np.float64]
+
+_FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
 class ClassDescent:
@@ -193,28 +201,29 @@ class ClassDescent:
         return x
 
     def _search(self, direction: Array, along: Array) -> float:
-        """The step where the slope is small; ``derivatives`` become those at its end."""
+        """Newton's method in one dimension; ``derivatives`` become those at its end."""
         w, way = self.w, along[: self._size]
         across = self._lambda * blas.ddot(w, way)
         square = self._lambda * blas.ddot(way, way)
-        last = 0.0, self._risk
-
-        def derivative(t: float) -> tuple[float, float]:
-            nonlocal last
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(SEARCH_STEPS):
             risk, first, second = self.model.along(self._scores, direction, t, self._spare)
-            last = t, risk
             first += across + t * square
             gained = self._risk - risk - t * (across + 0.5 * t * square)
             # Before its minimum a convex function has fallen; beyond, it need not have.
             lower = first <= 0.0 or gained >= -ROUNDING * self.objective
-            return (first, second + square) if lower and np.isfinite(risk) else (np.inf, np.nan)
-
-        start = -self._decrement, np.nan
-        t = search_zero(derivative, start=start, precision=SLOPE_LEFT)
-        if t > 0.0 and last[0] != t:
-            derivative(t)
-        if not (t > 0.0 and np.isfinite(last[1])):
-            return 0.0
-        self._risk = last[1]
-        self.derivatives, self._spare = self._spare, self.derivatives
-        return t
+            if np.isfinite(risk) and lower and abs(first) <= SLOPE_LEFT * self._decrement:
+                self._risk = risk
+                self.derivatives, self._spare = self._spare, self.derivatives
+                return t
+            if not np.isfinite(risk) or first > 0.0:
+                high = t
+            else:
+                low = t
+            newton = t - first / max(second + square, TINY) if np.isfinite(risk) else 0.0
+            if not low < newton < min(high, _FARTHER * t):
+                newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
+            if newton in (t, low, high):
+                break
+            t = newton
+        return 0.0
