@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.limits import IDLE_LIMIT, REFRESHED
+from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
@@ -21,6 +21,7 @@ from sklearn_bundle.linear.solvers.protocols import Points, require
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_REFRESHED = 50  # steps after which scores are computed afresh: their rounding is in no bound
 _IDLE_SOLUTIONS = 3  # steps without progress, if each is a solution
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
 
@@ -219,7 +220,7 @@ class LeastSquaresSolver(LinearSolver):
         self._n_steps += 1
         self._spent += 2.0
         self._move(Point(w + step * direction, change, 0.0))
-        if self._n_steps % REFRESHED == 0:
+        if self._n_steps % _REFRESHED == 0:
             self._refresh(forget=False)
         self._count_idle(gap)
 
