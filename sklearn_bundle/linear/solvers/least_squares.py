@@ -21,7 +21,7 @@ from sklearn_bundle.linear.solvers.protocols import Points, require
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
-_REFRESHED = 50  # steps after which scores are computed afresh: their rounding is in no bound
+_REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
 _IDLE_SOLUTIONS = 3  # steps without progress, if each is a solution
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
 
