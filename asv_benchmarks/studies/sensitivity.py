@@ -123,7 +123,7 @@ def tried(place: Place, cells: list[str], before: dict[str, dict]) -> dict[str, 
             for name in cells:
                 try:
                     now = work(CELLS[name])
-                except Exception as error:
+                except Exception as error:  # a number out of its range may break anything
                     rows[name] = float("inf"), type(error).__name__
                     continue
                 seconds = now["seconds"] / max(before[name]["seconds"], 1e-3)

@@ -42,7 +42,7 @@ random_state : int, RandomState instance or None, default=None
 """,
     "verbose": """
 verbose : int, default=0
-    1 prints a line a few times per second.
+    1 prints the progress, in at most four lines per second.
 """,
     "class_weight": """
 class_weight : dict or "balanced", default=None

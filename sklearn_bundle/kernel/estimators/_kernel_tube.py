@@ -1,5 +1,6 @@
 """Base of SwapSVR and SwapNoveltyDetector: one problem, solved by conjugate gradients."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -43,9 +44,9 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
     _intercept: ClassVar[bool]  # whether functions have one, which is penalized
 
+    @abstractmethod
     def _tube(self, data: TubeTraining) -> Tube:
         """Targets, and the limits between which residuals cost nothing."""
-        raise NotImplementedError
 
     def _training(
         self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any

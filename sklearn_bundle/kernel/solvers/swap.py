@@ -27,7 +27,7 @@ CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
 MOST_REFINEMENTS = 12  # failed confirmations in all: by then more no longer help
 REFINEMENTS = 3  # confirmations that may fail before values are computed in double precision
-SLACK = 0.95  # of tol, for steps in single precision: leaves room for its rounding
+SLACK = 0.95  # of tol, for steps in single precision: rounding may take the rest
 
 
 class SimplexPoints(NamedTuple):

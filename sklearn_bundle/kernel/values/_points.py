@@ -1,6 +1,7 @@
 """Points in their memory layouts, with the products and values that make up a kernel."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self
@@ -68,7 +69,7 @@ def pays_dense(X) -> bool:
     return bool(d < _DENSE_ADDITIONS * (shares @ shares + _SPARSE_PASSES))
 
 
-class Points:
+class Points(ABC):
     """Points and their kernel values; unless a layout says otherwise, they are read all at once."""
 
     @property
@@ -89,24 +90,24 @@ class Points:
         """
         return likely(self.terms) + 4.0
 
+    @abstractmethod
     def like(self, Z: Any) -> Self:
         """Other points in the same layout."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, indices: np.ndarray) -> Self:
         """Some of the points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def diagonal(self) -> NDArray[np.float64]:
         """k(x, x) of all points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width.
 
         None as ``rows`` or ``columns`` stands for all points in their order.
         """
-        raise NotImplementedError
 
     def rounding(self, points: Self, unit: float, rows: Index = ALL, columns: Index = ALL):
         """Bounds on the errors of the values of these rows with any of those columns."""
@@ -176,9 +177,9 @@ class Features(Points):
         return X @ w.astype(self.norms.dtype)
 
     @property
+    @abstractmethod
     def rows_of_features(self) -> Any:
         """The points as rows, dense or CSR."""
-        raise NotImplementedError
 
 
 class Dense(Features):
@@ -229,7 +230,7 @@ class Dense(Features):
 
     def take(self, indices: np.ndarray) -> Self:
         taken = copy.copy(self)
-        taken.__dict__.pop("transposed", None)
+        vars(taken).pop("transposed", None)
         taken.values = np.take(self.values, indices, axis=0)  # several times as fast as [indices]
         taken.squares, taken.norms = self.squares[indices], self.norms[indices]
         return taken

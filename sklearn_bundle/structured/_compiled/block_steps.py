@@ -230,7 +230,7 @@ def insert_and_visit(outputs, i, dual, indices, values, length, loss, scores, be
 
 @jit
 def visit_with(outputs, dual, i, indices, values, loss):
-    """:func:`insert_and_visit` for an output found elsewhere; False if there is no room for it."""
+    """:func:`insert_and_visit` for an output found elsewhere; False if none fits any more."""
     length = indices.shape[0]
     if not enough(outputs, length):
         return False
