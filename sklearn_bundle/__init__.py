@@ -51,10 +51,9 @@ if TYPE_CHECKING:
     from sklearn_bundle.chain.estimators.crf import SDCACRF
     from sklearn_bundle.chain.estimators.crf_cv import SDCACRFCV, crf_path
     from sklearn_bundle.kernel.estimators.swap import SwapSVC
-    from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV
+    from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
-    from sklearn_bundle.kernel.estimators.swap_svr_cv import SwapSVRCV
     from sklearn_bundle.linear.estimators._grid import reg_lambda_max
     from sklearn_bundle.linear.estimators._listing import list_losses, list_regularizers
     from sklearn_bundle.linear.estimators._path import bmrm_path
@@ -87,7 +86,7 @@ _HOMES = {
     "SwapSVCCV": "sklearn_bundle.kernel.estimators.swap_cv",
     "SwapNoveltyDetector": "sklearn_bundle.kernel.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.kernel.estimators.swap_svr",
-    "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_svr_cv",
+    "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_cv",
 }
 # Public modules, also loaded on first use.
 _MODULES = frozenset(

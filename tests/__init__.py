@@ -97,7 +97,7 @@ linear/rows
 linear/problems
     test_balanced_planes.py     balance.py /linear/solvers/bundle.py
     test_linear.py              linear.py /linear/rows/rows.py /linear/rows/memory_rows.py
-                                /kernel/values/_extended_sums.py /linear/_compiled/design.py
+                                /kernel/values/_exact_sums.py /linear/_compiled/design.py
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
     test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs_rounds.py
@@ -164,7 +164,7 @@ kernel/values
                                 _distances.py /kernel/_compiled/rows.py
 
 kernel/problems
-    test_l2tube.py              l2tube.py /kernel/values/_extended_sums.py
+    test_l2tube.py              l2tube.py /kernel/values/_exact_sums.py
 
 kernel/solvers
     test_swap.py                swap.py /kernel/_compiled/swap.py
@@ -172,17 +172,17 @@ kernel/solvers
     test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py
                                 /kernel/_compiled/tiles.py /jit/lanes.py
-                                /jit/exact_sums.py /kernel/values/_tiles.py
+                                /jit/exact_sums.py /kernel/values/kernel.py
                                 /kernel/values/_distances.py
-    test_whole.py               whole.py /kernel/_compiled/whole.py /kernel/problems/l2svm.py
-                                /kernel/values/kernel_data.py
+    test_whole.py               whole.py /kernel/_compiled/decomposition.py
+                                /kernel/problems/l2svm.py /kernel/values/kernel_data.py
 
 kernel/estimators
     test_swap_svc.py            swap.py _kernel.py
     test_swap_svc_optimum.py    swap.py _kernel.py /kernel/problems/l2svm.py
     test_swap_svc_runs.py       swap.py /kernel/solvers/active_set.py
     test_swap_svc_limits.py     swap.py /kernel/problems/l2svm.py /kernel/solvers/handover.py
-    test_semidefinite.py        _kernel.py /kernel/values/semidefinite.py
+    test_semidefinite.py        _kernel.py /kernel/values/kernel_data.py
     test_kernel_sparse.py       _kernel.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /kernel/problems/l2svm.py

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import LAST_PLACE
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.kernel._compiled.decomposition import INDEFINITE_SINGLE
 
 FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4  # kinds of steps
 DONE, INDEFINITE = -1, -2  # in place of a missing row
@@ -24,6 +23,9 @@ _CORRECTION = 0.5
 _SMALL_SUPPORT = 0.15  # share of the vertices; a smaller support is faster to read index by index
 CHECKED = 32  # steps between two checks of the certificate, each a pass over all vertices
 LANES = 64  # parallel minima, eight vectors of doubles: one running minimum does not vectorize
+# Of the sizes of the terms of a square or a determinant: below minus this it is far beyond rounding
+# in float32.
+INDEFINITE_SINGLE = 1e-4
 _OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of its subtraction
 
 

@@ -26,9 +26,9 @@ from sklearn_bundle.kernel.estimators._kernel import (
 )
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
+from sklearn_bundle.kernel.solvers.base import HandoverSolver, KernelSolver, SimplexPoints
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.handover import HandoverSolver
-from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
+from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SwapSolver
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
@@ -39,7 +39,7 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 # six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
 
-_AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver | HandoverSolver
+_AnySolver = KernelSolver | HandoverSolver
 _Kept = SimplexPoints | SwapSolver | WholeSolver | None  # what the next solver starts from
 
 

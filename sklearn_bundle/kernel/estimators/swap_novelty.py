@@ -15,7 +15,7 @@ from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.core.warm import WarmStart
-from sklearn_bundle.kernel.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
+from sklearn_bundle.kernel.estimators.swap_svr import KernelTubeEstimator, TubeTraining
 from sklearn_bundle.kernel.problems.l2tube import Tube
 
 _AROUND_ORIGIN = (

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import SINGLE, SIX_DIGITS
 from sklearn_bundle.jit.decorators import frozen
-from sklearn_bundle.kernel._compiled import lazy, swap, tiles, whole
-from sklearn_bundle.kernel.values._distances import roundings_of_rbf
+from sklearn_bundle.kernel._compiled import decomposition, lazy, swap, tiles
+from sklearn_bundle.kernel.values._exact_sums import roundings_of_rbf
 from sklearn_bundle.kernel.values._points import SUMMED
-from sklearn_bundle.kernel.values._tiles import function_of, suits_tiles
-from sklearn_bundle.kernel.values._tiles import tiled as tiled_points
-from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles
+from sklearn_bundle.kernel.values.kernel import tiled as tiled_points
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import KernelName
 
@@ -178,7 +177,7 @@ class L2SVM:
         """Whether compiled code computes rows: those of dense float32 points."""
         return self.dtype == np.float32 and suits_tiles(self.data.rows(self.dtype).dense)
 
-    def scaled_rows(self, tiled: tiles.Tiled | None = None) -> whole.Source:
+    def scaled_rows(self, tiled: tiles.Tiled | None = None) -> decomposition.Source:
         """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones.
 
         Only if rows are computed ``by_tiles``; ``tiled`` are the points, where they are known.
@@ -189,7 +188,7 @@ class L2SVM:
         factors, roots = np.zeros(len(tiled.norms), np.float32), np.sqrt(self.diagonal)
         factors[: self.n] = self.y / roots
         function = function_of(points.kernel)
-        return whole.Source(function, tiled, factors, self.ridge, 1.0 / self.ridge, roots)
+        return decomposition.Source(function, tiled, factors, self.ridge, 1.0 / self.ridge, roots)
 
     @property
     def rounding_of_value(self) -> float:
@@ -333,7 +332,7 @@ class L2SVM:
         points, kernel = self.data.rows_of(self.points[order]), self.data.kernel
         of_alpha = alpha[order], self.y[order], self.ridge[order]
         of_value = roundings_of_rbf(points.shape[1])
-        found = whole.certify(points, kernel.gamma, *of_alpha, len(active), of_value)
+        found = decomposition.certify(points, kernel.gamma, *of_alpha, len(active), of_value)
         return self._refined(Certified(*found), alpha[order], order)
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:

@@ -6,20 +6,18 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
-from sklearn_bundle.kernel.solvers.swap import (
-    KINDS,
+from sklearn_bundle.kernel.solvers.base import (
     MOST_REFINEMENTS,
-    REFINEMENTS,
     SLACK,
+    KernelSolver,
     SimplexPoints,
-    SwapSolver,
     confirmed,
     evaluated,
 )
+from sklearn_bundle.kernel.solvers.swap import KINDS, SwapSolver
 
 Array = NDArray[np.float64]
 
@@ -35,7 +33,7 @@ _ENOUGH = 10  # violators in a sample with which a check of all points is unnece
 _COPY = 1.25  # memory while a matrix is copied to one of twice the side, over that of the new one
 
 
-class ActiveSetSolver:
+class ActiveSetSolver(KernelSolver):
     """Solves on the active points, adds those that violate the solution, and repeats.
 
     Any point of the small simplex is one of the large one, so every bound holds for all points; the
@@ -72,16 +70,12 @@ class ActiveSetSolver:
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        super().__init__(problem, tol, max_steps, 0 if start is None else start.n_steps)
         self._cache_bytes = cache_bytes
         self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
-        self.indefinite = False
-        self.n_steps = self.n_rows = 0
-        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
-        self._filled = self._missed = 0
-        self._best = Best(provisional=True)
+        self._filled = 0
         self._rng, self._sampling = np.random.default_rng(seed), False
         a = np.zeros(problem.n) if start is None else start.newest
         active = self._first(size, a)
@@ -113,10 +107,8 @@ class ActiveSetSolver:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
         if moving and not self._all_checked:
             self._check_all()
-        self._best.recompute(*confirmed(self._problem, self._best.point, self._newest, moving))
-        self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._missed += 1
-        return self._state()
+        return self._confirmed(*confirmed(self._problem, self._best.point, self._newest, moving))
 
     @property
     def kept(self) -> SimplexPoints:
@@ -161,7 +153,7 @@ class ActiveSetSolver:
             larger[: self._filled, : self._filled] = self._matrix[: self._filled, : self._filled]
             self._matrix = larger
         small.gram(self._matrix, self._filled)
-        self.n_rows += n - self._filled
+        self.passes += n - self._filled
         self._filled = n
         return self._matrix
 
@@ -177,12 +169,12 @@ class ActiveSetSolver:
     def _solve(self) -> Iterator[State]:
         """Solve the problem on the active points as far as is useful before the next check."""
         wanted = self._wanted()
-        steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
+        steps, kinds, passes = self.n_steps, self.kinds, self.passes
         for state in self._solver.states():
             self._all_checked = False
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
-            self.n_rows = rows + self._solver.n_rows
+            self.passes = passes + self._solver.passes
             self._best.raise_bound(state.lower_bound)
             if state.relative_gap <= wanted:
                 return
@@ -192,7 +184,7 @@ class ActiveSetSolver:
             self._promote()
 
     def _promote(self) -> None:
-        self._problem.promote()
+        super()._promote()
         self._best.drop_bound()  # the bound is of values in single precision
         self._best.raise_bound(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
@@ -252,20 +244,16 @@ class ActiveSetSolver:
 
     def _grow(self) -> bool:
         """Add points; returns whether there were any to add."""
-        problem, solver, q = self._problem, self._solver, self._last.q
+        solver, q = self._solver, self._last.q
         added = self._points_to_add()
         active = np.concatenate([self._active, added])
         a = np.concatenate([solver.a, np.zeros(len(added))])
         if self._missed == 0:
             self._open(active, a, q[active])
         else:  # a confirmation failed: from exact scores, and at last with exact rows
-            if self._missed > REFINEMENTS and problem.dtype == np.float32:
-                self._promote()
+            self._promote_if_due()
             self._open(active, a, None)
         return len(added) > 0
 
     def _state(self) -> State:
-        if self.indefinite:  # there is no bound
-            self._best.drop_bound()
-        alpha, further = self._best.point.alpha, (*self.kinds, len(self._active))
-        return self._best.state(alpha, None, self.n_rows, self.n_steps, further)
+        return self._state_at(self._best.point.alpha, *self.kinds, len(self._active))

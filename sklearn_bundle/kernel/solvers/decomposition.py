@@ -6,15 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, TINY
 from sklearn_bundle.kernel._compiled import decomposition
 from sklearn_bundle.kernel._compiled.tiles import TILE
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate
-from sklearn_bundle.kernel.solvers.swap import (
+from sklearn_bundle.kernel.solvers.base import (
     MOST_REFINEMENTS,
-    REFINEMENTS,
+    KernelSolver,
     SimplexPoints,
     confirmed,
     vertex,
@@ -47,7 +46,7 @@ class _Point(NamedTuple):
         return _Point(t * self.alpha, t * self.margins, t * t * self.square, accumulated)
 
 
-class DecompositionSolver:
+class DecompositionSolver(KernelSolver):
     """Maximizes ``sum alpha - 1/2 alpha'K alpha`` over alpha >= 0, a block of points at a time.
 
     That is the dual of the L2-SVM at a free scale: the point of the simplex is ``alpha / sum
@@ -80,13 +79,10 @@ class DecompositionSolver:
         max_steps: float = np.inf,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._max_steps = problem, tol, max_steps
-        self.n_steps = self.n_rows = self.n_blocks = 0
-        self._first_step = 0 if start is None else start.n_steps
+        super().__init__(problem, tol, max_steps, 0 if start is None else start.n_steps)
+        self.n_blocks = 0
         self._rng = np.random.default_rng([seed, self._first_step])
-        self.indefinite = self._ended = False
-        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
-        self._best = Best(provisional=True)
+        self._ended = False
         self._alpha, self._scores = np.zeros(problem.n), np.zeros((2, problem.n))
         self._path_length = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
@@ -123,8 +119,7 @@ class DecompositionSolver:
                 continue
             if self.n_steps >= self._max_steps or self._problem.dtype != np.float32:
                 return
-            self.confirm()  # that is all that single precision has to give
-            self._missed = max(self._missed, REFINEMENTS)
+            self._leave_single_precision()
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the model and bound of the newest point, recomputed in float64."""
@@ -132,10 +127,7 @@ class DecompositionSolver:
         model = self._candidate(point)
         newest = model if self._suffices(model) else self._candidate(self._newest())
         primal, _, bound = confirmed(self._problem, model, newest, moving=False)
-        self._best.recompute(primal, point, bound)
-        self.indefinite = self.indefinite or self._best.bound == -np.inf
-        self._stale = True
-        return self._state()
+        return self._confirmed(primal, point, bound)
 
     @property
     def kept(self) -> SimplexPoints:
@@ -175,14 +167,10 @@ class DecompositionSolver:
         return _Point(point.alpha, margins, square, accumulated)
 
     def _refine(self) -> None:
-        """Continue from scores in float64; blocks in single precision only add what alpha moves.
-
-        That is iterative refinement; where it does not help, all values become exact.
-        """
+        """Continue from scores in float64; blocks in single precision only add what alpha moves."""
         self._missed += 1
         self._stale = False
-        if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
-            self._promote()
+        self._promote_if_due()
         model = self._best.point = self._exact(self._best.point)
         same = np.array_equal(model.alpha, self._alpha)
         newest = model if same else self._exact(self._newest())
@@ -226,7 +214,7 @@ class DecompositionSolver:
             problem.add_scores(change, moved, self._scores)
             self._path_length += float(np.sum(np.abs(change)))
             self._spread = float(np.hypot(self._spread, np.linalg.norm(change)))
-            self.n_rows += len(moved)
+            self.passes += len(moved)
         self._update_model()
 
     def _draw(self, slope: Array, curvature: Array) -> np.ndarray:
@@ -310,19 +298,15 @@ class DecompositionSolver:
             self._promote()
             self._begin(SimplexPoints(vertex(self._problem.n)))  # rounding cannot spoil this one
         elif self._problem.dtype == np.float32:
-            self._missed = max(self._missed, REFINEMENTS)
-            self.confirm()
+            self._leave_single_precision()
         else:
             (certificate,) = self._problem.certify(self._candidate(self._newest()))
             self.indefinite = certain or certificate.bound == -np.inf
             self._ended = True
 
     def _promote(self) -> None:
-        self._problem.promote()
+        super()._promote()
         self._space = np.empty(0, self._problem.dtype)
 
     def _state(self) -> State:
-        if self.indefinite:  # there is no bound
-            self._best.drop_bound()
-        alpha = self._best.point.alpha
-        return self._best.state(alpha, None, self.n_rows, self.n_steps, (self.n_blocks,))
+        return self._state_at(self._best.point.alpha, self.n_blocks)

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.certificate import attained
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
-from sklearn_bundle.kernel.problems.l2tube import L2Tube
-from sklearn_bundle.kernel.solvers.low_rank import RIDGE, Preconditioner
-from sklearn_bundle.kernel.solvers.swap import MOST_REFINEMENTS, REFINEMENTS
+from sklearn_bundle.kernel.problems.l2tube import RIDGE, L2Tube, Preconditioner
+from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, REFINEMENTS, KernelSolver
 
 Array = NDArray[np.float64]
 
@@ -55,7 +54,7 @@ class Functions(NamedTuple):
     dual: Function
 
 
-class KernelGradients:
+class KernelGradients(KernelSolver):
     """Minimizes ``1/2 |f|^2 + 1/2 sum_i C_i max(0, outside the tube)^2`` over functions f.
 
     The gradient at f is ``f - sum_i v_i (k(x_i, .) + s)``, where ``v_i`` is C_i times what the
@@ -78,10 +77,6 @@ class KernelGradients:
 
     Attributes
     ----------
-    n_steps, n_products : int
-        Iterations and products so far.
-    indefinite : bool
-        Whether the kernel does not seem to be positive semidefinite, which ends the steps.
     indefinite_coef : ndarray of shape (n,)
         The coefficients that show it.
     """
@@ -96,19 +91,16 @@ class KernelGradients:
         last: "KernelGradients | None" = None,
         seed: int = 0,
     ):
-        self._problem = problem
+        super().__init__(problem)
         self._start, self._last = start, last
         self._preconditioner = Preconditioner(problem, seed)
         self._matrix: Array | None = None  # all kernel values, for Newton's method
-        self._best = Best(provisional=True)
         self._best.raise_bound(0.0)
         self._opened = False
         self._function = self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
         self._gradient: Function | None = None  # at the newest point, where it is known
         self._direction: _Direction | None = None  # the last one
-        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
-        self.n_steps = self.n_products = 0
-        self.indefinite, self.indefinite_coef = False, np.zeros(problem.n)
+        self.indefinite_coef = np.zeros(problem.n)
 
     def states(self) -> Iterator[State]:
         """One state for every step; ends when no step is left."""
@@ -142,10 +134,9 @@ class KernelGradients:
         self._dual = Function(dual.coef, scores)
         if bound > primal or bound == -np.inf:
             self._stop_as_indefinite(dual.coef if bound == -np.inf else coef)
-        self._best.recompute(primal, None, -np.inf if self.indefinite else bound)
+        state = self._confirmed(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
-        self._stale = True
-        return self._state()
+        return state
 
     @property
     def kept(self) -> Functions:
@@ -347,7 +338,7 @@ class KernelGradients:
         return 0.5 * function.dot(function) + self._problem.loss(function.scores)
 
     def _recomputed(self, coef: Array) -> Function:
-        self.n_products += 1
+        self.passes += 1
         scores = self._problem.scores(coef) if self._matrix is None else self._matrix @ coef
         return Function(coef, scores)
 
@@ -364,7 +355,4 @@ class KernelGradients:
             self._preconditioner.extend(problem, _RANK, excess != 0.0, self.n_steps)
 
     def _state(self) -> State:
-        if self.indefinite:  # there is no bound
-            self._best.drop_bound()
-        point, further = self._function.coef, (self._preconditioner.rank,)
-        return self._best.state(point, None, self.n_products, self.n_steps, further)
+        return self._state_at(self._function.coef, self._preconditioner.rank)

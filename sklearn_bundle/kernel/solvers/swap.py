@@ -1,16 +1,22 @@
 """Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel._compiled import lazy, swap
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
+from sklearn_bundle.kernel.solvers.base import (
+    MOST_REFINEMENTS,
+    KernelSolver,
+    SimplexPoints,
+    confirmed,
+    evaluated,
+    vertex,
+)
 
 Array = NDArray[np.float64]
 
@@ -25,70 +31,9 @@ ALGORITHMS = {
 KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")  # of steps, in the order of swap.FW
 CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
-MOST_REFINEMENTS = 12  # failed confirmations in all: by then more no longer help
-REFINEMENTS = 3  # confirmations that may fail before values are computed in double precision
-SLACK = 0.95  # of tol, for steps in single precision: rounding may take the rest
 
 
-class SimplexPoints(NamedTuple):
-    """Points of the simplex from which to continue: the newest, and the one of lowest objective.
-
-    ``n_steps`` steps led there.
-    """
-
-    newest: Array
-    best: Array | None = None
-    n_steps: int = 0
-
-    @property
-    def different(self) -> list[Array]:
-        """The points, the newest last."""
-        return [self.newest] if self.best is None else [self.best, self.newest]
-
-    @classmethod
-    def after(cls, n_steps: int, newest: Array, best: Array) -> "SimplexPoints":
-        """The points that so many steps led to; a best point that is the newest is left out."""
-        return cls(newest, None if np.array_equal(best, newest) else best, n_steps)
-
-
-def vertex(n: int) -> Array:
-    """The first vertex of the simplex."""
-    a = np.zeros(n)
-    a[0] = 1.0
-    return a
-
-
-def evaluated(problem: L2SVM, a: Array) -> tuple[float, Candidate]:
-    """The objective of the model of a, and a as a candidate."""
-    q = problem.products(a)
-    value = float(np.sum(a * q))
-    primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf
-    return primal, Candidate(a, q, a / value)
-
-
-def confirmed(
-    problem: L2SVM, best: Candidate, newest: Candidate, moving: bool
-) -> tuple[float, Candidate, float]:
-    """Lowest objective with its point, and the highest bound, both in float64.
-
-    The point is no farther from the optimum than the gap says, despite rounding: see
-    :func:`~.certificate.attained`. The bound is -inf if K seems to be
-    indefinite. Unless ``moving``, the point is ``best``.
-    """
-    same = np.array_equal(best.a, newest.a)
-    candidates = [newest if moving else best] if same else [best, newest]
-    certificates = problem.certify(*candidates)
-    certified = list(zip(certificates, candidates, strict=True))
-    reached, found = min(
-        certified if moving else certified[:1], key=lambda pair: pair[0].primal + pair[0].excess
-    )
-    bounds = [certificate.bound for certificate in certificates]
-    primal, bound = attained(reached.primal, reached.excess, max(bounds))
-    indefinite = min(bounds) == -np.inf or bound > primal
-    return primal, found, -np.inf if indefinite else bound
-
-
-class SwapSolver:
+class SwapSolver(KernelSolver):
     """Maximizes ``-a'Ka`` over the unit simplex.
 
     Parameters
@@ -117,10 +62,7 @@ class SwapSolver:
     Attributes
     ----------
     a, q, value : the point, ``K a`` and ``a'Ka``
-    n_steps, n_rows : steps taken and rows computed so far
     kinds : steps of each kind
-    indefinite : bool
-        Whether the kernel was found not to be positive semidefinite, which ends the steps.
     """
 
     history_fields = tuple((kind, np.int64) for kind in KINDS)
@@ -140,17 +82,12 @@ class SwapSolver:
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        super().__init__(problem, tol, max_steps, 0 if start is None else start.n_steps)
         self._algorithm = ALGORITHMS[algorithm]
         self._cache_bytes = cache_bytes
         self._n_candidates = n_candidates if n_candidates < problem.n else 0
         self._seed = seed
-        self.n_steps = self.n_rows = 0
-        self._first_step = 0 if start is None else start.n_steps
         self.kinds = np.zeros(len(KINDS), dtype=np.int64)
-        self.indefinite = False
-        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
-        self._best = Best(provisional=True)
         if last is None:
             self._open_cache(rows)
         else:
@@ -183,8 +120,8 @@ class SwapSolver:
             yield self._state()
             idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
             if idle > IDLE_LIMIT and self._problem.dtype == np.float32:
-                idle, self._missed = 0, REFINEMENTS
-                self.confirm()
+                idle = 0
+                self._leave_single_precision()
             if self.indefinite or idle > IDLE_LIMIT:
                 return
             if self.n_steps == steps and not self._stale:
@@ -197,10 +134,7 @@ class SwapSolver:
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best.point
-        self._best.recompute(*confirmed(self._problem, self._best.point, newest, moving))
-        self.indefinite = self.indefinite or self._best.bound == -np.inf
-        self._stale = True
-        return self._state()
+        return self._confirmed(*confirmed(self._problem, self._best.point, newest, moving))
 
     @property
     def kept(self) -> SimplexPoints:
@@ -230,16 +164,15 @@ class SwapSolver:
         self._point, self.value = swap.Point(a, q, support, where), float(np.sum(a * q))
 
     def _refine(self) -> None:
-        """Continue from ``K a`` in float64; rounded rows only affect the moves from here.
-
-        That is iterative refinement; if it does not help, rows become exact as well.
-        """
+        """Continue from ``K a`` in float64."""
         self._missed += 1
         self._stale = False
-        if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
-            self._problem.promote()
-            self._open_cache()
+        self._promote_if_due()
         self._set(self.a, self._problem.products(self.a))
+
+    def _promote(self) -> None:
+        super()._promote()
+        self._open_cache()
 
     def _open_cache(self, rows: np.ndarray | None = None) -> None:
         """Allocate space for rows of M, or use all of them if they are known."""
@@ -282,7 +215,7 @@ class SwapSolver:
             self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
                 rule, self._matrix, self._source, *state, kinds, self._number
             )
-            self.n_rows += n_rows
+            self.passes += n_rows
         if end == swap.INDEFINITE:
             self._handle_indefinite()
         self.n_steps += done
@@ -291,8 +224,7 @@ class SwapSolver:
     def _handle_indefinite(self) -> None:
         """Handle a K that does not seem positive definite: often rounding, mainly in float32."""
         if self._problem.dtype == np.float32:
-            self._missed = REFINEMENTS
-            self.confirm()
+            self._leave_single_precision()
         else:
             (certificate,) = self._problem.certify(Candidate(self.a, self.q, self.a))
             self.indefinite = self.value > 0.0 or certificate.bound == -np.inf
@@ -313,7 +245,7 @@ class SwapSolver:
         """Compute row i and others that may be needed soon, or only row i in place of another."""
         rows, slots, owners = self._matrix.rows, self._matrix.slots, self._matrix.owners
         free = len(owners) - self._n_kept
-        if free > 0 and self.n_rows > 0:
+        if free > 0 and self.passes > 0:
             chosen = np.empty(min(_BLOCK, free), dtype=np.int64)
             chosen = chosen[: lazy.promising(self.q, self.value, slots, i, chosen)]
         else:
@@ -331,7 +263,7 @@ class SwapSolver:
             lazy.fill(self._source, chosen, rows[part])
         owners[part] = chosen
         slots[chosen] = np.arange(slot, slot + len(chosen))
-        self.n_rows += len(chosen)
+        self.passes += len(chosen)
 
     def _offer(self) -> None:
         """Keep the newest point if it is the best one, and its bound if it is the best bound."""
@@ -346,7 +278,4 @@ class SwapSolver:
         return Candidate(self.a.copy(), self.q.copy(), self.a / self.value)
 
     def _state(self) -> State:
-        if self.indefinite:  # there is no bound
-            self._best.drop_bound()
-        alpha = self._best.point.alpha
-        return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))
+        return self._state_at(self._best.point.alpha, *self.kinds)

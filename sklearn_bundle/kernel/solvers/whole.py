@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.roundoff import SINGLE
-from sklearn_bundle.kernel._compiled import whole
+from sklearn_bundle.kernel._compiled import decomposition
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.solvers.base import (
+    REFINEMENTS,
+    SLACK,
+    KernelSolver,
+    SimplexPoints,
+)
 from sklearn_bundle.kernel.solvers.decomposition import SLOW, STEPS, DecompositionSolver
-from sklearn_bundle.kernel.solvers.swap import REFINEMENTS, SLACK, SimplexPoints
 
 Array = NDArray[np.float64]
 
@@ -33,7 +38,7 @@ class _Known(NamedTuple):
         return model._replace(bound=max(self.bound, other.bound))
 
 
-class WholeSolver:
+class WholeSolver(KernelSolver):
     """Maximizes ``sum alpha - 1/2 alpha'K alpha`` over alpha >= 0, all points at once.
 
     One compiled call takes steps in two variables each until the gap is within ``tol``, and a
@@ -71,12 +76,10 @@ class WholeSolver:
         cache_bytes: int = 1 << 30,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._max_steps = problem, tol, max_steps
+        super().__init__(problem, tol, max_steps, 0 if start is None else start.n_steps)
         self._cache_bytes, self._seed = cache_bytes, seed
-        self._best = Best(provisional=True)
         self._further: DecompositionSolver | None = None
-        self._first_step = 0 if start is None else start.n_steps
-        self.n_steps = self.n_blocks = self._n_read = 0
+        self.n_blocks = 0
         self._error = 0.0  # of the margins, from steps in single precision
         if last is None:
             self._source = problem.scaled_rows()
@@ -89,17 +92,17 @@ class WholeSolver:
         if start is not None:
             self._begin(start)
 
-    def _space(self) -> whole.Rows:
+    def _space(self) -> decomposition.Rows:
         width = len(self._source.factors)
         item = np.dtype(np.float32).itemsize
         capacity = int(min(max(2, self._cache_bytes // (width * item)), self._problem.n))
         values = self._problem.space(capacity, width)
-        return whole.Rows(values, np.full(width, -1, np.int64))
+        return decomposition.Rows(values, np.full(width, -1, np.int64))
 
     def _reuse(self, last: "WholeSolver") -> None:
         self._source = self._problem.scaled_rows(last._source.tiled)
         self._rows, self._n_rows = last._rows, last._n_rows
-        whole.rescale(self._rows, self._n_rows, last._source.factors, self._source.factors)
+        decomposition.rescale(self._rows, self._n_rows, last._source.factors, self._source.factors)
         self._rounding = last._rounding + 3.0 * self._problem.rounding_of_product
         self._alpha, self._margins = last._alpha.copy(), last._margins.copy()
         self._error = last._error
@@ -180,13 +183,15 @@ class WholeSolver:
         value = float(np.sum(a * q))
         return a / value, (q - self._problem.ridge * a) / value
 
-    def _solve(self) -> tuple[whole.Outcome, bool]:
+    def _solve(self) -> tuple[decomposition.Outcome, bool]:
         """Steps from alpha, and whether they ended before the limit on their number."""
         most = int(min(STEPS * self._problem.n, self._max_steps - self.n_steps))
         point, rows = (self._alpha, self._margins), (self._rows, self._n_rows)
         limits = SLACK * self._tol, np.float32(SINGLE), most  # a smaller gain is rounding
-        outcome = whole.Outcome(*whole.solve(self._source, *point, *rows, *limits))
-        self._n_read += outcome.n_rows - self._n_rows
+        outcome = decomposition.Outcome(
+            *decomposition.solve_whole(self._source, *point, *rows, *limits)
+        )
+        self.passes += outcome.n_rows - self._n_rows
         self._n_rows = outcome.n_rows
         self.n_steps += outcome.steps
         self.n_blocks += 1
@@ -217,9 +222,8 @@ class WholeSolver:
     def _added(self, state: State) -> State:
         """A state of the solver that continues, plus the work done before it."""
         n_steps, n_blocks = self.n_steps + (state.n_steps or 0), self.n_blocks + state.further[0]
-        passes = self._n_read + state.passes
+        passes = self.passes + state.passes
         return replace(state, n_steps=n_steps, passes=passes, further=(n_blocks,))
 
     def _state(self) -> State:
-        further = self._n_read, self.n_steps, (self.n_blocks,)
-        return self._best.state(self._best.point, None, *further)
+        return self._state_at(self._best.point, self.n_blocks)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import BlockRunner
-from sklearn_bundle.kernel.values._distances import rbf_scores
+from sklearn_bundle.kernel.values._exact_sums import rbf_scores
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, add_products
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix

@@ -10,9 +10,8 @@ from sklearn.preprocessing import KernelCenterer
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
 from sklearn_bundle.kernel.values import kernel_data
-from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_data import KernelData, some_points
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from sklearn_bundle.kernel.values.semidefinite import some_points
 from tests.certificates import judge
 from tests.fits import quiet
 

@@ -13,7 +13,8 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.kernel.solvers.swap import SimplexPoints, SwapSolver
+from sklearn_bundle.kernel.solvers.base import SimplexPoints
+from sklearn_bundle.kernel.solvers.swap import SwapSolver
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 

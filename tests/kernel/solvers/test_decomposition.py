@@ -14,7 +14,7 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import decomposition as compiled
 from sklearn_bundle.kernel.solvers import decomposition
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.values._distances import rbf_sums
+from sklearn_bundle.kernel.values._exact_sums import rbf_sums
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 

@@ -10,13 +10,8 @@ from sklearn.svm import OneClassSVM
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import Candidate, Certified
-from sklearn_bundle.kernel.solvers.swap import (
-    ALGORITHMS,
-    KINDS,
-    SimplexPoints,
-    SwapSolver,
-    confirmed,
-)
+from sklearn_bundle.kernel.solvers.base import SimplexPoints, confirmed
+from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, KINDS, SwapSolver
 
 
 class DenseProblem:
@@ -146,7 +141,7 @@ def test_few_rows_give_the_same_result(data, capacity, started):
     solver = SwapSolver(p, cache_bytes=8 * p.n * capacity, start=start)
     few = run(solver, tol=1e-9, max_iter=1_000_000)
     assert np.array_equal(few.point, all_rows.point)
-    assert capacity > 3 or solver.n_rows > p.n  # rows are computed again
+    assert capacity > 3 or solver.passes > p.n  # rows are computed again
 
 
 def test_rows_that_are_there_already(data):
@@ -154,7 +149,7 @@ def test_rows_that_are_there_already(data):
     given = SwapSolver(p, rows=p.matrix)
     expected = run(SwapSolver(p), tol=1e-9, max_iter=1_000_000)
     assert np.array_equal(run(given, tol=1e-9, max_iter=1_000_000).point, expected.point)
-    assert given.n_rows == 0
+    assert given.passes == 0
 
 
 @pytest.mark.parametrize("tol", [1e-4, 1e-9])
