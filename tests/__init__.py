@@ -161,19 +161,19 @@ linear/_compiled
 
 kernel/values
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
-                                _distances.py /kernel/_compiled/rows.py
+                                _exact_sums.py /kernel/_compiled/rows.py
 
 kernel/problems
     test_l2tube.py              l2tube.py /kernel/values/_exact_sums.py
 
 kernel/solvers
-    test_swap.py                swap.py /kernel/_compiled/swap.py
+    test_swap.py                swap.py base.py /kernel/_compiled/swap.py
     test_active_set.py          active_set.py /kernel/problems/l2svm.py /kernel/_compiled/lazy.py
-    test_kernel_gradients.py    kernel_gradients.py low_rank.py /kernel/problems/l2tube.py
+    test_kernel_gradients.py    kernel_gradients.py /kernel/problems/l2tube.py
     test_decomposition.py       decomposition.py /kernel/_compiled/decomposition.py
                                 /kernel/_compiled/tiles.py /jit/lanes.py
                                 /jit/exact_sums.py /kernel/values/kernel.py
-                                /kernel/values/_distances.py
+                                /kernel/values/_exact_sums.py
     test_whole.py               whole.py /kernel/_compiled/decomposition.py
                                 /kernel/problems/l2svm.py /kernel/values/kernel_data.py
 
@@ -181,15 +181,15 @@ kernel/estimators
     test_swap_svc.py            swap.py _kernel.py
     test_swap_svc_optimum.py    swap.py _kernel.py /kernel/problems/l2svm.py
     test_swap_svc_runs.py       swap.py /kernel/solvers/active_set.py
-    test_swap_svc_limits.py     swap.py /kernel/problems/l2svm.py /kernel/solvers/handover.py
+    test_swap_svc_limits.py     swap.py /kernel/problems/l2svm.py /kernel/solvers/base.py
     test_semidefinite.py        _kernel.py /kernel/values/kernel_data.py
     test_kernel_sparse.py       _kernel.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /kernel/problems/l2svm.py
-    test_swap_cv.py             swap_cv.py _kernel_search.py /core/search.py
-    test_swap_svr.py            swap_svr.py _kernel_tube.py _kernel.py
-    test_swap_svr_cv.py         swap_svr_cv.py _kernel_search.py /core/search.py
-    test_swap_novelty.py        swap_novelty.py _kernel_tube.py
+    test_swap_cv.py             swap_cv.py /core/search.py
+    test_swap_svr.py            swap_svr.py _kernel.py
+    test_swap_svr_cv.py         swap_cv.py /core/search.py
+    test_swap_novelty.py        swap_novelty.py swap_svr.py
 
 chain
     test_chain.py               problem.py model.py _compiled/chain.py _compiled/chain_d*.py

@@ -31,8 +31,7 @@ import numpy as np
 
 from sklearn_bundle.chain._compiled.chain import add_features, scores
 from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
-from sklearn_bundle.chain._compiled.chain_loss import loss_of
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work
+from sklearn_bundle.chain._compiled.forward_backward import loss_of, marginals, new_work
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform

@@ -10,7 +10,7 @@ from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
 from sklearn_bundle.jit.elementary import _EXP, _LN2_PARTS, _LOG2_E, _LOWEST_SINGLE, _ROUND_SINGLE
-from sklearn_bundle.jit.vector import _FUSED, _INT32, _splat
+from sklearn_bundle.jit.vector import _FUSED, _INT32, _fused, _splat
 
 WIDTH = 16  # float32: one of the widest registers (AVX-512), two or four narrower ones
 # Types of LLVM: vectors used in arithmetic, half of one in float64, and integers.
@@ -39,10 +39,6 @@ def _constant(number):
 
 def _integers(number):
     return ir.Constant(_INTS, [number] * WIDTH)
-
-
-def _fma(builder, a, b, c):
-    return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
 
 
 def _pointer(context, builder, array_type, array, index, kind):
@@ -97,26 +93,6 @@ def splat(typing_context, number):
 
 
 @intrinsic
-def fma(typing_context, a, b, c):
-    """``a * b + c``."""
-
-    def generate(context, builder, signature, arguments):
-        return _fma(builder, *arguments)
-
-    return _vector(_vector, _vector, _vector), generate
-
-
-@intrinsic
-def times(typing_context, a, b):
-    """``a * b``."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.fmul(*arguments, flags=_FUSED)
-
-    return _vector(_vector, _vector), generate
-
-
-@intrinsic
 def decay(typing_context, product, scale, left, right):
     """``exp(min(scale * product - (left + right), 0))``; 0 if that is not a normal number.
 
@@ -131,14 +107,14 @@ def decay(typing_context, product, scale, left, right):
         x = builder.fsub(builder.fmul(scale, product, flags=_FUSED), norms, flags=_FUSED)
         x = builder.select(builder.fcmp_ordered("<", x, zero), x, zero)
         clipped = builder.select(builder.fcmp_ordered(">", x, lowest), x, lowest)
-        shifted = _fma(builder, clipped, _constant(_LOG2_E), rounding)
+        shifted = _fused(builder, clipped, _constant(_LOG2_E), rounding)
         k = builder.fsub(shifted, rounding)
         r = clipped
         for part in _LN2_PARTS:
-            r = _fma(builder, k, _constant(-part), r)
+            r = _fused(builder, k, _constant(-part), r)
         p = _constant(_EXP[0])
         for coefficient in (*_EXP[1:], 1.0, 1.0):
-            p = _fma(builder, p, r, _constant(coefficient))
+            p = _fused(builder, p, r, _constant(coefficient))
         bits = builder.add(builder.bitcast(shifted, _INTS), _integers(127))
         power = builder.bitcast(builder.shl(bits, _integers(23)), _FLOATS)
         value = builder.fmul(p, power)
@@ -162,7 +138,7 @@ def add_to(typing_context, array, index, vector, unit):
             part = builder.fpext(builder.shuffle_vector(vector, vector, mask), _DOUBLES)
             value = builder.load(pointer)
             value.align = 8
-            builder.store(_fma(builder, factor, part, value), pointer).align = 8
+            builder.store(_fused(builder, factor, part, value), pointer).align = 8
         return context.get_dummy_value()
 
     return types.void(array, types.intp, _vector, types.float64), generate

@@ -8,6 +8,7 @@ Bounds are not checked, and negative indices are wrong: ``load(array, i)`` reads
 of a contiguous one-dimensional array.
 """
 
+from functools import partial
 from math import factorial
 
 from llvmlite import ir
@@ -158,25 +159,28 @@ def spread(typing_context, array, index):
     return _vector(array, types.intp), generate
 
 
+def _fused(builder, a, b, c):
+    return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+
+
 @intrinsic
 def fma(typing_context, a, b, c):
-    """``a * b + c``."""
+    """``a * b + c``, of vectors of doubles or of lanes."""
 
     def generate(context, builder, signature, arguments):
-        a, b, c = arguments
-        return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+        return _fused(builder, *arguments)
 
-    return _vector(_vector, _vector, _vector), generate
+    return a(a, a, a), generate
 
 
 @intrinsic
 def times(typing_context, a, b):
-    """``a * b``."""
+    """``a * b``, of vectors of doubles or of lanes."""
 
     def generate(context, builder, signature, arguments):
         return builder.fmul(*arguments, flags=_FUSED)
 
-    return _vector(_vector, _vector), generate
+    return a(a, a), generate
 
 
 @intrinsic
@@ -253,8 +257,7 @@ def exp_of_negative(typing_context, a):
         def same(number):
             return ir.Constant(_DOUBLES, [number] * WIDTH)
 
-        def fused(a, b, c):
-            return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+        fused = partial(_fused, builder)
 
         def integers(number):
             return ir.Constant(ir.VectorType(_INT64, WIDTH), [number] * WIDTH)

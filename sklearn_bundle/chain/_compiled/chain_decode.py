@@ -4,8 +4,12 @@ import numpy as np
 
 from sklearn_bundle.chain._compiled.chain import scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_loss import loss_of
-from sklearn_bundle.chain._compiled.forward_backward import marginals, new_work, pair_marginals
+from sklearn_bundle.chain._compiled.forward_backward import (
+    loss_of,
+    marginals,
+    new_work,
+    pair_marginals,
+)
 from sklearn_bundle.jit.decorators import inner, jit
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import add_features, scores, transitions
-from sklearn_bundle.chain._compiled.chain_loss import loss_of
 from sklearn_bundle.chain._compiled.chain_rounding import (
     ENTROPY,
     by_odds,
@@ -18,7 +17,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
     sum_of_largest,
     undecided,
 )
-from sklearn_bundle.chain._compiled.forward_backward import BLOCK, marginals, new_work
+from sklearn_bundle.chain._compiled.forward_backward import BLOCK, loss_of, marginals, new_work
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.elementary import log
 from sklearn_bundle.jit.sums import added

@@ -1,4 +1,4 @@
-"""Partition function and marginals of a chain, by the forward and backward recursions.
+"""Partition function, marginals and losses of a chain, by the forward and backward recursions.
 
 Arrays of rows are flat, as in chain.py: rows are padded to ``width``, and the padding of results
 is zero.
@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.chain._compiled.chain import score_of
 from sklearn_bundle.jit.decorators import inlined, inner
-from sklearn_bundle.jit.elementary import exp
+from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import (
     WIDTH,
@@ -33,6 +34,7 @@ STRIDE = 16
 # Positions whose pairs are summed before they are added to the total: a sum over T positions has
 # BLOCK + T / BLOCK roundings instead of T.
 BLOCK = 128
+_SMALL = 1.0  # nats: a smaller loss would be a small difference of large numbers
 
 
 class Workspace(NamedTuple):
@@ -316,3 +318,65 @@ def _log_sum(values, K):
     for k in range(K):
         mass += np.exp(values[k] - highest)
     return highest + np.log(mass)
+
+
+@inner
+def loss_of(labels, start, T, K, S, scores, pairs, log_z, work, nodes):
+    """After ``marginals``: ``-log p(labels[start : start + T])``, however small it is.
+
+    Log Z minus the score is a difference of numbers that grow with T. If it is small, it is instead
+    computed to full precision as a sum of ``log(1 + odds of another label here, given the labels
+    before)``.
+    """
+    loss = log_z - score_of(labels, start, T, S, scores, pairs)
+    if not loss < _SMALL:
+        return loss
+    scaled = T > 1 and work.scales[0] > 0.0
+    loss = carry = 0.0
+    for t in range(T):
+        at, label = t * S, labels[start + t]
+        if t == 0:
+            term = _log_of_odds(nodes, 0, nodes, 0, False, label, K)
+        elif scaled:
+            row = labels[start + t - 1] * S
+            term = _log_of_odds(work.weighted, at, work.table, row, True, label, K)
+        else:
+            row = labels[start + t - 1] * S
+            for k in range(K):
+                work.row[k] = scores[at + k] + work.weighted[at + k] + pairs[row + k]
+            term = _log_of_sum(work.row, label, K)
+        loss, carry = added(loss, carry, term)
+    return loss + carry
+
+
+@inner
+def _log_of_odds(values, at, factors, row, multiplied, label, K):
+    """``log(sum / own)`` of the K products, where ``own`` is that of ``label``."""
+    own = others = 0.0
+    for k in range(K):
+        value = values[at + k] * (factors[row + k] if multiplied else 1.0)
+        if k == label:
+            own = value
+        else:
+            others += value
+    return _log1p(others / own)
+
+
+@inner
+def _log_of_sum(values, label, K):
+    """``log(sum of exp) - own`` of the K values."""
+    highest = -np.inf
+    for k in range(K):
+        if k != label:
+            highest = max(highest, values[k] - values[label])
+    others = 0.0
+    shift = max(highest, 0.0)
+    for k in range(K):
+        if k != label:
+            others += np.exp(values[k] - values[label] - shift)
+    return _log1p(others) if shift == 0.0 else shift + log(others + np.exp(-shift))
+
+
+@inner
+def _log1p(odds):
+    return log1p_unit(odds) if odds <= 1.0 else log(1.0 + odds)

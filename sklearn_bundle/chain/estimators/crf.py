@@ -10,14 +10,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.estimators._chain_path import PathState
+from sklearn_bundle.chain.dual_ascent import (
+    LBFGS_ITERATIONS,
+    SAMPLINGS,
+    ChainAutoSolver,
+    DualSolver,
+)
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import ChainProblem
+from sklearn_bundle.chain.problem import ChainProblem, PathState
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
-from sklearn_bundle.chain.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
-from sklearn_bundle.chain.solvers.dual_ascent import SAMPLINGS, DualSolver
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver

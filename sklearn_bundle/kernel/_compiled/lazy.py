@@ -124,12 +124,6 @@ def _values(source, chosen, todo, count, first, last, out, spare):
             passes.rbf_single(out[r : r + 1], first, last, left, right, scale)
 
 
-@inner
-def _copy(source, target):
-    for c in range(target.shape[0]):
-        target[c] = source[c]
-
-
 @jit
 def fill(source, chosen, out):
     """Write the rows of the chosen points to ``out``."""
@@ -142,7 +136,7 @@ def fill(source, chosen, out):
         for r in range(out.shape[0]):
             i = chosen[r]
             if store.shape[0] > 0 and first <= i < last and known[points[i]]:
-                _copy(store[points[i]], out[r, first:last])
+                out[r, first:last] = store[points[i], : last - first]
             else:
                 todo[count] = r
                 count += 1
@@ -150,7 +144,7 @@ def fill(source, chosen, out):
         for t in range(count):
             i = chosen[todo[t]]
             if store.shape[0] > 0 and first <= i < last:
-                _copy(out[todo[t], first:last], store[points[i], : last - first])
+                store[points[i], : last - first] = out[todo[t], first:last]
                 known[points[i]] = True
     for r in range(out.shape[0]):
         swap.sign(out[r], source.y, source.y[chosen[r]])

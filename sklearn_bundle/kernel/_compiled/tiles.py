@@ -17,12 +17,11 @@ from sklearn_bundle.jit.lanes import (
     add_to,
     broadcast,
     decay,
-    fma,
     load,
     splat,
     store,
-    times,
 )
+from sklearn_bundle.jit.vector import fma, times
 
 TILE = 4 * WIDTH  # points in a tile
 GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has

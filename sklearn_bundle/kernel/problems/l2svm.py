@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.roundoff import SINGLE, SIX_DIGITS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import decomposition, lazy, swap, tiles
-from sklearn_bundle.kernel.values._exact_sums import roundings_of_rbf
+from sklearn_bundle.kernel.values._exact_sums import dense_rows, roundings_of_rbf
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles
 from sklearn_bundle.kernel.values.kernel import tiled as tiled_points
@@ -136,12 +136,12 @@ class L2SVM:
         points, kernel = values.dense, values.kernel
         if points is None or self.dtype != np.float32 or kernel.name not in _COMPILED:
             return None
-        columns = np.empty((points.values.shape[1], self.n), np.float32)
+        columns = np.empty((points.X.shape[1], self.n), np.float32)
         lazy.gather(points.transposed, self.points, columns)
         return lazy.Source(
             _COMPILED[kernel.name],
             np.float32(kernel.gamma),
-            frozen(points.values),
+            frozen(points.X),
             self.points,
             columns,
             points.norms[self.points],
@@ -184,7 +184,7 @@ class L2SVM:
         """
         points = self.data.rows(self.dtype).dense
         assert points is not None
-        tiled = tiled or tiled_points(frozen(points.values), points.norms, self.points)
+        tiled = tiled or tiled_points(frozen(points.X), points.norms, self.points)
         factors, roots = np.zeros(len(tiled.norms), np.float32), np.sqrt(self.diagonal)
         factors[: self.n] = self.y / roots
         function = function_of(points.kernel)
@@ -329,7 +329,7 @@ class L2SVM:
             return self._refined(certified, alpha[rows], rows)
         active = np.flatnonzero(alpha)
         order = np.concatenate([active, np.flatnonzero(near & (alpha == 0.0))])
-        points, kernel = self.data.rows_of(self.points[order]), self.data.kernel
+        points, kernel = dense_rows(self.data.X, self.points[order]), self.data.kernel
         of_alpha = alpha[order], self.y[order], self.ridge[order]
         of_value = roundings_of_rbf(points.shape[1])
         found = decomposition.certify(points, kernel.gamma, *of_alpha, len(active), of_value)

@@ -139,9 +139,11 @@ class Points(ABC):
 class Features(Points):
     """Points given by their features, whose inner products make up the values.
 
-    ``squares`` are ``|x|^2`` and ``norms`` are ``gamma |x|^2``, in the working dtype.
+    X has them as rows, dense or CSR, in the working dtype; ``squares`` are ``|x|^2`` and ``norms``
+    are ``gamma |x|^2``.
     """
 
+    X: Any
     kernel: Kernel
     squares: NDArray[np.float64]
     norms: np.ndarray
@@ -172,14 +174,8 @@ class Features(Points):
 
     def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
-        X = self.rows_of_features
-        w = X[columns].T @ coef
-        return X @ w.astype(self.norms.dtype)
-
-    @property
-    @abstractmethod
-    def rows_of_features(self) -> Any:
-        """The points as rows, dense or CSR."""
+        w = self.X[columns].T @ coef
+        return self.X @ w.astype(self.norms.dtype)
 
 
 class Dense(Features):
@@ -199,13 +195,13 @@ class Dense(Features):
         self._set(kernel, values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
 
     def _set(self, kernel, values, squares):
-        self.kernel, self.values, self.squares = kernel, values, squares
+        self.kernel, self.X, self.squares = kernel, values, squares
         self.norms = (kernel.gamma * squares).astype(values.dtype)
 
     @cached_property
     def transposed(self) -> np.ndarray:
         """The points as columns, C-ordered."""
-        return frozen(np.ascontiguousarray(self.values.T))
+        return frozen(np.ascontiguousarray(self.X.T))
 
     @classmethod
     def of(cls, X, kernel: Kernel, dtype) -> "Dense":
@@ -219,19 +215,15 @@ class Dense(Features):
 
     @property
     def terms(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def rows_of_features(self) -> np.ndarray:
-        return self.values
+        return self.X.shape[1]
 
     def like(self, Z: Any) -> Self:
-        return type(self)(densified(Z), self.kernel, self.values.dtype, self.center)
+        return type(self)(densified(Z), self.kernel, self.X.dtype, self.center)
 
     def take(self, indices: np.ndarray) -> Self:
         taken = copy.copy(self)
         vars(taken).pop("transposed", None)
-        taken.values = np.take(self.values, indices, axis=0)  # several times as fast as [indices]
+        taken.X = np.take(self.X, indices, axis=0)  # several times as fast as [indices]
         taken.squares, taken.norms = self.squares[indices], self.norms[indices]
         return taken
 
@@ -252,7 +244,7 @@ class Dense(Features):
     def view(self, part: slice) -> Self:
         """Some of the points, without a copy."""
         piece = copy.copy(self)
-        piece.values, piece.norms = self.values[part], self.norms[part]
+        piece.X, piece.norms = self.X[part], self.norms[part]
         return piece
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
@@ -260,14 +252,14 @@ class Dense(Features):
         for top in range(0, out.shape[0], TILE_ROWS):
             tile = out[top : top + TILE_ROWS]
             chosen = picked(rows, top, top + len(tile))
-            left, left_norms = self.values[chosen], self.norms[chosen]
+            left, left_norms = self.X[chosen], self.norms[chosen]
             step = TILE_ENTRIES // len(tile)
             if columns is not None:  # the gathered points should stay in the cache as well
-                step = min(step, max(TILE_ROWS, TILE_ENTRIES // points.values.shape[1]))
+                step = min(step, max(TILE_ROWS, TILE_ENTRIES // points.X.shape[1]))
             for start in range(0, width, step):
                 stop = min(start + step, width)
                 chosen = picked(columns, start, stop)
-                np.matmul(left, points.values[chosen].T, out=tile[:, start:stop])
+                np.matmul(left, points.X[chosen].T, out=tile[:, start:stop])
                 self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
 
 
@@ -276,9 +268,9 @@ class Sparse(Features):
 
     def __init__(self, X, kernel: Kernel, dtype):
         self.kernel, self.dtype = kernel, dtype
-        self.matrix = canonical(X).astype(dtype, copy=False)
-        self.csr = unsigned(self.matrix)
-        squares = self.matrix.astype(np.float64)
+        self.X = canonical(X).astype(dtype, copy=False)
+        self.csr = unsigned(self.X)
+        squares = self.X.astype(np.float64)
         squares.data **= 2
         self.squares = np.asarray(squares.sum(axis=1)).ravel()
         self.norms = (kernel.gamma * self.squares).astype(dtype)
@@ -286,7 +278,7 @@ class Sparse(Features):
     @cached_property
     def columns(self) -> tuple[np.ndarray, ...]:
         """The points in CSC, the columns with a dense copy, and these copies as rows."""
-        csc = self.matrix.tocsc()
+        csc = self.X.tocsc()
         full = np.flatnonzero(np.diff(csc.indptr) > _FULL_COLUMN * csc.shape[0])
         places = np.full(csc.shape[1], -1)
         places[full] = np.arange(len(full))
@@ -295,21 +287,17 @@ class Sparse(Features):
     @cached_property
     def nearly_dense(self) -> bool:
         """Whether values cost less from dense rows: see :func:`pays_dense`."""
-        return pays_dense(self.matrix)
+        return pays_dense(self.X)
 
     @cached_property
     def terms(self) -> int:
-        return int(np.diff(self.matrix.indptr).max())
-
-    @property
-    def rows_of_features(self) -> Any:
-        return self.matrix
+        return int(np.diff(self.X.indptr).max())
 
     def like(self, Z: Any) -> Self:
         return type(self)(sp.csr_matrix(Z), self.kernel, self.dtype)
 
     def take(self, indices: np.ndarray) -> Self:
-        return type(self)(self.matrix[indices], self.kernel, self.dtype)
+        return type(self)(self.X[indices], self.kernel, self.dtype)
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by whole rows."""
@@ -400,35 +388,22 @@ class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
-        self.matrix = matrix
+        self.X = matrix
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
-    @classmethod
-    def of(cls, X) -> "Precomputed":
-        if sp.issparse(X):
-            raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
-        if X.ndim != 2 or X.shape[0] != X.shape[1]:
-            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        return cls(np.ascontiguousarray(X))
-
     def like(self, Z: Any) -> Self:
-        if Z.shape[1] != len(self.matrix):
-            raise ValueError(
-                f"A precomputed kernel matrix of new points must have one column for each of the "
-                f"{len(self.matrix)} training points, got shape {Z.shape}."
-            )
         return type(self)(np.ascontiguousarray(Z))
 
     def diagonal(self) -> NDArray[np.float64]:
-        return np.diagonal(self.matrix)[self.indices].astype(np.float64)
+        return np.diagonal(self.X)[self.indices].astype(np.float64)
 
     def take(self, indices: np.ndarray) -> Self:
-        return type(self)(self.matrix, self.indices[indices])
+        return type(self)(self.X, self.indices[indices])
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         left = self.indices if rows is None else self.indices[rows]
         right = points.indices[picked(columns, 0, width)]
-        passes.pick(frozen(self.matrix), frozen(left), frozen(right), out)
+        passes.pick(frozen(self.X), frozen(left), frozen(right), out)
 
 
 def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
@@ -436,5 +411,5 @@ def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
     if callable(kernel.name):
         return ByCallable(X, kernel, dtype)
     if kernel.name == "precomputed":
-        return Precomputed.of(X)
+        return Precomputed(np.ascontiguousarray(X))
     return Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)

@@ -74,9 +74,7 @@ def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Til
 def suits_tiles(points: object) -> TypeGuard[Dense]:
     """Whether points are dense ones in float32, of a kernel that compiled code knows."""
     return (
-        isinstance(points, Dense)
-        and points.values.dtype == np.float32
-        and points.kernel.name in _KINDS
+        isinstance(points, Dense) and points.X.dtype == np.float32 and points.kernel.name in _KINDS
     )
 
 
@@ -84,7 +82,7 @@ class Tiles:
     """The points, copied feature by feature: one more copy of X in float32."""
 
     def __init__(self, points: Dense):
-        self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
+        self._rows, self._norms, self.n = frozen(points.X), points.norms, len(points.norms)
         self._function, self._squares = function_of(points.kernel), points.squares
         self._lengths = np.sqrt(self._squares)
         self._tiled = self._of(np.arange(self.n))
@@ -93,7 +91,7 @@ class Tiles:
     def of(cls, points: object) -> "Tiles | None":
         """Tiles of dense float32 points, or of sparse ones if dense is faster; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
-            points = Dense(points.matrix.toarray(), points.kernel, np.float32)
+            points = Dense(points.X.toarray(), points.kernel, np.float32)
         return cls(points) if suits_tiles(points) else None
 
     def _of(self, indices: np.ndarray) -> tiles.Tiled:
@@ -199,7 +197,7 @@ class KernelRows:
         """Largest magnitude of k(x, x) and of the parts of the exponent."""
         largest = [self.diagonal.max(), self.kernel.gamma * self._points.largest_square]
         if isinstance(self._points, Precomputed):
-            largest += [self._points.matrix.max(), -self._points.matrix.min()]
+            largest += [self._points.X.max(), -self._points.X.min()]
         return float(np.max(largest))
 
     @property
@@ -262,19 +260,16 @@ class KernelRows:
 
     def gram(
         self,
-        indices: np.ndarray | None = None,
         out: np.ndarray | None = None,
         first: int = 0,
         finish: Callable[[int, int, np.ndarray], None] | None = None,
     ) -> np.ndarray:
-        """Symmetric matrix of the points ``indices``, each value computed once and mirrored.
+        """Symmetric matrix of all points, each value computed once and mirrored.
 
         ``out`` may be larger. Its first ``first`` rows and columns are already filled.
         ``finish(start, stop, rows)`` may change the first ``stop`` values of rows start to stop
         before they are mirrored.
         """
-        if indices is not None:
-            return self.take(indices).gram(out=out, first=first, finish=finish)
         out = np.empty((self.n, self.n), self.dtype) if out is None else out
         for start in range(first, self.n, TILE_ROWS):
             stop = min(start + TILE_ROWS, self.n)

@@ -18,7 +18,6 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.kernel.values._exact_sums import (
     affordable,
-    dense_rows,
     extended_sums,
     linear_sums,
     rbf_sums,
@@ -174,11 +173,6 @@ class KernelData:
         """How far eigenvalues of all values may lie below 0 by rounding."""
         return allowance(self.diagonal, self._type)
 
-    def _check_part(self, values: np.ndarray) -> None:
-        """Raise if the symmetric matrix of all values has a part that is not semidefinite."""
-        points = some_points(len(values), MOST_SIDE)
-        refuse_indefinite(values[np.ix_(points, points)], self.kernel.name, len(values))
-
     def refuse_indefinite(self, points: np.ndarray, coef: Array) -> None:
         """Raise if steps at these coefficients rightly found the values to be indefinite.
 
@@ -233,7 +227,8 @@ class KernelData:
         self.kept = self._source.gram()
         self.bytes_kept = self.kept.nbytes
         if callable(self.kernel.name):
-            self._check_part(self.kept)
+            some = some_points(len(self.kept), MOST_SIDE)
+            refuse_indefinite(self.kept[np.ix_(some, some)], self.kernel.name, len(self.kept))
         self._rows[np.dtype(np.float32)] = KernelRows(self.kept, Kernel("precomputed"), np.float32)
 
     def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
@@ -285,10 +280,6 @@ class KernelData:
         """Bound on the error of any value in single precision."""
         points = np.arange(self.X.shape[0])
         return float(np.max(self.rounding(np.dtype(np.float32), points, points)))
-
-    def rows_of(self, indices: np.ndarray) -> Array:
-        """Some rows of X, dense in float64."""
-        return dense_rows(self.X, indices)
 
     @cached_property
     def exact_by_tiles(self) -> bool:

@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import add_features, scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_loss import loss_of
 from sklearn_bundle.chain._compiled.chain_rounding import (
     largest_of,
     path_error,
     share,
     sum_of_largest,
 )
-from sklearn_bundle.chain._compiled.forward_backward import Workspace, marginals, new_work
+from sklearn_bundle.chain._compiled.forward_backward import Workspace, loss_of, marginals, new_work
 from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, registered
 from sklearn_bundle.structured._compiled import structures

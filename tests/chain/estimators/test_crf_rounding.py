@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SDCACRF
+from sklearn_bundle.chain.dual_ascent import DualSolver
 from sklearn_bundle.chain.model import Weights, flat
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.chain.solvers.dual_ascent import DualSolver
 from tests import reference_chain as reference
 from tests.chains import parts
 from tests.fits import quiet

@@ -98,7 +98,7 @@ def test_values_are_those_of_scikit_learn(case, dtype):
     assert_values(rows.block(SUBSET), K[SUBSET], dtype)
     assert_values(rows.block(SUBSET[:70], SUBSET), K[np.ix_(SUBSET[:70], SUBSET)], dtype)
     assert_values(rows.gram(), K, dtype)
-    assert_values(rows.gram(SUBSET), K[np.ix_(SUBSET, SUBSET)], dtype)
+    assert_values(rows.take(SUBSET).gram(), K[np.ix_(SUBSET, SUBSET)], dtype)
     assert_values(cross(rows, Z), K_new, dtype)
     assert_values(cross(rows.take(SUBSET), Z), K_new[:, SUBSET], dtype)
     assert_values(rows.diagonal.astype(dtype), np.diagonal(K), dtype)
@@ -107,7 +107,7 @@ def test_values_are_those_of_scikit_learn(case, dtype):
 @pytest.mark.matrix
 def test_gram_is_symmetric_to_the_last_bit(case):
     rows, _, _, _ = case
-    for G in (rows.gram(), rows.gram(SUBSET)):
+    for G in (rows.gram(), rows.take(SUBSET).gram()):
         assert (G == G.T).all()
 
 
@@ -135,13 +135,9 @@ def test_restricted_to_a_subset(case, dtype):
 @pytest.mark.matrix
 def test_given_arrays_are_filled(case):
     rows, _, _, _ = case
-    for method, first, shape in (
-        (rows.block, SUBSET[:3], (3, N)),
-        (rows.gram, None, (N, N)),
-    ):
-        out = np.full(shape, np.nan, rows.dtype)
-        assert method(first, out=out) is out
-        assert np.isfinite(out).all()
+    block, gram = (np.full(shape, np.nan, rows.dtype) for shape in ((3, N), (N, N)))
+    assert rows.block(SUBSET[:3], out=block) is block and rows.gram(gram) is gram
+    assert np.isfinite(block).all() and np.isfinite(gram).all()
 
 
 def test_many_new_points_and_the_other_layout():
@@ -177,7 +173,7 @@ def test_memory_map_is_read_in_place(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     rows = KernelRows(mapped, Kernel(gamma=0.05))
-    assert np.shares_memory(rows._points.values, mapped)
+    assert np.shares_memory(rows._points.X, mapped)
     np.testing.assert_allclose(rows.gram(), rbf_kernel(X, gamma=0.05), atol=1e-14)
 
 
@@ -243,27 +239,6 @@ def test_gamma_may_be_a_number():
     assert resolve_gamma(2, make(5)) == 2.0
 
 
-@pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, "mean", None, True])
-def test_bad_gamma(gamma):
-    with pytest.raises(ValueError, match="gamma must be"):
-        resolve_gamma(gamma, make(5))
-
-
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"name": "sigmoid"}, "kernel must be one of .*'sigmoid'"),
-        ({"gamma": 0.0}, "gamma must be positive"),
-        ({"degree": -1}, "degree must be an integer"),
-        ({"degree": 1.5}, "degree must be an integer"),
-        ({"coef0": np.nan}, "coef0 must be finite"),
-    ],
-)
-def test_bad_kernel(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        Kernel(**parameters)
-
-
 @pytest.mark.parametrize("degree", [0, 1, 5])
 def test_degrees(degree):
     X = make(20)
@@ -277,7 +252,7 @@ def test_callable(convert, dtype):
     rows = KernelRows(X, Kernel(linear_kernel), dtype)
     K, K_new = linear_kernel(X), linear_kernel(Z, X)
     few = np.array([80, 3, 50])
-    assert_values(rows.gram(few), K[np.ix_(few, few)], dtype)
+    assert_values(rows.take(few).gram(), K[np.ix_(few, few)], dtype)
     assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
     assert_values(cross(rows.take(few), Z), K_new[:, few], dtype)
     assert_values(rows.diagonal, np.diagonal(K), np.float64)
@@ -302,15 +277,5 @@ def test_precomputed(dtype):
     rows, few = KernelRows(K, Kernel("precomputed"), dtype), np.array([80, 3, 50])
     assert_values(rows.gram(), K, dtype)
     assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
-    assert_values(rows.take(few).gram(np.array([2, 0])), K[np.ix_([50, 80], [50, 80])], dtype)
+    assert_values(rows.take(few[[2, 0]]).gram(), K[np.ix_([50, 80], [50, 80])], dtype)
     assert_values(cross(rows.take(few), K_new), K_new[:, few], dtype)
-
-
-def test_bad_precomputed():
-    with pytest.raises(ValueError, match=r"must be square, got shape \(4, 3\)"):
-        KernelRows(np.ones((4, 3)), Kernel("precomputed"))
-    with pytest.raises(ValueError, match="dense"):
-        KernelRows(sp.eye_array(4, format="csr"), Kernel("precomputed"))
-    rows = KernelRows(np.eye(4), Kernel("precomputed"))
-    with pytest.raises(ValueError, match=r"4 training points, got shape \(2, 3\)"):
-        cross(rows, np.ones((2, 3)))

@@ -5,10 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from sklearn_bundle.chain import dual_ascent
+from sklearn_bundle.chain.dual_ascent import ChainAutoSolver, DualSolver
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.solvers import dual_ascent
-from sklearn_bundle.chain.solvers.chain_auto import ChainAutoSolver
-from sklearn_bundle.chain.solvers.dual_ascent import DualSolver
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound

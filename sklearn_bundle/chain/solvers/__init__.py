@@ -1,1 +1,0 @@
-"""The methods that fit a chain CRF; `chain_auto` chooses."""
