@@ -193,11 +193,9 @@ kernel/estimators
 
 chain
     test_chain.py               problem.py model.py _compiled/chain.py _compiled/chain_d*.py
-                                _compiled/chain_loss.py _compiled/chain_sdca.py
-                                _compiled/exponentiated.py /jit/sums.py
-
-chain/solvers
-    test_chain_states.py        dual_ascent.py chain_auto.py /core/catalyst.py
+                                _compiled/chain_steps.py _compiled/forward_backward.py
+                                /jit/sums.py
+    test_chain_states.py        dual_ascent.py /core/catalyst.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -207,7 +205,8 @@ chain/readers
                                 /chain/model.py
 
 chain/estimators
-    test_crf_cv.py              crf_cv.py _chain_path.py /linear/estimators/_path.py /core/search.py
+    test_crf_cv.py              crf_cv.py /chain/problem.py /core/search.py
+                                /linear/estimators/_path.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py /chain/readers/packing.py

@@ -104,11 +104,7 @@ class ChainModel:
     def best_labels(self) -> NDArray[np.int64]:
         """The most probable labelings, of shape (n_tokens,)."""
         labels = np.empty(self._chains.tokens[-1], np.int64)
-
-        def task(first: int, last: int) -> None:
-            chain_decode.best_labels(self._chains, self._w, first, last, labels)
-
-        self._each(task)
+        self._by_parts(chain_decode.best_labels, labels)
         return labels
 
     def several_best(
@@ -142,11 +138,7 @@ class ChainModel:
     def log_probabilities(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """``log p(labels|x)`` of each sequence."""
         out, every = np.empty(len(self._lengths)), np.zeros(self._given)
-
-        def task(first: int, last: int) -> None:
-            chain_decode.label_scores(self._chains, self._w, labels, first, last, out)
-
-        self._each(task)
+        self._by_parts(chain_decode.label_scores, labels, out)
         every[self._kept] = out
         return every
 
@@ -164,12 +156,12 @@ class ChainModel:
     def _marginals(self, pairs: np.ndarray) -> NDArray[np.float64]:
         nodes = np.empty((self._chains.tokens[-1], self._n_labels))
         pairs_at = self._chains.tokens[:-1] - np.arange(len(self._lengths))
-
-        def task(first: int, last: int) -> None:
-            chain_decode.label_marginals(self._chains, self._w, first, last, nodes, pairs, pairs_at)
-
-        self._each(task)
+        self._by_parts(chain_decode.label_marginals, nodes, pairs, pairs_at)
         return nodes
+
+    def _by_parts(self, compiled: Callable[..., None], *arrays: np.ndarray) -> None:
+        """Call the compiled function for parts of the sequences."""
+        self._each(lambda first, last: compiled(self._chains, self._w, first, last, *arrays))
 
     def _each(self, task: Callable[[int, int], None]) -> None:
         bounds = self._bounds

@@ -353,7 +353,7 @@ class PathState(NamedTuple):
     """The solver's state at the last value of reg_lambda and at the one before it."""
 
     reg_lambda: float
-    kept: Any
+    kept: Any  # blocks or, for L-BFGS, w
     before: tuple[float, Any] | None = None
 
     def start(self, reg_lambda: float) -> Any:
@@ -370,13 +370,10 @@ class PathState(NamedTuple):
                 other = self.before[1]
         if isinstance(self.kept, np.ndarray):
             return _extrapolated(other, self.kept, share)
-        if isinstance(self.kept, Blocks):
-            share *= isinstance(self.kept, Potentials)
-            nodes = _extrapolated(other.nodes, self.kept.nodes, share)
-            return self.kept._replace(
-                nodes=nodes, pairs=_extrapolated(other.pairs, self.kept.pairs, share)
-            )
-        return self.kept
+        share *= isinstance(self.kept, Potentials)
+        nodes = _extrapolated(other.nodes, self.kept.nodes, share)
+        pairs = _extrapolated(other.pairs, self.kept.pairs, share)
+        return self.kept._replace(nodes=nodes, pairs=pairs)
 
 
 def _extrapolated(before: NDArray, last: NDArray, share: float) -> NDArray:

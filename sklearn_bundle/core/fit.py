@@ -116,9 +116,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
         """The checked data, which all other methods get as ``data``."""
 
-    @abstractmethod
     def _targets(self, data: Any) -> list[Any]:
-        """One target per subproblem."""
+        """One target per subproblem, of which there is one unless a subclass says otherwise."""
+        return [None]
 
     @abstractmethod
     def _problem(self, data: Any, target: Any, n_threads: int) -> AbstractContextManager[Any]:
@@ -128,9 +128,9 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     def _solver(self, problem: Any, kept: Any, seed: int | None) -> Solver:
         """A solver that starts from the result of :meth:`_keep`, or from None."""
 
-    @abstractmethod
-    def _keep(self, solver: Solver, result: SolverResult) -> Any:
+    def _keep(self, solver: Any, result: SolverResult) -> Any:
         """The state from which the next fit to the same data may start."""
+        return solver.kept
 
     @abstractmethod
     def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:

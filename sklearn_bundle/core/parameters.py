@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Set
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,15 @@ from sklearn_bundle.core.values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
 RELATIVE_GAP = Interval(Real, 0, 1, closed="right")  # for `tol`; w = 0 may already meet 1
+#: Constraints on the parameters of a fit, whatever it minimizes.
+OF_FITS: dict[str, list[Any]] = {
+    "tol": [RELATIVE_GAP],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
 
 # Names that other libraries have for what is offered here.
 _ALIASES = {

@@ -19,9 +19,12 @@ FAMILIES = {
         *(("solvers.inner",), ("solvers",), ("estimators",)),
     ),
     "kernel": (("_compiled",), ("values",), ("problems",), ("solvers",), ("estimators",)),
-    "chain": (  # "": modules in no folder of their own
-        *(("_compiled",), ("",), ("solvers",), ("readers",), ("estimators",)),
-    ),
+    "chain": (
+        ("_compiled",),
+        ("",),
+        ("readers",),
+        ("estimators",),
+    ),  # "": in no folder of their own
     "structured": (
         *(("_compiled",), ("models",), ("problems",), ("solvers.inner",), ("solvers",)),
         *(("readers",), ("estimators",)),

@@ -107,7 +107,7 @@ def _insert(values, origins, value, origin):
 
 
 @jit
-def label_scores(chains, w, labels, first, last, out):
+def label_scores(chains, w, first, last, labels, out):
     """``log p(labels|x; w)`` of the sequences from first to last."""
     S = chains.width
     T = largest(chains.tokens)

@@ -76,11 +76,8 @@ def sum_of_largest(values, T, S, out):
     """Set ``out[t]`` to the largest absolute value of a row; returns their sum."""
     sizes = 0.0
     for t in range(T):
-        largest = 0.0
-        for x in range(t * S, t * S + S):
-            largest = max(largest, abs(values[x]))
-        out[t] = largest
-        sizes += largest
+        out[t] = largest_of(values[t * S : t * S + S], S)
+        sizes += out[t]
     return sizes
 
 

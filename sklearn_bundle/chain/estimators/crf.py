@@ -24,7 +24,7 @@ from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_trai
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.parameters import OF_FITS, Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import checked_reg_lambda
@@ -264,13 +264,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         "sampling": [Names(SAMPLINGS)],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **OF_FITS,
     }
     _used_with = {  # noqa: RUF012
         "line_search_tol": ("solver", ("sdca",)),
@@ -354,9 +349,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         frequency = self.min_frequency
         return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
 
-    def _targets(self, data: TrainingSequences) -> list[None]:
-        return [None]
-
     def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
         return ChainProblem(
             data.X,
@@ -394,9 +386,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
         return self._reg_lambda(data.total), self.l1_ratio, *of_steps
-
-    def _keep(self, solver: _Solver, result: SolverResult) -> Any:
-        return solver.kept
 
     def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         parts = taken_apart(points[0][0], len(data.classes))

@@ -18,7 +18,7 @@ from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.parameters import OF_FITS, Names
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
 from sklearn_bundle.core.validation import (
     ClassificationData,
@@ -193,14 +193,9 @@ class KernelMachine(CertifiedEstimator):
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **OF_FITS,
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
@@ -268,6 +263,8 @@ class KernelMachine(CertifiedEstimator):
 
     def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
         """``check(self, X, ...)`` without a check of objects, as in SVC."""
+        if self._precomputed() and sp.issparse(X):
+            raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
         objects = self._objects(X)
         if objects is None:
             return check(self, X, *arguments)
@@ -281,10 +278,6 @@ class KernelMachine(CertifiedEstimator):
         if self._objects(X) is None:
             return num_samples(X), self.n_features_in_
         return (len(X),)
-
-    def _refuse_sparse_matrix(self, X: Any) -> None:
-        if self._precomputed() and sp.issparse(X):
-            raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
 
     def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
         """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
@@ -378,20 +371,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     }
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
-        self._check_kernel(X)
-        check = check_classification_data
-        samples = self._checked(check, X, y, sample_weight, self.class_weight)
-        values = self._kernel_values(samples, num_samples(X))
-        return KernelTraining(samples, values, self._shape_of(X))
-
-    def _check_kernel(self, X: Any) -> None:
-        """Checks beyond the constraints on single parameters."""
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError(
                 "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
                 "by the one-versus-rest scores."
             )
-        self._refuse_sparse_matrix(X)
+        samples = self._checked(check_classification_data, X, y, sample_weight, self.class_weight)
+        values = self._kernel_values(samples, num_samples(X))
+        return KernelTraining(samples, values, self._shape_of(X))
 
     def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
         """Sample weights without class weights, as in SVC."""

@@ -63,7 +63,6 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
     def _training(
         self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
     ) -> TubeTraining[Samples]:
-        self._refuse_sparse_matrix(X)
         samples, n_samples = self._checked(check, X, *y, sample_weight), num_samples(X)
         values = self._kernel_values(samples, n_samples)
         total = total_of(check_sample_weight(sample_weight, n_samples))
@@ -76,9 +75,6 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
         """Costs out of range are refused."""
         self._costs(data)
         data.divide_cache(self.cache_size, 1)
-
-    def _targets(self, data: TubeTraining) -> list[None]:
-        return [None]
 
     def _problem(
         self, data: TubeTraining, target: None, n_threads: int
@@ -105,9 +101,6 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
         if isinstance(kept, KernelGradients):
             return KernelGradients(problem, last=kept, seed=seed)
         return KernelGradients(problem, start=kept, seed=seed)
-
-    def _keep(self, solver: KernelGradients, result: SolverResult) -> Any:
-        return solver.kept
 
     def _next_start(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
         """The solver, with its factors."""

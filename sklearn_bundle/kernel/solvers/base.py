@@ -69,7 +69,7 @@ class KernelSolver(Solver):
         self._stale = True
         return self._state()
 
-    def _state_at(self, coef: Array, *further: int) -> State:
+    def _state_at(self, coef: Array, *further: Any) -> State:
         """The state with these coefficients of the best point, and values of history_fields."""
         if self.indefinite:  # there is no bound
             self._best.drop_bound()

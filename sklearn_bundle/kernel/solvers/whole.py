@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +20,6 @@ from sklearn_bundle.kernel.solvers.base import (
 from sklearn_bundle.kernel.solvers.decomposition import SLOW, STEPS, DecompositionSolver
 
 Array = NDArray[np.float64]
-
-
-class _Known(NamedTuple):
-    """The best model and the best bound of earlier points, recomputed in float64."""
-
-    primal: float
-    alpha: Array
-    bound: float
-
-    def improved(self, other: "_Known | None") -> "_Known":
-        """The better model and the better bound of the two."""
-        if other is None:
-            return self
-        model = other if other.primal < self.primal else self
-        return model._replace(bound=max(self.bound, other.bound))
 
 
 class WholeSolver(KernelSolver):
@@ -88,7 +72,7 @@ class WholeSolver(KernelSolver):
             self._alpha, self._margins = np.zeros((2, problem.n))
         else:
             self._reuse(last)
-        self._known: _Known | None = None
+        self._certified = Best(provisional=True)  # of earlier points, in float64
         if start is not None:
             self._begin(start)
 
@@ -110,10 +94,10 @@ class WholeSolver(KernelSolver):
     def _begin(self, start: SimplexPoints) -> None:
         """Continue from the newest point; model and bound are no worse than those of the start."""
         for a in start.different:
-            alpha, self._margins = self._exact(a)
-            new = self._certified(alpha, np.ones(len(a), dtype=bool))
-            self._known = new if self._known is None else self._known.improved(new)
-            self._alpha = alpha.copy()
+            self._alpha, self._margins = self._exact(a)
+            primal, bound = self._certificate(np.ones(len(a), dtype=bool))
+            self._certified.offer(primal, self._alpha)
+            self._certified.raise_bound(bound)
 
     @property
     def alone(self) -> bool:
@@ -153,29 +137,30 @@ class WholeSolver(KernelSolver):
         """Objective and bound of the point, recomputed in float64."""
         if self._further is not None:
             return self._added(self._further.confirm(moving=moving))
-        primal, alpha, bound = self._certified_newest().improved(self._known)
+        known, alpha = self._certified, self._alpha
+        primal, bound = self._certificate(self._may_have_losses())
+        if known.primal < primal:
+            primal, alpha = known.primal, known.point
+        bound = max(bound, known.bound)
         # If they cross, K seems indefinite; the solver by blocks finds out whether it is.
         self._best.recompute(primal, alpha, -np.inf if bound > primal else bound)
         return self._state()
 
-    def _certified(self, alpha: Array, near: np.ndarray) -> _Known:
-        """The certificate of alpha in float64; points that are not ``near`` have no loss."""
-        certified = self._problem.certified(alpha, near)
-        primal, bound = attained(certified.primal, certified.excess, certified.bound)
-        return _Known(primal, alpha, bound)
+    def _certificate(self, near: np.ndarray) -> tuple[float, float]:
+        """Objective and bound of alpha in float64; points that are not ``near`` have no loss."""
+        return attained(*self._problem.certified(self._alpha, near))
 
-    def _certified_newest(self) -> _Known:
-        """The certificate of the newest point in float64."""
+    def _may_have_losses(self) -> np.ndarray:
+        """Whether points may have a loss or have a weight."""
         error = self._error + self._rounding * float(self._alpha.sum())
-        near = (self._margins <= 1.0 + error) | (self._alpha > 0.0)
-        return self._certified(self._alpha, near)
+        return (self._margins <= 1.0 + error) | (self._alpha > 0.0)
 
     def _remember(self) -> None:
         """Keep the certificate of the newest point: later steps may make the point worse."""
-        newest = self._certified_newest()
-        if newest.bound <= newest.primal:
-            newest = newest._replace(alpha=self._alpha.copy())
-            self._known = newest.improved(self._known)
+        primal, bound = self._certificate(self._may_have_losses())
+        if bound <= primal:
+            self._certified.offer(primal, self._alpha)
+            self._certified.raise_bound(bound)
 
     def _exact(self, a: Array) -> tuple[Array, Array]:
         """alpha at the best scale of a point of the simplex, and its margins, in float64."""
@@ -200,9 +185,8 @@ class WholeSolver(KernelSolver):
             self._best = Best(provisional=True)
             self._best.offer(outcome.primal, self._alpha)
             self._best.raise_bound(outcome.bound)
-            if self._known is not None:
-                self._best.offer(self._known.primal, self._known.alpha)
-                self._best.raise_bound(self._known.bound)
+            self._best.offer(self._certified.primal, self._certified.point)
+            self._best.raise_bound(self._certified.bound)
         return outcome, outcome.steps < most
 
     def _continue_by_blocks(self, promoted: bool) -> Iterator[State]:
