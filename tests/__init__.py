@@ -106,7 +106,7 @@ linear/problems
 linear/solvers
     test_protocols.py           protocols.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _descent.py inner/planes.py
-    test_inner.py               inner/ /structured/solvers/inner/ /kernel/solvers/low_rank.py
+    test_inner.py               inner/ /structured/solvers/inner/ /kernel/problems/l2tube.py
                                 /linear/_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py
                                 /linear/problems/newton_model.py /linear/losses/_newton_loss.py

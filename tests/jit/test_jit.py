@@ -167,7 +167,7 @@ def test_python_gets_no_named_tuples():
         if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
     ]
     names = [(name, node.name) for name, node in functions]
-    assert "Outcome" in kinds and ("kernel/_compiled/decomposition.py", "solve") in names
+    assert "Outcome" in kinds and ("kernel/_compiled/decomposition.py", "solve_whole") in names
     wrong = [
         (name, node.name, ast.unparse(call.func))
         for name, node in functions

@@ -128,7 +128,7 @@ def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None
     read = {
         i: _read(sequence, f"Sequence {i} of X")
         for i, sequence in enumerate(sequences)
-        if not _is_empty_sequence(sequence)
+        if not (nature(sequence) in ("matrix", "list") and _is_empty(sequence))
     }
     lengths = np.zeros(len(sequences), np.int64)
     if not read:
@@ -164,12 +164,6 @@ def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
 
 def _read(sequence: Any, name: str) -> tuple[str, Any]:
     """The form of a sequence, and its matrix or list of tokens."""
-    if type(sequence) is list and sequence:  # the common case, first
-        token = sequence[0]
-        if type(token) is dict and token:
-            return "dicts", sequence
-        if type(token) in (list, tuple) and token and type(token[0]) is str:
-            return "strings", sequence
     kind = nature(sequence)
     if kind in ("mapping", "string", "scalar"):
         raise ValueError(
@@ -222,10 +216,6 @@ def _matrix(sequence: Any, name: str) -> Any:
     return sequence
 
 
-def _is_empty_sequence(value: Any) -> bool:
-    return nature(value) in ("matrix", "list") and _is_empty(value)
-
-
 def is_frame(value: Any) -> bool:
     """Whether it is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "shape")
@@ -249,7 +239,6 @@ def _stacked(
                 f"sequence {numbers[frames[0]]} has {short(columns)}; all must have "
                 "the same."
             )
-    for i in frames:
         try:
             matrices[i] = check_array(matrices[i], **checks)
         except ValueError as error:

@@ -268,19 +268,15 @@ n_features_in_, feature_names_in_, shape_fit_
         return len(self._single()._targets(data))
 
     def _shares(self, data: KernelTraining) -> bool:
-        """Not for small problems whose kernel values cost less to compute than to read."""
-        return not self._computes(data)
-
-    def _computes(self, data: KernelTraining) -> bool:
-        """Whether it is faster if pairs of classes compute the kernel values that they need."""
+        """Not if it is faster that pairs of classes compute the kernel values that they need."""
         single = self._single()
         targets = single._targets(data)
         with single._problem(data, targets[0], 1) as task:
             problem = task.problem
         if len(targets) == 1 or not problem.computed or problem.sparse:
-            return False
+            return True
         few = data.values.X.shape[1] <= _FEW_FEATURES
-        return few and single._method(problem) == "decomposition"
+        return not (few and single._method(problem) == "decomposition")
 
     def _scores_of_fold(
         self,

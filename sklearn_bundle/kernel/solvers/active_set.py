@@ -232,20 +232,15 @@ class ActiveSetSolver(KernelSolver):
         clear = violators[outside[violators] < (1.0 - self._gap()) * value]
         return clear if len(clear) else violators
 
-    def _points_to_add(self) -> np.ndarray:
-        """The points to add: the worst violators, as many as are active at most."""
-        violators, q, n_active = self._violators(), self._last.q, len(self._active)
-        if len(violators) > n_active:
-            return violators[np.argpartition(q[violators], n_active)[:n_active]]
-        return violators
-
     def _gap(self) -> float:
         return self._best.gap / self._best.primal
 
     def _grow(self) -> bool:
-        """Add points; returns whether there were any to add."""
-        solver, q = self._solver, self._last.q
-        added = self._points_to_add()
+        """Add the worst violators, as many as are active at most; whether there were any."""
+        solver, q, n_active = self._solver, self._last.q, len(self._active)
+        added = self._violators()
+        if len(added) > n_active:
+            added = added[np.argpartition(q[added], n_active)[:n_active]]
         active = np.concatenate([self._active, added])
         a = np.concatenate([solver.a, np.zeros(len(added))])
         if self._missed == 0:
