@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklearn_bundle.core.base import certificate, features_of
-from sklearn_bundle.core.blas import blas_threads
-from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.search import MOST_VALUES
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.values import as_numbers, plain, shown
 from sklearn_bundle.core.warm import WarmStart
 

@@ -23,6 +23,7 @@ from sklearn_bundle.core.sparse import arrays_of, well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
 
+_NAME = 24  # characters of a class that lines and bars show
 _FOLDS = 5  # by default, as in scikit-learn
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 
@@ -190,6 +191,18 @@ def check_classification_data(
             f"weight), but got only one class: {shown(classes[0])}."
         )
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
+
+
+def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(labels == k, 1.0, -1.0) for k in positives]
+
+
+def names_of(classes: NDArray) -> list[str]:
+    """The classes as they are called in lines and bars."""
+    names = map(shown, classes)
+    return [f"{name[: _NAME - 4]}...{name[-1]}" if len(name) > _NAME else name for name in names]
 
 
 def check_discrete(y: Any) -> None:

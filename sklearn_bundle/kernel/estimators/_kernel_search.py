@@ -12,10 +12,9 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.contract import Status, TimeLimit
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import Fold, ScoresOf, Search, folds_among, values_of_C
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import checked_score, checked_scorer
 from sklearn_bundle.kernel.estimators._kernel import MachineTraining
 from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
 from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.kernel.estimators._kernel import KernelTraining, machine

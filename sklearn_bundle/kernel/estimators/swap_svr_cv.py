@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import search_constraints
 from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import RegressionData
 from sklearn_bundle.kernel.estimators._kernel_search import KernelSearch
 from sklearn_bundle.kernel.estimators._kernel_tube import TubeTraining

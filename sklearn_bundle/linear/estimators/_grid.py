@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.base import checked
-from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.fit import warn_of_unused
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, suggestion
 from sklearn_bundle.core.path import Grid
 from sklearn_bundle.core.validation import ContinuousLabels, TrainingData

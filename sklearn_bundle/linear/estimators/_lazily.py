@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core.dask_input import is_collection
-from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.misread import is_collection, refuse_misread
 from sklearn_bundle.linear.rows._dask_rows import aligned, parts_of
 
 Method = TypeVar("Method", bound=Callable)

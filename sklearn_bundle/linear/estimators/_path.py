@@ -15,13 +15,13 @@ from sklearn_bundle.core.base import (
     warn_if_missed,
     with_callbacks,
 )
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.fit import warn_of_unused
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, values_of_C
 from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import (
     checked_reg_lambda_of,
     checked_score,

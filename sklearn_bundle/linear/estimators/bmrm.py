@@ -12,12 +12,11 @@ from scipy.special import log_softmax
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.subproblems import binary_targets
-from sklearn_bundle.core.validation import ClassificationData
+from sklearn_bundle.core.validation import ClassificationData, binary_targets
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.linear.estimators._lazily import lazily

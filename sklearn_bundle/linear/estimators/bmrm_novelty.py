@@ -11,8 +11,8 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data

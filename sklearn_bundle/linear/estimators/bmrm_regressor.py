@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from sklearn_bundle.core.base import RegressorMixin
-from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, fit_certified
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.rows._dask import TimeLimit, workers_of
 
