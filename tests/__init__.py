@@ -53,7 +53,7 @@ core
     test_flat_grids.py          fit.py
     test_hints.py               parameters.py
     test_searches.py            search.py reports.py contract.py
-                                /linear/estimators/_path_scores.py
+                                /linear/estimators/_scores.py
     test_seen.py                base.py /linear/estimators/_linear.py
     test_subproblems.py         parallel.py
     test_warm_start.py          warm.py fit.py
@@ -140,14 +140,14 @@ linear/estimators
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py
-    test_cost.py                _linear.py _path.py
+    test_cost.py                _linear.py bmrm_cv.py
     test_single_precision.py    _linear.py
     test_strong_regularization.py _bundle.py /linear/problems/largest.py
     test_units_of_y.py          bmrm_regressor.py
-    test_bmrm_path.py           _path.py /core/path.py _grid.py
-    test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py
-    test_sparse_models.py       _grid.py _bundle.py _linear.py /linear/problems/largest.py
-    test_blocks.py              _blocks.py _block_reading.py _lazily.py _bundle.py
+    test_bmrm_path.py           _path.py /core/path.py
+    test_bmrm_cv.py             bmrm_cv.py /core/search.py _scores.py
+    test_sparse_models.py       _path.py _bundle.py _linear.py /linear/problems/largest.py
+    test_blocks.py              _blocks.py _block_reading.py _scores.py _bundle.py
                                 /linear/rows/_dask.py /linear/problems/row_block.py
                                 /linear/problems/row_blocks.py /linear/solvers/newton_rounds.py
                                 /linear/solvers/rounds.py

@@ -178,6 +178,11 @@ class TimeLimit:
         spent = perf_counter() - self._start - (seconds_compiled() - self._compiled)
         return max(self._seconds - spent, 0.0)
 
+    def at_most(self, seconds: float, at_least: float) -> float:
+        """So many seconds, or what is left if that is less, but at least the other number."""
+        left = self.left
+        return seconds if left is None else min(seconds, max(left, at_least))
+
     def part(self, n: int, reserve: float = 0.0) -> Self:
         """An nth of what is left, without this share of all seconds."""
         left = self.left

@@ -110,6 +110,10 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
 
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Set the parameters that the constructor got, its ``locals()``, as they came."""
+        self.__dict__.update({k: v for k, v in parameters.items() if k != "self"})
+
     @abstractmethod
     def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
         """The checked data, which all other methods get as ``data``."""
@@ -340,8 +344,10 @@ def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
         if name not in own:
             continue
         value, chosen = getattr(estimator, name), getattr(estimator, role)
-        used = any(chosen is one or (isinstance(one, str) and _is(chosen, one)) for one in values)
-        if not used and not _is(value, own[name].default):
+        used = any(
+            chosen is one or (isinstance(one, str) and is_same(chosen, one)) for one in values
+        )
+        if not used and not is_same(value, own[name].default):
             owners = " or ".join(map(repr, values))
             instead = ""
             if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
@@ -358,7 +364,7 @@ def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
         )
 
 
-def _is(value: Any, default: Any) -> bool:
+def is_same(value: Any, default: Any) -> bool:
     """Whether a parameter has this value; an array never does."""
     return value is default or (isinstance(value, str | Real) and value == default)
 

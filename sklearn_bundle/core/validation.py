@@ -185,11 +185,7 @@ def check_classification_data(
         X, y, merged = X[left], y[left], normalized(merged[left])
         weights = weights[left]
         classes, labels = _encoded(y)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
-            f"weight), but got only one class: {shown(classes[0])}."
-        )
+    refuse_one_class(estimator, classes)
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
 
 
@@ -203,6 +199,24 @@ def names_of(classes: NDArray) -> list[str]:
     """The classes as they are called in lines and bars."""
     names = map(shown, classes)
     return [f"{name[: _NAME - 4]}...{name[-1]}" if len(name) > _NAME else name for name in names]
+
+
+def refuse_one_class(estimator: BaseEstimator, classes: np.ndarray) -> None:
+    """Raise ValueError for fewer than two classes with a positive weight."""
+    if len(classes) < 2:
+        found = f"only one class: {shown(classes[0])}" if len(classes) else "none"
+        raise ValueError(
+            f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
+            f"weight), but got {found}."
+        )
+
+
+def distinct(labels: np.ndarray) -> np.ndarray:
+    """The classes in ascending order; ValueError for labels that have none."""
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
 
 
 def check_discrete(y: Any) -> None:
@@ -386,10 +400,7 @@ def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
 
 def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     """Classes and the index of each label; an inverse by sorting takes ten times as long."""
-    try:
-        classes = np.unique(y)
-    except TypeError as error:
-        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
+    classes = distinct(y)
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.int8)
     return classes, np.searchsorted(classes, y)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sklearn_bundle.core.contract import MISSES, Solver, SolverResult, Status
-from sklearn_bundle.core.fit import Outcome
+from sklearn_bundle.core.fit import Outcome, is_same
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import TrainingData
@@ -227,7 +227,7 @@ default="l2"
         names = [loss for loss in losses if any(is_supported(loss, omega) for omega in kinds)]
         omegas = [omega for omega in kinds if any(is_supported(loss, omega) for loss in losses)]
         own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
+        given = [n for n, default in own.items() if not is_same(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
         omega = self.regularizer
         own = REGULARIZER_PARAMETERS.get(omega, {}) if isinstance(omega, str) else {}
@@ -319,7 +319,7 @@ default="l2"
             data.limit(self.max_time)
 
     def _seconds_left(self, data: TrainingData | BlockedData) -> float | None:
-        return data.seconds_left() if isinstance(data, BlockedData) else self.max_time
+        return data.time.left if isinstance(data, BlockedData) else self.max_time
 
     def _run_solver(
         self,
@@ -444,8 +444,3 @@ def _in_words(names: list[str]) -> str:
     if len(names) == 1:
         return f"loss={names[0]!r}"
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
-
-
-def _is_given(value: Any, default: Any) -> bool:
-    """Whether a parameter differs from its default; an array always does."""
-    return value is not default and not (isinstance(value, str | Real) and value == default)

@@ -30,7 +30,7 @@ from sklearn_bundle.core.validation import (
     names_of,
 )
 from sklearn_bundle.core.warm import problem_fingerprint
-from sklearn_bundle.linear.estimators._lazily import lazily, lazy_accuracy
+from sklearn_bundle.linear.estimators._scores import lazily, lazy_accuracy
 from sklearn_bundle.linear.problems.linear import Point
 
 # Largest factor on a gap above tol that rounding of the weights may cost.
