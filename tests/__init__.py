@@ -65,8 +65,8 @@ core
     test_one_variable.py        one_variable.py
 
 jit
-    test_jit.py                 decorators.py fragments.py cache.py /core/limits.py
-    test_internals.py           decorators.py fragments.py cache.py announce.py
+    test_jit.py                 decorators.py cache.py /core/limits.py
+    test_internals.py           decorators.py cache.py announce.py
                                 /core/sklearn_internals.py
     test_elementary.py          elementary.py
     test_vector.py              vector.py
