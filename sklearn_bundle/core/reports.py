@@ -200,10 +200,13 @@ class SearchResults:
     def place(self) -> int:
         """The place of the chosen value.
 
-        That is the first with the largest mean. If there is no value that all folds have scored,
-        the mean is over the folds that have, and the values are those with the most of these.
+        That is the first with the largest mean; means that differ by rounding are equal. If there
+        is no value that all folds have scored, the mean is over the folds that have, and the values
+        are those with the most of these.
         """
-        return self._best(np.flatnonzero(self.n_scored == self.n_scored.max()))
+        places = np.flatnonzero(self.n_scored == self.n_scored.max())
+        means = np.array([self.score(int(place)) for place in places])
+        return int(places[np.argmax(self._ties(means))])
 
     @property
     def best(self) -> float:
@@ -215,11 +218,6 @@ class SearchResults:
         n = self.n_scored[place]
         scores = self.scores[:, place]
         return float(scores.mean() if n in (0, len(scores)) else np.nansum(scores) / n)
-
-    def _best(self, places: NDArray[np.intp]) -> int:
-        """The first of the largest scores; scores that differ by rounding are equal."""
-        means = np.array([self.score(place) for place in places])
-        return int(places[np.argmax(self._ties(means))])
 
     @staticmethod
     def _ties(means: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -22,7 +22,7 @@ from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.reports import Report, SearchMonitor, SearchResults
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
 from sklearn_bundle.core.validation import splits
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core.values import as_numbers, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 
@@ -50,20 +50,24 @@ def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
     return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
 
 
+def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
+    """The number of values to try, or these values, which have to be positive."""
+    number = plain(given)
+    if type(number) is int and 1 <= number <= MOST_VALUES:
+        return number
+    values = as_numbers(name, given)
+    if not (values.ndim == 1 and len(values) and ((values > 0.0) & np.isfinite(values)).all()):
+        raise ValueError(
+            f"{name} must be a number of values, from 1 to {MOST_VALUES}, or must hold positive "
+            f"numbers, got {shown(given)}."
+        )
+    return values
+
+
 def values_of_C(Cs: Any) -> NDArray[np.float64]:
     """Values of C, ascending: as given, or their number, from 1e-3 to 1e3."""
-    if type(Cs) is int and 1 <= Cs <= MOST_VALUES:
-        return np.logspace(-3, 3, Cs)
-    try:
-        values = as_numbers("Cs", Cs)
-    except ValueError:
-        values = np.empty(0)
-    if not (values.ndim == 1 and len(values) and ((values > 0) & np.isfinite(values)).all()):
-        raise ValueError(
-            f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive ones, "
-            f"got {shown(Cs)}."
-        )
-    return np.unique(values)
+    found = number_or_values("Cs", Cs)
+    return np.logspace(-3, 3, found) if isinstance(found, int) else np.unique(found)
 
 
 def folds_among(

@@ -176,7 +176,7 @@ def check_classification_data(
     present = slice(None) if all_present else np.flatnonzero(weights)
     classes, labels = two if two is not None and all_present else _encoded(y[present])
     merged = np.zeros(len(y))
-    factors = _class_weights(class_weight, classes, labels, weights[present])
+    factors = class_factors(class_weight, classes, labels, weights[present])
     merged[present] = weights[present] * factors[labels]
     total = total_of(merged)
     merged = normalized(merged)
@@ -407,13 +407,8 @@ def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
 
 
 def class_factors(
-    class_weight: dict | str | None, classes: np.ndarray, sums: NDArray[np.float64]
+    class_weight: Any, classes: np.ndarray, labels: NDArray, weights: NDArray
 ) -> NDArray[np.float64]:
-    """A factor per class, from the sums of their sample weights."""
-    return _class_weights(class_weight, classes, np.arange(len(classes)), sums)
-
-
-def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
     """A factor per class; "balanced" gives all classes the same total of sample weights."""
     if class_weight is None:
         return np.ones(len(classes))

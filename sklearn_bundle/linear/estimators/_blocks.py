@@ -201,7 +201,7 @@ def check_blocks(
     _refuse_total(total)
     if kind == "labels":
         classes, sums = _classes_of(estimator, summaries)
-        factors = class_factors(class_weight, classes, sums)
+        factors = class_factors(class_weight, classes, np.arange(len(classes)), sums)
         present = factors > 0.0
         classes, sums, factors = classes[present], sums[present], factors[present]
         refuse_one_class(estimator, classes)

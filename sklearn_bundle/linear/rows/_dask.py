@@ -287,10 +287,8 @@ class ClusterWorkers(DaskWorkers):
                     lambda: client.scatter([args], broadcast=True, hash=False)[0],
                     limit.left,
                 )
-            known = {"task": task, "args": args, "pure": False}
-            if each is None:
-                return client.map(_with, self._blocks, self._rows, **known)
-            return client.map(_with_each, self._blocks, self._rows, each, **known)
+            columns = self._blocks, self._rows, *([] if each is None else [each])
+            return client.map(_with, *columns, task=task, args=args, pure=False)
         except _Late:
             raise self._late("sending the arguments", []) from None
         except (OSError, TimeoutError) as error:
@@ -434,12 +432,8 @@ def _name(task: Any) -> str:
     return getattr(task, "__name__", type(task).__name__).strip("_")
 
 
-def _with(block: Any, rows: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block if rows is None else block.with_rows(rows), *args)
-
-
-def _with_each(block: Any, rows: Any, first: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block if rows is None else block.with_rows(rows), first, *args)
+def _with(block: Any, rows: Any, *first: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block if rows is None else block.with_rows(rows), *first, *args)
 
 
 def _arrays(value: Any) -> list[np.ndarray]:
