@@ -16,7 +16,8 @@ _SHARE = 0.1  # of the work: what checks may cost if the estimate stays above
 _PROGRESS = 1e-6  # of the gap: the least gain of gap or bound that counts as progress
 _ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rounding
 _BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
-_RISE, _FALL = 1.05, 1.2  # of kappa per pass: too large a kappa does more harm than a small one
+# Of kappa per pass: too large a kappa does more harm than a small one.
+_KAPPA_RISE, _KAPPA_FALL = 1.05, 1.2
 _WEAKEST = 0.1  # times the ridge: the smallest kappa, so that it can rise again
 _FAR = 1e3  # the blocks' part over the center's: above this the center is at rest
 _WINDOW = 8  # moves over which the rate is measured: single ones fluctuate
@@ -149,7 +150,7 @@ class Catalyst:
         self.kappa = kappa
         self._ridge = ridge
         self._least_rate = least_rate
-        self._rise, self._fall = _RISE**passes, _FALL**passes
+        self._rise, self._fall = _KAPPA_RISE**passes, _KAPPA_FALL**passes
         self._gaps: deque[float] = deque(maxlen=_WINDOW + 1)
 
     @property
