@@ -10,7 +10,7 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import sklearn_bundle
-from sklearn_bundle.core.pages import project_url
+from sklearn_bundle.core.shared_docs import project_url
 
 project = "sklearn-bundle"
 author = "the sklearn-bundle developers"

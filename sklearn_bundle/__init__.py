@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
-    from sklearn_bundle.linear.estimators._grid import reg_lambda_max
     from sklearn_bundle.linear.estimators._listing import list_losses, list_regularizers
-    from sklearn_bundle.linear.estimators._path import bmrm_path
+    from sklearn_bundle.linear.estimators._path import bmrm_path, reg_lambda_max
     from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
     from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
     from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
 
 # Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
-    "reg_lambda_max": "sklearn_bundle.linear.estimators._grid",
+    "reg_lambda_max": "sklearn_bundle.linear.estimators._path",
     "list_losses": "sklearn_bundle.linear.estimators._listing",
     "list_regularizers": "sklearn_bundle.linear.estimators._listing",
     "bmrm_path": "sklearn_bundle.linear.estimators._path",

@@ -6,13 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core._compiled import projection
-from sklearn_bundle.core.numeric.multiplier import (
-    FEASIBILITY,
-    constant,
-    multiplier,
-    ratios,
-    solution,
-)
+from sklearn_bundle.core.multiplier import FEASIBILITY, constant, multiplier, ratios, solution
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
 from sklearn_bundle.jit.decorators import frozen
 

@@ -24,7 +24,7 @@ the tests of what users call: the files at the root, in ``core`` and in ``estima
     test_imports.py             __init__.py losses.py regularizers.py models.py
     test_onnx.py                onnx.py
     test_saving.py
-    test_projection.py          projection.py core/numeric/multiplier.py
+    test_projection.py          projection.py core/multiplier.py
                                 core/_compiled/projection.py
 
 project
@@ -32,7 +32,7 @@ project
     test_tree.py
     test_walks.py
     test_stress.py
-    test_pages.py               /core/pages.py
+    test_pages.py               /core/shared_docs.py
     test_paper_peers.py
     test_cells.py
     test_references.py
@@ -47,28 +47,26 @@ core
     test_misread.py             misread.py validation.py
     test_shared_docs.py         shared_docs.py
     test_sparse_format.py       sparse.py
-    test_blas.py                blas.py
+    test_blas.py                parallel.py
     test_declared.py            fit.py /linear/estimators/_linear.py /kernel/estimators/_kernel.py
                                 /chain/estimators/_labeling.py search.py
     test_flat_grids.py          fit.py
-    test_hints.py               hints.py
-    test_searches.py            search.py search_results.py time_limit.py
-                                /linear/estimators/_path_scores.py
+    test_hints.py               parameters.py
+    test_searches.py            search.py reports.py contract.py
+                                /linear/estimators/_scores.py
     test_seen.py                base.py /linear/estimators/_linear.py
-    test_subproblems.py         subproblems.py
+    test_subproblems.py         parallel.py
     test_warm_start.py          warm.py fit.py
     test_refits.py              warm.py
     test_contract.py            contract.py
     test_certificate.py         certificate.py
     test_lbfgs.py               lbfgs.py /structured/solvers/adapted.py
     test_score_rounding.py      score_rounding.py
-
-core/numeric
-    test_kinks.py               kinks.py
+    test_one_variable.py        one_variable.py
 
 jit
-    test_jit.py                 decorators.py fragments.py cache.py /core/limits.py
-    test_internals.py           decorators.py fragments.py cache.py announce.py
+    test_jit.py                 decorators.py cache.py /core/limits.py
+    test_internals.py           decorators.py cache.py announce.py
                                 /core/sklearn_internals.py
     test_elementary.py          elementary.py
     test_vector.py              vector.py
@@ -76,7 +74,7 @@ jit
 
 linear/losses
     test_binary.py              base.py samples.py hinge.py logistic.py _sums.py
-                                /core/numeric/roots.py
+                                /core/one_variable.py
     test_hinge.py               hinge.py
     test_intercepts.py          _piecewise.py hinge.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
@@ -91,7 +89,7 @@ linear/regularizers
 
 linear/rows
     test_blocks_cluster.py      _dask.py
-    test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/dask_input.py
+    test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/misread.py
     test_blocks_time.py         _dask.py /linear/solvers/rounds.py
 
 linear/problems
@@ -142,14 +140,14 @@ linear/estimators
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py
-    test_cost.py                _linear.py _path.py
+    test_cost.py                _linear.py bmrm_cv.py
     test_single_precision.py    _linear.py
     test_strong_regularization.py _bundle.py /linear/problems/largest.py
     test_units_of_y.py          bmrm_regressor.py
-    test_bmrm_path.py           _path.py /core/path.py _grid.py
-    test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py
-    test_sparse_models.py       _grid.py _bundle.py _linear.py /linear/problems/largest.py
-    test_blocks.py              _blocks.py _block_reading.py _lazily.py _bundle.py
+    test_bmrm_path.py           _path.py /core/path.py
+    test_bmrm_cv.py             bmrm_cv.py /core/search.py _scores.py
+    test_sparse_models.py       _path.py _bundle.py _linear.py /linear/problems/largest.py
+    test_blocks.py              _blocks.py _block_reading.py _scores.py _bundle.py
                                 /linear/rows/_dask.py /linear/problems/row_block.py
                                 /linear/problems/row_blocks.py /linear/solvers/newton_rounds.py
                                 /linear/solvers/rounds.py
@@ -195,7 +193,7 @@ chain
     test_chain.py               problem.py model.py _compiled/chain.py _compiled/chain_d*.py
                                 _compiled/chain_steps.py _compiled/forward_backward.py
                                 /jit/sums.py
-    test_chain_states.py        dual_ascent.py /core/catalyst.py
+    test_chain_states.py        dual_ascent.py /core/dual_methods.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -254,7 +252,7 @@ structured/solvers
     test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py inner/blocks.py inner/faces.py
                                 inner/outputs.py /structured/_compiled/block_steps.py
-                                /core/check_schedule.py /core/limits.py
+                                /core/dual_methods.py /core/limits.py
                                 /structured/_compiled/faces.py /structured/_compiled/outputs.py
 
 structured/estimators

@@ -5,7 +5,7 @@ from importlib import import_module
 from math import log
 from multiprocessing import current_process
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 Path = tuple[Any, ...]  # identifiers of tasks, from the outermost one on
 
@@ -138,29 +138,18 @@ def writable(text: str) -> str:
     return text
 
 
-class Display(Protocol):
-    """Where lines are shown."""
+class Display:
+    """Where lines are shown; here nothing can be taken back, as in a file: the last lines alone."""
 
     def show(self, lines: list[str]) -> None:
         """In place of the last ones, while the fit goes on."""
-        ...
 
     def end(self, lines: list[str]) -> None:
         """For good."""
-        ...
-
-
-class Printed:
-    """Where nothing can be taken back, such as a file: the last lines alone."""
-
-    def show(self, lines: list[str]) -> None:
-        pass
-
-    def end(self, lines: list[str]) -> None:
         print(writable("\n".join(lines)), flush=True)
 
 
-class Notebook:
+class Notebook(Display):
     """An output of the cell, as plain text: it needs no widgets, and exported pages have it."""
 
     def __init__(self) -> None:
@@ -174,10 +163,11 @@ class Notebook:
         ipython = import_module("IPython.display")
         self._handle = ipython.display(data, raw=True, display_id=True)
 
-    end = show
+    def end(self, lines: list[str]) -> None:
+        self.show(lines)
 
 
-class OneLine:
+class OneLine(Display):
     """A terminal without rich: the outermost bar, written over itself."""
 
     def __init__(self) -> None:
@@ -192,7 +182,7 @@ class OneLine:
         print("\r" + " " * self._written + "\r" + writable("\n".join(lines)), flush=True)
 
 
-class Terminal:
+class Terminal(Display):
     """A terminal with rich, which prints what else is written above the bars."""
 
     def __init__(self) -> None:
@@ -220,7 +210,7 @@ def display() -> Display:
         return Notebook()
     # Processes that work for another one share its terminal, and would write over each other.
     if current_process().name != "MainProcess" or not is_terminal(sys.stdout):
-        return Printed()
+        return Display()
     try:
         return Terminal()
     except ImportError:

@@ -173,24 +173,16 @@ def certificate(results: list[SolverResult]) -> dict[str, Any]:
 
     Attributes of the fit as a whole are always scalars.
     """
-    if len(results) == 1:
-        r = results[0]
-        values = r.primal, r.lower_bound, r.gap, r.n_iter, str(r.status), r.history
-    else:
-        values = (
-            np.array([r.primal for r in results]),
-            np.array([r.lower_bound for r in results]),
-            np.array([r.gap for r in results]),
-            np.array([r.n_iter for r in results]),
-            [str(r.status) for r in results],
-            [r.history for r in results],
-        )
     names = "objective_", "lower_bound_", "dual_gap_", "n_iter_", "status_", "history_"
-    whole = {
+    rows = [(r.primal, r.lower_bound, r.gap, r.n_iter, str(r.status), r.history) for r in results]
+    values = rows[0]
+    if len(rows) > 1:
+        *numbers, statuses, histories = map(list, zip(*rows, strict=True))
+        values = *map(np.array, numbers), statuses, histories
+    return dict(zip(names, values, strict=True)) | {
         "converged_": all(r.status is Status.CONVERGED for r in results),
         "relative_gap_": float(max(r.relative_gap for r in results)),
     }
-    return dict(zip(names, values, strict=True)) | whole
 
 
 def warn_if_missed(

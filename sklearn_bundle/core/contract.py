@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,11 @@ class State(Certificate):
 
 
 class Solver(Protocol):
-    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep."""
+    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep.
+
+    One that waits for a cluster also has the exceptions ``lost``, if that interrupted it, and
+    ``late``, if the time limit passed meanwhile; both are None otherwise.
+    """
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends by itself only when rounding leaves nothing to gain.
@@ -146,6 +150,52 @@ class SolverResult(Certificate):
     history: np.ndarray
     excess: float = 0.0  # as of the last state
 
+    @classmethod
+    def of(cls, state: State, status: Status, history: np.ndarray) -> Self:
+        """The result that ended with this state."""
+        values = state.primal, state.lower_bound, state.point, state.intercept
+        return cls(*values, status, int(history["iteration"][-1]), history, state.excess)
+
+
+class TimeLimit:
+    """Seconds from now on, without those of compilation; a copy in another process goes on.
+
+    Parameters
+    ----------
+    seconds : float
+        None is no limit.
+    """
+
+    def __init__(self, seconds: float | None):
+        self._seconds = seconds
+        self._start, self._compiled = perf_counter(), seconds_compiled()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, at least 0; None without a limit."""
+        if self._seconds is None:
+            return None
+        spent = perf_counter() - self._start - (seconds_compiled() - self._compiled)
+        return max(self._seconds - spent, 0.0)
+
+    def at_most(self, seconds: float, at_least: float) -> float:
+        """So many seconds, or what is left if that is less, but at least the other number."""
+        left = self.left
+        return seconds if left is None else min(seconds, max(left, at_least))
+
+    def part(self, n: int, reserve: float = 0.0) -> Self:
+        """An nth of what is left, without this share of all seconds."""
+        left = self.left
+        if self._seconds is None or left is None:
+            return type(self)(None)
+        return type(self)(max(left - reserve * self._seconds, 0.0) / n)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"seconds": self.left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        TimeLimit.__init__(self, state["seconds"])
+
 
 def run(
     solver: Solver,
@@ -166,7 +216,7 @@ def run(
     ValueError
         If a recomputed bound is above the objective by more than rounding explains.
     """
-    start, compiled = perf_counter(), seconds_compiled()
+    start, time = perf_counter(), TimeLimit(max_time)
     rows: list[tuple] = []
     status = Status.STALLED
     final = None
@@ -174,8 +224,7 @@ def run(
         for n_iter, state in enumerate(_quietly(solver.states()), start=1):
             rows.append(_row(n_iter, start, state))
             limit = None
-            spent = perf_counter() - start - (seconds_compiled() - compiled)
-            if max_time is not None and spent >= max_time:
+            if time.left == 0.0:
                 limit = Status.MAX_TIME
             elif rows[-1][0] >= max_iter:
                 limit = Status.MAX_ITER
@@ -216,16 +265,7 @@ def run(
     # Values better than a later one, or than the confirmed one at the end, were so by rounding.
     history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
     history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
-    return SolverResult(
-        primal=final.primal,
-        lower_bound=final.lower_bound,
-        point=final.point,
-        intercept=final.intercept,
-        status=status,
-        n_iter=rows[-1][0],
-        history=history,
-        excess=final.excess,
-    )
+    return SolverResult.of(final, status, history)
 
 
 def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:
@@ -234,15 +274,8 @@ def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> S
     ``further`` has the values of the solver's ``history_fields``.
     """
     row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
-    return SolverResult(
-        primal=state.primal,
-        lower_bound=state.lower_bound,
-        point=state.point,
-        intercept=state.intercept,
-        status=Status.CONVERGED,
-        n_iter=n_iter,
-        history=np.array([row], dtype=_history_dtype(further)),
-    )
+    history = np.array([row], dtype=_history_dtype(further))
+    return SolverResult.of(state, Status.CONVERGED, history)
 
 
 def _quiet() -> np.errstate:

@@ -22,7 +22,6 @@ from sklearn_bundle.core.base import (
     warn_if_missed,
     with_callbacks,
 )
-from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import (
     Resumable,
     Solver,
@@ -32,12 +31,11 @@ from sklearn_bundle.core.contract import (
     StatusName,
     run,
 )
-from sklearn_bundle.core.dask_input import gathered
-from sklearn_bundle.core.hints import Hinted
-from sklearn_bundle.core.monitor import Monitor
-from sklearn_bundle.core.pages import Documented
-from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.subproblems import solve_each
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.monitor import Lines, Monitor, Tasks
+from sklearn_bundle.core.parallel import blas_threads, solve_each, split_threads
+from sklearn_bundle.core.parameters import Hinted
+from sklearn_bundle.core.shared_docs import Documented
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart
 
@@ -111,6 +109,10 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     _takes_blocks: ClassVar[bool] = False
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Set the parameters that the constructor got, its ``locals()``, as they came."""
+        self.__dict__.update({k: v for k, v in parameters.items() if k != "self"})
 
     @abstractmethod
     def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
@@ -186,10 +188,6 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         solver.detach()
         return solver
 
-    def _cause(self, solver: Solver) -> BaseException | None:
-        """The exception that interrupted the solver, except Ctrl-C."""
-        return None
-
     def _next_start(self, solver: Solver, result: SolverResult, last: Any) -> Any:
         """The start of the same subproblem at the next value of a path; ``last`` is the one here.
 
@@ -220,10 +218,6 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """What is left of ``max_time`` for the solvers: all of it, for data in memory."""
         return self.max_time
 
-    def _waited_for(self, solver: Solver) -> str | None:
-        """What the solver waited for when the time limit passed, if it waited."""
-        return None
-
     def _caveat(self, outcome: Outcome) -> str | None:
         """A warning for the caller, apart from the one about ``tol``."""
         return None
@@ -233,10 +227,12 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         self, X: Any, y: Any, sample_weight: Any, warm: WarmStart | None, **further: Any
     ) -> Outcome:
         data = self._check(X, y, sample_weight, **further)
-        return self._solve(data, warm, partial(Monitor, self, X, y, sample_weight, **further))
+        tasks = Tasks(self, X, y, sample_weight=sample_weight, **further)
+        lines = Lines(type(self).__name__, self.verbose, listens=tasks.have_bars)
+        return self._solve(data, warm, partial(Monitor, tasks, lines))
 
     def _solve(self, data: Any, warm: WarmStart | None, watch: Callable[..., Monitor]) -> Outcome:
-        """Fit to checked data; ``watch`` creates the monitor of the caller's estimator."""
+        """Fit to checked data; ``watch`` creates the monitor, from the caller's data."""
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))
         outer, inner = self._threads(data, len(targets))
@@ -244,7 +240,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         seed = self._seed()
         model = partial(self._model, data)
         names = self._subproblems(getattr(data, "classes", None), len(targets))
-        monitor = watch(names, self.max_iter, self.verbose, model, unit=self._unit)
+        monitor = watch(names, self.max_iter, model, unit=self._unit)
 
         causes: list[BaseException] = []
         remarks: dict[int, Any] = {}
@@ -269,12 +265,11 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
                 remark = self._remark(problem, stored)
             if remark is not None:
                 remarks[k] = remark
-            cause = self._cause(solver)
-            if cause is not None:
-                causes.append(cause)
-            late = self._waited_for(solver)
+            lost, late = (getattr(solver, name, None) for name in ("lost", "late"))
+            if lost is not None:
+                causes.append(lost)
             if late is not None:
-                waited.append(late)
+                waited.append(str(late))
             released = self._released(solver)
             warm.leave(k, self._keep(solver, result), stored, self.tol, released)
             return stored
@@ -349,8 +344,10 @@ def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
         if name not in own:
             continue
         value, chosen = getattr(estimator, name), getattr(estimator, role)
-        used = any(chosen is one or (isinstance(one, str) and _is(chosen, one)) for one in values)
-        if not used and not _is(value, own[name].default):
+        used = any(
+            chosen is one or (isinstance(one, str) and is_same(chosen, one)) for one in values
+        )
+        if not used and not is_same(value, own[name].default):
             owners = " or ".join(map(repr, values))
             instead = ""
             if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
@@ -367,7 +364,7 @@ def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
         )
 
 
-def _is(value: Any, default: Any) -> bool:
+def is_same(value: Any, default: Any) -> bool:
     """Whether a parameter has this value; an array never does."""
     return value is default or (isinstance(value, str | Real) and value == default)
 

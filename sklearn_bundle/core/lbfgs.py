@@ -11,17 +11,15 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.core.limits import IDLE_LIMIT, MEMORY, TINY
 
 Array = NDArray[np.float64]
 
-MEMORY = 10  # pairs, as in SciPy
 _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
 _ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
 _FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
 _INSIDE = 0.1  # distance of a trial step from the ends of a bracket, relative to its width
-_IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 
 
 class Corrections:
@@ -144,16 +142,16 @@ class LBFGSSolver:
 
     def states(self) -> Iterator[State]:
         """One state per ``iterations``; ends when rounding leaves nothing to gain."""
-        if self._idle >= _IDLE_LIMIT:  # the last run ended this way
+        if self._idle >= IDLE_LIMIT:  # the last run ended this way
             yield self._state()
-        while self._idle < _IDLE_LIMIT:
+        while self._idle < IDLE_LIMIT:
             for _ in range(self._iterations):
                 reached = self._best.primal, self._best.bound
                 moved = self._iterate()
                 progress = (self._best.primal, self._best.bound) != reached
                 self._idle = 0 if progress else self._idle + 1
                 if not moved:
-                    self._idle = _IDLE_LIMIT
+                    self._idle = IDLE_LIMIT
                     break
             yield self._state()
 

@@ -30,13 +30,15 @@ _MOST_TASKS_OF_THEIR_BAR = 500
 class Lines:
     """What ``verbose`` prints: at most four lines per second, and those that have to come.
 
-    Threads may share it.
+    Threads may share it. With ``listens``, or if ``verbose`` is set, it says what compiles.
     """
 
-    def __init__(self, name: str, verbose: int):
+    def __init__(self, name: str, verbose: int, *, listens: bool = False):
         self.name, self.verbose = name, verbose
         self._last = -np.inf
         self._lock = Lock()
+        if verbose or listens:
+            announce.listen(self, name)
 
     def report(self, message: str) -> None:
         """Print a line, whatever ``verbose`` is; rich prints it above its progress bars."""
@@ -61,12 +63,13 @@ class Lines:
 class Tasks:
     """The tasks of a fit, as callbacks see them.
 
-    ``given`` are X, y and metadata. Before scikit-learn 1.9 there is nothing to call.
+    ``given`` are X, y and metadata, as they came. Before scikit-learn 1.9 there is nothing to call.
     """
 
-    def __init__(self, estimator: Any, given: dict[str, Any]):
+    def __init__(self, estimator: Any, X: Any = None, y: Any = None, **metadata: Any):
         self.callbacks = tuple(getattr(estimator, "_skl_callbacks", None) or ())
-        self._estimator, self._given = estimator, given
+        known = {name: value for name, value in metadata.items() if value is not None}
+        self._estimator, self._given = estimator, {"X": X, "y": y, "metadata": known}
         kinds = [type(callback) for callback in self.callbacks]
         self.have_their_bar = TheirBar in kinds
         self.have_bars = self.have_their_bar or ProgressBar in kinds
@@ -119,66 +122,50 @@ class Monitor:
 
     Parameters
     ----------
-    estimator : estimator being fitted
-    X, y, sample_weight
-        The caller's data, handed to the callbacks as they came.
+    tasks : Tasks
+    lines : Lines
     names : list of str
         Name of each subproblem.
     max_iter : int
         Of each subproblem.
-    verbose : int
-        Whether lines are printed.
     model : callable
         ``model(points)`` -> fitted attributes for a list of (w, intercept), one per subproblem.
     unit : str
         What a subproblem is: "class", "pair".
     within : callback context
         The task that the fit is a part of; None if it is not.
-    lines : Lines
-        What prints them; None for its own.
-    **metadata
-        What else fit was given.
     """
 
     def __init__(
         self,
-        estimator,
-        X,
-        y,
-        sample_weight,
-        names,
-        max_iter,
-        verbose,
-        model,
-        unit="class",
-        within=None,
-        lines=None,
-        **metadata,
+        tasks: Tasks,
+        lines: Lines,
+        names: list[str],
+        max_iter: int,
+        model: Callable[[list], dict[str, Any]],
+        unit: str = "class",
+        within: Any = None,
     ):
         self.stop = Event()
-        self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight, **metadata))
-        self._lines = lines or Lines(type(estimator).__name__, verbose)
+        self._tasks, self._lines = tasks, lines
         n_subproblems = len(names)
         self._names, self._model = _counted(names), model
-        self._points: list[tuple | None] = [None] * n_subproblems
+        self._points: list[Any] = [None] * n_subproblems
         self._lock = Lock()
-        if verbose or self._tasks.have_bars:
-            announce.listen(self._lines, self._lines.name)
         self._last_task = [(0, -np.inf)] * n_subproblems  # its iteration, and when
         self._max_iter = self._n_tasks = max_iter
-        if self._tasks.only_bars and self._tasks.have_their_bar:
+        if tasks.only_bars and tasks.have_their_bar:
             self._n_tasks = min(max_iter, _MOST_TASKS_OF_THEIR_BAR)
-        kind: dict[str, Any] = {"max_subtasks": self._n_tasks}
+        each: dict[str, Any] = {"max_subtasks": self._n_tasks}
+        kind = each
         if n_subproblems > 1:
             kind = {"max_subtasks": n_subproblems, "sequential_subtasks": False}
-        tasks = self._tasks
         self._root = tasks.root(**kind) if within is None else tasks.under(within, "refit", **kind)
         self._called = bool(tasks.callbacks) and self._root is not None
         self._parents = [self._root]  # of the iterations
         if n_subproblems > 1:
-            kind = {"max_subtasks": self._n_tasks}
             self._parents = [
-                tasks.subproblem(self._root, unit, k, name, **kind)
+                tasks.subproblem(self._root, unit, k, name, **each)
                 for k, name in enumerate(self._names)
             ]
 
@@ -249,12 +236,6 @@ def _counted(names: list[str]) -> list[str]:
 
 def iterations(result: SolverResult) -> str:
     return f"{result.n_iter} iteration{'' if result.n_iter == 1 else 's'}"
-
-
-def given(X: Any, y: Any, **metadata: Any) -> dict[str, Any]:
-    """What callbacks get of what fit was given."""
-    known = {name: value for name, value in metadata.items() if value is not None}
-    return {"X": X, "y": y, "metadata": known}
 
 
 def _certificate(state: Certificate) -> str:

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklearn_bundle.core.base import certificate, features_of
-from sklearn_bundle.core.blas import blas_threads
-from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.search import MOST_VALUES
-from sklearn_bundle.core.time_limit import TimeLimit
-from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core.parallel import blas_threads, split_threads
+from sklearn_bundle.core.search import MOST_VALUES, number_or_values
+from sklearn_bundle.core.values import plain, shown
 from sklearn_bundle.core.warm import WarmStart
 
 Unpacked = TypeVarTuple("Unpacked")
@@ -103,23 +101,15 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
         )
     if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
-    given = plain(reg_lambdas)
-    if given is not None and number is not None:
+    if reg_lambdas is None:
+        return Grid(None, number, eps)
+    if number is not None:
         raise ValueError(
             f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
         )
-    if given is None:
-        return Grid(None, number, eps)
-    if type(given) is int and 1 <= given <= MOST_VALUES:
-        return Grid(None, given, eps)
-    values = as_numbers("reg_lambdas", reg_lambdas)
-    if values.ndim == 0:
-        raise ValueError(
-            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
-            f"values, got {shown(reg_lambdas)}."
-        )
-    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
+    values = number_or_values("reg_lambdas", reg_lambdas)
+    if isinstance(values, int):
+        return Grid(None, values, eps)
     if eps is not None:
         raise ValueError(
             f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."

@@ -1,22 +1,23 @@
-"""Reports of paths and searches on their values and folds, for ``verbose`` and callbacks."""
+"""What paths and searches report on values and folds while they run, and what they have found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.monitor import Lines, Monitor, Tasks, given, iterations
-from sklearn_bundle.core.search_results import SearchResults
-from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core.monitor import Lines, Monitor, Tasks, iterations
 from sklearn_bundle.jit import announce
 
 _RESERVE = 0.2  # of the time limit of a search: for the fit to all data
+_TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
 
 # Called for every fit of a fold: the value, the results of its subproblems, and its seconds.
 Report = Callable[[float, list[SolverResult], float], None]
@@ -27,8 +28,6 @@ def told(
 ) -> Iterator[tuple[Any, list[SolverResult]]]:
     """The models of a path as they come, with a line for each and a last one for all."""
     lines, n_converged, largest = Lines(caller, verbose), 0, 0.0
-    if verbose:
-        announce.listen(lines, caller)
     for i, (model, results) in enumerate(models):
         yield model, results
         worst = max(results, key=lambda r: r.relative_gap)
@@ -88,19 +87,17 @@ class SearchMonitor:
         n_fits: int,
         n_threads: int,
     ):
-        self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight))
-        self._of_folds = Tasks(estimator._single(), {})  # which is fitted to parts of the data
-        self._lines = Lines(type(estimator).__name__, estimator.verbose)
+        self._tasks = Tasks(estimator, X, y, sample_weight=sample_weight)
+        self._of_folds = Tasks(estimator._single())  # which is fitted to parts of the data
+        bars, name = self._tasks.have_bars, type(estimator).__name__
+        self._lines = Lines(name, estimator.verbose, listens=bars)
         self._chosen, self._values = chosen, values
         self._n_folds, self._n_fits, self._n_threads = n_folds, n_fits, n_threads
         self._lock = Lock()
-        if estimator.verbose or self._tasks.have_bars:
-            announce.listen(self._lines, self._lines.name)
         self._root = self._tasks.root(max_subtasks=2)
         kind = {"max_subtasks": n_folds, "sequential_subtasks": False}
         self._search = self._tasks.under(self._root, "search", **kind)
-        further = {"within": self._root, "lines": self._lines}
-        self.watch = partial(Monitor, estimator, X, y, sample_weight, **further)
+        self.watch = partial(Monitor, self._tasks, self._lines, within=self._root)
 
     def __getstate__(self) -> dict[str, Any]:
         here = "_lock", "_tasks", "watch"  # with the data, and cv, which may be an iterator
@@ -155,7 +152,6 @@ class SearchMonitor:
 
     def chose(self, found: SearchResults) -> None:
         """All folds are done; the fit to all data begins."""
-        announce.leave(self._lines)
         score, end = found.score(found.place), found.end
         at_end = "" if end is None else f"; it is the {end} of the {len(self._values)} values tried"
         self._lines.print(
@@ -167,3 +163,97 @@ class SearchMonitor:
         """The fit to all data has ended."""
         worst = max(results, key=lambda r: r.relative_gap)
         self._tasks.end(self._root, worst, lambda: fitted)
+
+
+class SearchResults:
+    """Scores and times of every fold and value, and the choice among the values.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    values : ndarray of shape (n_values,)
+        In order of preference for ties, from the strongest regularization to the weakest.
+    folds : list of (scores, seconds)
+        Of each fold: two lists, in the order of the values. A fold that a time limit ended has
+        fewer scores, and NaN stands for the others. The seconds are those of all its fits.
+    """
+
+    def __init__(
+        self, name: str, values: NDArray[np.float64], folds: list[tuple[list[float], list[float]]]
+    ):
+        self.name, self.values = name, values
+        n = len(values)
+        self.scores, self.seconds = (
+            np.array([part + [np.nan] * (n - len(part)) for part in parts])
+            for parts in zip(*folds, strict=True)
+        )
+        #: How many folds have a score of each value.
+        self.n_scored = np.sum([np.arange(n) < len(scores) for scores, _ in folds], axis=0)
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean scores over the folds; NaN for a value that some fold has not scored."""
+        return self.scores.mean(axis=0)
+
+    @cached_property
+    def place(self) -> int:
+        """The place of the chosen value.
+
+        That is the first with the largest mean; means that differ by rounding are equal. If there
+        is no value that all folds have scored, the mean is over the folds that have, and the values
+        are those with the most of these.
+        """
+        places = np.flatnonzero(self.n_scored == self.n_scored.max())
+        means = np.array([self.score(int(place)) for place in places])
+        return int(places[np.argmax(self._ties(means))])
+
+    @property
+    def best(self) -> float:
+        """The chosen value."""
+        return float(self.values[self.place])
+
+    def score(self, place: int) -> float:
+        """The mean score of this value over the folds that have scored it."""
+        n = self.n_scored[place]
+        scores = self.scores[:, place]
+        return float(scores.mean() if n in (0, len(scores)) else np.nansum(scores) / n)
+
+    @staticmethod
+    def _ties(means: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which means are the largest, up to rounding; none if all are NaN."""
+        top = np.max(means[~np.isnan(means)], initial=-np.inf)
+        slack = _TIE * abs(top) if np.isfinite(top) else 0.0
+        return means >= top - slack
+
+    @property
+    def end(self) -> str | None:
+        """Whether a better value may lie beyond: "smallest" or "largest", otherwise None.
+
+        That is where the chosen value is at this end, and its neighbor is worse.
+        """
+        last = len(self.values) - 1
+        if last == 0 or self.place not in (0, last):
+            return None
+        if self.place == 0 and self._ties(np.array([self.score(0), self.score(1)]))[1]:
+            return None
+        return "smallest" if self.values[self.place] == self.values.min() else "largest"
+
+    def table(self) -> dict[str, Any]:
+        """``cv_results_`` as scikit-learn has it."""
+        means, n = self.means, len(self.values)
+        found = {"mean_fit_time": self.seconds.mean(axis=0), "std_fit_time": self.seconds.std(0)}
+        found[f"param_{self.name}"] = np.ma.MaskedArray(self.values, np.zeros(n, dtype=bool))
+        found["params"] = [{self.name: float(value)} for value in self.values]
+        found |= {f"split{k}_test_score": scores for k, scores in enumerate(self.scores)}
+        found |= {"mean_test_score": means, "std_test_score": self.scores.std(axis=0)}
+        return found | {"rank_test_score": self._ranks(means)}
+
+    def _ranks(self, means: NDArray[np.float64]) -> NDArray[np.int32]:
+        """1 is the best; equal scores share a rank, and NaN is last."""
+        known = ~np.isnan(means)
+        ranks = np.full(len(means), np.count_nonzero(known) + 1, dtype=np.int32)
+        top = np.max(means[known], initial=-np.inf)
+        level = np.where(self._ties(means), top, means)
+        ranks[known] = rankdata(-level[known], method="min")
+        return ranks

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.core.roundoff import DOUBLE, likely
 
 Array = NDArray[np.float64]
 
@@ -54,9 +54,9 @@ class ScoreRounding:
         n, example = len(counts), np.repeat(np.arange(len(counts)), counts)
         steps = (columns + others + _STEPS) * counts  # additions along an output
         each = _SUMS * DOUBLE * factor
-        reach = _likely(sizes.entries + steps[example]) * sizes.lengths
+        reach = likely(sizes.entries + steps[example]) * sizes.lengths
         self._reach = each * columns * sizes.largest * np.bincount(example, reach, n)
-        self._others = each * others * counts * _likely(steps)
+        self._others = each * others * counts * likely(steps)
 
     def of(self, w: Array) -> Array:
         """The bound for each example at w; infinity where w is too large for one."""
@@ -110,8 +110,3 @@ def _squares(X: NDArray | sp.csr_array, largest: float, first: int, last: int) -
     rows.data /= largest
     np.square(rows.data, out=rows.data)
     return rows
-
-
-def _likely(terms: Array) -> Array:
-    """:func:`~.roundoff.likely` of each number of terms."""
-    return np.minimum(terms, 8.0 * np.sqrt(terms))

@@ -14,16 +14,15 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from sklearn_bundle.core.base import with_callbacks
-from sklearn_bundle.core.blas import blas_threads
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.core.misread import is_collection
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.reports import Report, SearchMonitor
-from sklearn_bundle.core.search_results import SearchResults
+from sklearn_bundle.core.reports import Report, SearchMonitor, SearchResults
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import splits
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core.values import as_numbers, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 
@@ -51,20 +50,24 @@ def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
     return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
 
 
+def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
+    """The number of values to try, or these values, which have to be positive."""
+    number = plain(given)
+    if type(number) is int and 1 <= number <= MOST_VALUES:
+        return number
+    values = as_numbers(name, given)
+    if not (values.ndim == 1 and len(values) and ((values > 0.0) & np.isfinite(values)).all()):
+        raise ValueError(
+            f"{name} must be a number of values, from 1 to {MOST_VALUES}, or must hold positive "
+            f"numbers, got {shown(given)}."
+        )
+    return values
+
+
 def values_of_C(Cs: Any) -> NDArray[np.float64]:
     """Values of C, ascending: as given, or their number, from 1e-3 to 1e3."""
-    if type(Cs) is int and 1 <= Cs <= MOST_VALUES:
-        return np.logspace(-3, 3, Cs)
-    try:
-        values = as_numbers("Cs", Cs)
-    except ValueError:
-        values = np.empty(0)
-    if not (values.ndim == 1 and len(values) and ((values > 0) & np.isfinite(values)).all()):
-        raise ValueError(
-            f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive ones, "
-            f"got {shown(Cs)}."
-        )
-    return np.unique(values)
+    found = number_or_values("Cs", Cs)
+    return np.logspace(-3, 3, found) if isinstance(found, int) else np.unique(found)
 
 
 def folds_among(
@@ -75,10 +78,11 @@ def folds_among(
     None and an integer split only the kept rows. The caller's own splitters get all rows, and the
     metadata.
     """
-    if cv is None or isinstance(cv, Integral):
-        X, y = (safe_indexing(array, kept) for array in (X, y))
-        return splits(cv, X, y, classifier)
     n = num_samples(X)
+    if cv is None or isinstance(cv, Integral):
+        if len(kept) < n:
+            X, y = (safe_indexing(array, kept) for array in (X, y))
+        return splits(cv, X, y, classifier)
     place = np.full(n, -1)
     place[kept] = np.arange(len(kept))
     folds = splits(cv, X, y, classifier, **metadata)
@@ -91,6 +95,90 @@ class Search(CertifiedEstimator):
 
     A subclass also derives from that estimator, which checks data and predicts. The fitted
     estimators are of this kind, with the parameters of the search.
+
+    Entries that docstrings share:
+
+    [search_tol]
+    tol : float, default={}
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With
+        1e-3 the objective is proved to be within 0.1 % of its minimum, with 1e-2 within 1 %.
+
+    [search_max_iter]
+    max_iter : int, default={}
+        Maximum number of iterations of every fit.
+
+    [search_max_time]
+    max_time : float, default=None
+        Time limit in seconds for the whole search without compilation, checked between
+        iterations. None means no limit. At least a fifth is for the final fit, and the folds share
+        the others. A fit that the limit ends has no score, nor have the values after it. The choice
+        is among the values with a score on every fold or, if there is none, on the most folds; a
+        warning says so.
+
+    [search_verbose]
+    verbose : int, default=0
+        1 prints one line per fold and, within long fits, up to four lines per second.
+
+    [reg_lambdas]
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or their number: they are then equally spaced on a logarithmic scale.
+
+    [eps_and_Cs]
+    eps : float, default=None
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
+    Cs : int or array-like of shape (n_Cs,), default=None
+        In place of `reg_lambdas`: values of the C of :class:`{}`, or their number, then
+        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
+        times the sum of its weights, as in a grid search over C. Setting both is an error.
+
+    [Cs]
+    Cs : int or array-like of shape (n_Cs,), default=7
+        Positive values of C, or their number: they are then equally spaced on a logarithmic scale
+        from 1e-3 to 1e3.
+
+    [cv]
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds. None and an integer mean {} folds (5 by default) of the samples with a
+        positive weight. Other splitters get all samples; those without weight are then left out of
+        the folds.
+
+    [scoring]
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`. Sample weights count unless it is a
+        callable. None means
+
+    [best_reg_lambda]
+    reg_lambda_ : float
+        The value with the largest mean score; of equal scores, the largest value. If it is the
+        smallest or the largest of `reg_lambdas_`, a warning says so.
+    reg_lambdas_ : ndarray of shape (n_lambdas,)
+        All values, descending.
+
+    [best_C]
+    C_ : float
+        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
+        the largest of `Cs_`, a warning says so.
+    Cs_ : ndarray of shape (n_Cs,)
+        All values, ascending.
+
+    [scores]
+    scores_ : ndarray of shape (n_folds, {})
+        Score of every fold and value.
+    mean_test_scores_ : ndarray of shape ({},)
+        Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_C" or "param_reg_lambda", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
+
+    [search_warnings]
+    ConvergenceWarning
+        If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
     """
 
     cv: Any

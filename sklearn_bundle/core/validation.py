@@ -23,6 +23,7 @@ from sklearn_bundle.core.sparse import arrays_of, well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
 
+_NAME = 24  # characters of a class that lines and bars show
 _FOLDS = 5  # by default, as in scikit-learn
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 
@@ -175,7 +176,7 @@ def check_classification_data(
     present = slice(None) if all_present else np.flatnonzero(weights)
     classes, labels = two if two is not None and all_present else _encoded(y[present])
     merged = np.zeros(len(y))
-    factors = _class_weights(class_weight, classes, labels, weights[present])
+    factors = class_factors(class_weight, classes, labels, weights[present])
     merged[present] = weights[present] * factors[labels]
     total = total_of(merged)
     merged = normalized(merged)
@@ -184,12 +185,38 @@ def check_classification_data(
         X, y, merged = X[left], y[left], normalized(merged[left])
         weights = weights[left]
         classes, labels = _encoded(y)
+    refuse_one_class(estimator, classes)
+    return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
+
+
+def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(labels == k, 1.0, -1.0) for k in positives]
+
+
+def names_of(classes: NDArray) -> list[str]:
+    """The classes as they are called in lines and bars."""
+    names = map(shown, classes)
+    return [f"{name[: _NAME - 4]}...{name[-1]}" if len(name) > _NAME else name for name in names]
+
+
+def refuse_one_class(estimator: BaseEstimator, classes: np.ndarray) -> None:
+    """Raise ValueError for fewer than two classes with a positive weight."""
     if len(classes) < 2:
+        found = f"only one class: {shown(classes[0])}" if len(classes) else "none"
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
-            f"weight), but got only one class: {shown(classes[0])}."
+            f"weight), but got {found}."
         )
-    return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
+
+
+def distinct(labels: np.ndarray) -> np.ndarray:
+    """The classes in ascending order; ValueError for labels that have none."""
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
 
 
 def check_discrete(y: Any) -> None:
@@ -373,23 +400,15 @@ def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
 
 def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     """Classes and the index of each label; an inverse by sorting takes ten times as long."""
-    try:
-        classes = np.unique(y)
-    except TypeError as error:
-        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
+    classes = distinct(y)
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.int8)
     return classes, np.searchsorted(classes, y)
 
 
 def class_factors(
-    class_weight: dict | str | None, classes: np.ndarray, sums: NDArray[np.float64]
+    class_weight: Any, classes: np.ndarray, labels: NDArray, weights: NDArray
 ) -> NDArray[np.float64]:
-    """A factor per class, from the sums of their sample weights."""
-    return _class_weights(class_weight, classes, np.arange(len(classes)), sums)
-
-
-def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
     """A factor per class; "balanced" gives all classes the same total of sample weights."""
     if class_weight is None:
         return np.ones(len(classes))

@@ -15,7 +15,8 @@ def check_sample_weight(
     if weights.ndim == 0:
         weights = np.broadcast_to(weights, n_samples)  # takes no memory
     else:
-        weights = check_array(weights, ensure_2d=False, input_name="sample_weight")
+        kind = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "sample_weight"}
+        weights = check_array(weights, **kind)
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "

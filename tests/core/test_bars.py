@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, PragamSVC, callbacks
 from sklearn_bundle.callbacks import ProgressBar
-from sklearn_bundle.core.bars import Bars, OneLine, Printed, display
+from sklearn_bundle.core.bars import Bars, Display, OneLine, display
 from sklearn_bundle.core.monitor import Lines
 from sklearn_bundle.jit import announce
 
@@ -145,7 +145,7 @@ def test_an_output_that_cannot_encode_bars_or_names_gets_others(monkeypatch):
     out = SimpleNamespace(encoding="cp1252", write=written.append, flush=lambda: None)
     monkeypatch.setattr(sys, "stdout", out)
     place = display()
-    assert isinstance(place, Printed)
+    assert type(place) is Display
     place.end(["class 'łä' ━━╸──"])
     Lines("A", 1).print("class 'łä'")
     assert "".join(written) == "class '\\u0142ä' ###--\n[A] class '\\u0142ä'\n"

@@ -9,8 +9,8 @@ import scipy.linalg.cython_blas  # noqa: F401  # loads the BLAS that compiled co
 from threadpoolctl import ThreadpoolController
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.core import blas
-from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core import parallel
+from sklearn_bundle.core.parallel import blas_threads
 
 BLAS = ThreadpoolController().select(user_api="blas")
 
@@ -75,7 +75,7 @@ def test_fits_in_threads_leave_nothing_behind():
 
 
 def test_ctrl_c_while_a_limit_ends(monkeypatch):
-    before, setting, calls = numbers(), blas._set, []
+    before, setting, calls = numbers(), parallel._set_threads, []
 
     def interrupted():
         calls.append(1)
@@ -83,7 +83,7 @@ def test_ctrl_c_while_a_limit_ends(monkeypatch):
             raise KeyboardInterrupt
         setting()
 
-    monkeypatch.setattr(blas, "_set", interrupted)
+    monkeypatch.setattr(parallel, "_set_threads", interrupted)
     with pytest.raises(KeyboardInterrupt), blas_threads(1):
         pass
     assert numbers() == before

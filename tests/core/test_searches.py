@@ -28,9 +28,8 @@ from sklearn_bundle import (
     SwapSVR,
     SwapSVRCV,
 )
-from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.search_results import SearchResults
-from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.contract import Status, TimeLimit
+from sklearn_bundle.core.reports import SearchResults
 from sklearn_bundle.metrics import token_accuracy_scorer
 
 RNG = np.random.default_rng(0)

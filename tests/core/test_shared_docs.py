@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import sklearn_bundle
-from sklearn_bundle.core.shared_docs import TEXTS, fill_doc
+from sklearn_bundle.core.shared_docs import Documented, fill_doc, shared_texts
 
 PACKAGE = Path(sklearn_bundle.__file__).parent
 SOURCES = [file.read_text("utf-8") for file in PACKAGE.glob("*/estimators/*.py")]
 NAMES = re.findall(r"^@fill_doc\nclass (\w+)", "\n".join(SOURCES), re.MULTILINE)
+TEXTS = {text for name in NAMES for text in shared_texts(getattr(sklearn_bundle, name))}
 
 # Without docstrings, of a search too, whose markers name its base class.
 WITHOUT = "from sklearn_bundle import SwapSVRCV; print(SwapSVRCV.__doc__)"
@@ -34,7 +35,7 @@ class Base:
 
 def test_markers_become_texts_and_entries_of_the_base():
     @fill_doc
-    class Derived(fill_doc(Base)):
+    class Derived(fill_doc(Base), Documented):
         """A class.
 
         Parameters
@@ -45,7 +46,7 @@ def test_markers_become_texts_and_entries_of_the_base():
         %(verbose)s
         """
 
-    verbose = inspect.cleandoc(TEXTS["verbose"])
+    verbose = shared_texts(Documented)["verbose"]
     assert (Derived.__doc__ or "").endswith(
         "----------\n"
         "first : int, default=1\n    The first one,\n    on two lines.\n    It is continued.\n"
@@ -62,7 +63,9 @@ def test_markers_become_texts_and_entries_of_the_base():
     ],
 )
 def test_a_marker_without_a_text_is_an_error(marker):
-    kind = type("Derived", (fill_doc(Base),), {"__doc__": f"A class.\n\n    {marker}\n    "})
+    kind = type(
+        "Derived", (fill_doc(Base), Documented), {"__doc__": f"A class.\n\n    {marker}\n    "}
+    )
     with pytest.raises(ValueError, match=re.escape(marker)):
         fill_doc(kind)
 
@@ -76,7 +79,7 @@ def test_estimators_show_the_whole_text(name):
         assert re.search(rf"^{parameter} : .+\n    \S", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", sorted(TEXTS))
 def test_a_text_is_shared(name):
     assert sum(len(re.findall(rf"%\({name}[:)]", source)) for source in SOURCES) > 1
 

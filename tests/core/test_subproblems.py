@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
-from sklearn_bundle.core.subproblems import binary_targets, solve_each
+from sklearn_bundle.core.parallel import solve_each
+from sklearn_bundle.core.validation import binary_targets
 
 
 def result(status=Status.CONVERGED):

@@ -1,6 +1,6 @@
 """What this package uses of numba and scikit-learn beyond their public interfaces has its form.
 
-A release that moves such a part fails here first. Then see sklearn_bundle/jit (cache, fragments,
+A release that moves such a part fails here first. Then see sklearn_bundle/jit (cache, decorators,
 announce) and sklearn_bundle/core/sklearn_internals.py, which says what would replace it.
 """
 
@@ -20,7 +20,7 @@ from numba.core.registry import cpu_target
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core import sklearn_internals
-from sklearn_bundle.jit import fragments
+from sklearn_bundle.jit import decorators
 
 LAST_TRIED = {"numba": "0.68.1", "llvmlite": "0.50.0", "scikit-learn": "1.9.1"}
 
@@ -72,7 +72,7 @@ def stamp_of_an_index():
 
 
 def libraries_of_code():
-    """For fragments.py, where it is used."""
+    """For fragments, where it is used."""
     ours = {"_optimize_final_module", "_finalize_final_module", "create_ir_module"}
     assert ours | {"enable_object_caching"} <= set(dir(JITCodeLibrary))
     assert {"declare_env_global", "codegen"} <= set(dir(cpu_target.target_context))
@@ -80,7 +80,7 @@ def libraries_of_code():
     assert library.name == "empty" and library._final_module.global_variables is not None
     assert callable(parse_assembly) and callable(compiler.Compiler.define_pipelines)
     twice, _ = compiled()
-    assert fragments._ENVIRONMENT in twice.inspect_llvm(twice.signatures[0])
+    assert decorators._ENVIRONMENT in twice.inspect_llvm(twice.signatures[0])
 
 
 def types_of_named_tuples():

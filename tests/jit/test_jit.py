@@ -182,8 +182,7 @@ def test_python_gets_no_named_tuples():
 UNTRIED = """
 import numba
 numba.__version__ = "99.0.0"
-from sklearn_bundle.jit.fragments import FRAGMENT
-from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.decorators import FRAGMENT, inner, jit
 half = inner(lambda x: 0.5 * x)
 assert jit(lambda x: half(half(x)))(4.0) == 1.0
 print(sorted(FRAGMENT))

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import sklearn_bundle
 from sklearn_bundle import BMRMClassifier, models
-from sklearn_bundle.core import pages
-from sklearn_bundle.core.pages import project_url
+from sklearn_bundle.core import shared_docs
+from sklearn_bundle.core.shared_docs import project_url
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = [
@@ -27,7 +27,7 @@ PUBLIC = [
 def urls(monkeypatch):
     """What an installed package says of its addresses; to be changed before the first question."""
     found = []
-    monkeypatch.setattr(pages, "metadata", lambda name: Metadata(found))
+    monkeypatch.setattr(shared_docs, "metadata", lambda name: Metadata(found))
     project_url.cache_clear()
     yield found
     project_url.cache_clear()

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "sklearn_bundle"
 
 # Layers from the bottom. A module imports from its own layer and from those before it.
 SHARED = (
-    *(("jit",), ("core._compiled",), ("core", "callbacks"), ("core.numeric",)),
+    *(("jit",), ("core._compiled",), ("core", "callbacks")),
     ("projection", "datasets", "metrics"),
 )
 FAMILIES = {

@@ -15,15 +15,15 @@ from sklearn_bundle.chain.estimators.crf import SDCACRF
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
 from sklearn_bundle.core.base import checked, warn_if_missed
-from sklearn_bundle.core.dask_input import gathered
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.fit import warn_of_unused
+from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, folds_among, path_constraints
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import checked_reg_lambda, checked_score, checked_scorer
 from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.metrics import (

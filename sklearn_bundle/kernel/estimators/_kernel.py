@@ -15,9 +15,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
-from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import OF_FITS, Names
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
 from sklearn_bundle.core.validation import (

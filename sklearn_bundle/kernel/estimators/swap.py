@@ -15,8 +15,7 @@ from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.subproblems import names_of
-from sklearn_bundle.core.validation import ClassificationData
+from sklearn_bundle.core.validation import ClassificationData, names_of
 from sklearn_bundle.kernel.estimators._kernel import (
     KernelClassifier,
     KernelTraining,

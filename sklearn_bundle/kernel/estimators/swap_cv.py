@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.contract import Status, TimeLimit
 from sklearn_bundle.core.reports import Report
 from sklearn_bundle.core.search import (
     Fold,
@@ -24,7 +24,6 @@ from sklearn_bundle.core.search import (
     values_of_C,
 )
 from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import (
     ClassificationData,
     RegressionData,

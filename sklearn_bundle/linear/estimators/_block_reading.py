@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.validation import X_CHECKS
+from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.linear.problems.row_block import RowBlock, size_of
 from sklearn_bundle.linear.rows._dask import (
     release_memory,
@@ -135,29 +136,11 @@ class ReadBlock:
                 y = check_array(
                     y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
                 )
-        weights = self._checked_weights(weights, n)
+        weights = check_sample_weight(weights, n, all_zero=True)
         classes = None
         if self.kind == "labels":
             classes = np.unique(y[weights > 0.0])
         return RawBlock(self.kind, X, y, weights, classes, names, dtypes)
-
-    @staticmethod
-    def _checked_weights(weights: Any, n: int) -> NDArray[np.float64]:
-        if weights is None:
-            return np.ones(n)
-        refuse_misread("sample_weight", weights)
-        weights = check_array(
-            np.asarray(weights),
-            dtype=np.float64,
-            ensure_2d=False,
-            ensure_min_samples=0,
-            input_name="sample_weight",
-        )
-        if weights.shape != (n,):
-            raise ValueError(f"X has {n} rows, sample_weight has shape {weights.shape}.")
-        if (weights < 0.0).any():
-            raise ValueError(f"sample_weight must not be negative, but has {weights.min():g}.")
-        return weights
 
 
 def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:

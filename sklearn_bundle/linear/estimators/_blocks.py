@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.contract import ABSENT, TimeLimit
 from sklearn_bundle.core.limits import MOST_SIDE
-from sklearn_bundle.core.validation import check_discrete, class_factors
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.jit.announce import seconds_compiled
+from sklearn_bundle.core.validation import check_discrete, class_factors, distinct, refuse_one_class
+from sklearn_bundle.core.values import require_y, shown
 from sklearn_bundle.linear.estimators._block_reading import (
     Moments,
     ReadBlock,
@@ -31,7 +30,6 @@ from sklearn_bundle.linear.problems.row_block import Formulation
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows._dask import (
     DaskWorkers,
-    TimeLimit,
     added,
     current_client,
     in_pairs,
@@ -73,10 +71,8 @@ class BlockedData:
         The sum of the weights before they were normalized.
     mean_square, column_scale
         Statistics of X that problems need.
-    time : TimeLimit or None
-        The limit of all rounds, which began with the check.
-    compiled : float
-        :func:`~.announce.seconds_compiled` then.
+    time : TimeLimit
+        Of all rounds, which began with the check.
     prepared : list of BlockedTarget
     """
 
@@ -91,20 +87,12 @@ class BlockedData:
     total: float
     mean_square: float
     column_scale: NDArray[np.float64]
-    time: TimeLimit | None
-    compiled: float
+    time: TimeLimit
     prepared: list[BlockedTarget] = field(default_factory=list)
 
     def limit(self, seconds: float | None) -> None:
         """Give all rounds from now on a time limit that starts now."""
-        self.time, self.compiled = TimeLimit.after(seconds), seconds_compiled()
-        self.workers = self.workers.within(seconds)
-
-    def seconds_left(self) -> float | None:
-        """What is left of the time limit, not counting what was compiled in this process."""
-        if self.time is None:
-            return None
-        return min(self.time.seconds, self.time.left + seconds_compiled() - self.compiled)
+        self.time, self.workers = TimeLimit(seconds), self.workers.within(seconds)
 
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
@@ -202,10 +190,9 @@ def check_blocks(
     ClusterTimeout
         If a cluster has not answered in time.
     """
-    compiled = seconds_compiled()
-    limit = TimeLimit.after(estimator.max_time)
-    if kind != "nothing" and y is None:
-        raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
+    limit = TimeLimit(estimator.max_time)
+    if kind != "nothing":
+        require_y(type(estimator).__name__, y)
     given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
     read, names = _reading(kind, given, limit)
     summaries = read.map(summary_of)
@@ -214,10 +201,10 @@ def check_blocks(
     _refuse_total(total)
     if kind == "labels":
         classes, sums = _classes_of(estimator, summaries)
-        factors = class_factors(class_weight, classes, sums)
+        factors = class_factors(class_weight, classes, np.arange(len(classes)), sums)
         present = factors > 0.0
         classes, sums, factors = classes[present], sums[present], factors[present]
-        _refuse_one(estimator, classes)
+        refuse_one_class(estimator, classes)
         total = float(sums @ factors)
         _refuse_total(total)
     workers = read.kept(prepared_block, classes, factors, total)
@@ -247,13 +234,10 @@ def check_blocks(
         mean_square=mean_square,
         column_scale=scale,
         time=limit,
-        compiled=compiled,
     )
 
 
-def _reading(
-    kind: str, given: dict[str, Any], limit: TimeLimit | None
-) -> tuple[DaskWorkers, list | None]:
+def _reading(kind: str, given: dict[str, Any], limit: TimeLimit) -> tuple[DaskWorkers, list | None]:
     """Workers that keep checked blocks, and the column names of X."""
     columns = {name: values for name, values in given.items() if values is not None}
     client = current_client()
@@ -325,25 +309,13 @@ def _classes_of(
     estimator: BaseEstimator, summaries: list[Summary]
 ) -> tuple[NDArray, NDArray[np.float64]]:
     """All classes, and the sample weights of each."""
-    try:
-        classes = np.unique(np.concatenate([s.classes for s in summaries]))
-    except TypeError as error:
-        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
+    classes = distinct(np.concatenate([s.classes for s in summaries]))
     check_discrete(classes)
     sums = np.zeros(len(classes))
     for s in summaries:
         np.add.at(sums, np.searchsorted(classes, s.classes), s.weights)
-    _refuse_one(estimator, classes)
+    refuse_one_class(estimator, classes)
     return classes, sums
-
-
-def _refuse_one(estimator: BaseEstimator, classes: NDArray) -> None:
-    if len(classes) < 2:
-        found = f"only one class: {shown(classes[0])}" if len(classes) else "none"
-        raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
-            f"weight), but got {found}."
-        )
 
 
 def _name_features(estimator: BaseEstimator, names: list | None) -> None:

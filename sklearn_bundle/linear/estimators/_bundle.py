@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sklearn_bundle.core.contract import MISSES, Solver, SolverResult, Status
-from sklearn_bundle.core.fit import Outcome
+from sklearn_bundle.core.fit import Outcome, is_same
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import TrainingData
@@ -100,7 +100,43 @@ OwnLoss = TypeVar("OwnLoss", bound=Loss)  # what an estimator takes
 
 
 class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
-    """A subclass defines the table of its losses and their parameters."""
+    """A subclass defines the table of its losses and their parameters.
+
+    Entries that docstrings share:
+
+    [regularizer]
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+
+    [l1_ratio]
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+
+    [solver_line_search]
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
+
+    [bundle_size]
+    bundle_size : int, default=None
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+
+    [theta]
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+
+    [max_iter_products]
+    max_iter : int, default=1000
+        Maximum number of iterations. Each is one product with X and one with X'.
+
+    [warm_start_planes]
+    warm_start : bool, default=False
+        Whether to keep the planes and start from them when the next fit has the same
+        {}.
+        reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or
+        `verbose` does, the fit continues with the next iteration; a fit that has reached `tol` is
+        kept.
+    """
 
     loss: str | OwnLoss
     regularizer: str | Regularizer
@@ -191,7 +227,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
         names = [loss for loss in losses if any(is_supported(loss, omega) for omega in kinds)]
         omegas = [omega for omega in kinds if any(is_supported(loss, omega) for loss in losses)]
         own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
+        given = [n for n, default in own.items() if not is_same(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
         omega = self.regularizer
         own = REGULARIZER_PARAMETERS.get(omega, {}) if isinstance(omega, str) else {}
@@ -283,7 +319,7 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
             data.limit(self.max_time)
 
     def _seconds_left(self, data: TrainingData | BlockedData) -> float | None:
-        return data.seconds_left() if isinstance(data, BlockedData) else self.max_time
+        return data.time.left if isinstance(data, BlockedData) else self.max_time
 
     def _run_solver(
         self,
@@ -397,13 +433,6 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _cause(self, solver: Solver) -> BaseException | None:
-        return solver.lost if isinstance(solver, CountedRounds) else None
-
-    def _waited_for(self, solver: Solver) -> str | None:
-        late = solver.late if isinstance(solver, CountedRounds) else None
-        return None if late is None else str(late)
-
     def _keep(self, solver: Any, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))
 
@@ -415,8 +444,3 @@ def _in_words(names: list[str]) -> str:
     if len(names) == 1:
         return f"loss={names[0]!r}"
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
-
-
-def _is_given(value: Any, default: Any) -> bool:
-    """Whether a parameter differs from its default; an array always does."""
-    return value is not default and not (isinstance(value, str | Real) and value == default)

@@ -16,20 +16,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.contract import SolverResult, Status, bound_below
-from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.sklearn_internals import Interval, SparseCoefMixin
-from sklearn_bundle.core.subproblems import binary_targets, names_of
 from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,
+    binary_targets,
     check_classification_data,
     check_prediction_data,
     checked_reg_lambda_of,
+    names_of,
 )
 from sklearn_bundle.core.warm import problem_fingerprint
-from sklearn_bundle.linear.estimators._lazily import lazily, lazy_accuracy
+from sklearn_bundle.linear.estimators._scores import lazily, lazy_accuracy
 from sklearn_bundle.linear.problems.linear import Point
 
 # Largest factor on a gap above tol that rounding of the weights may cost.
@@ -38,7 +39,23 @@ DEFAULT_REG_LAMBDA = 1e-4  # of a regressor, for a target of spread one
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
-    """The parameters of all linear models, and the fingerprints of their problems."""
+    """The parameters of all linear models, and the fingerprints of their problems.
+
+    Entries that docstrings share:
+
+    [reg_lambda]
+    reg_lambda : float, default=None
+        Regularization strength relative to the mean loss: it does not scale with n as C does. None
+        means 1e-4, unless C is set.
+
+    [mean_loss_C]
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the sample
+        weight, times the class weight if there is one, before they are normalized; the sum is n
+        without weights. The model then minimizes ``{} + C sum_i v_i l_i``;
+        `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
+        Setting both is an error.
+    """
 
     reg_lambda: float | None = None  # a parameter, except of searches
     C: float | None = None  # a parameter of some

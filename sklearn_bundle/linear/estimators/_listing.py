@@ -6,36 +6,24 @@ from inspect import Parameter, isabstract, isclass, signature
 from itertools import chain
 from typing import Any, NamedTuple
 
+import sklearn_bundle
 from sklearn_bundle.linear import losses, regularizers
 from sklearn_bundle.linear.estimators._bundle import (
     BY_INSTANCE,
     NAMED_LOSSES,
     REGULARIZER_PARAMETERS,
     TAKERS,
-    BundleEstimator,
 )
-from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
-from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
-from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 
-_Takers = tuple[type[BundleEstimator], ...]
-_CLASSIFIERS: _Takers = BMRMClassifier, BMRMClassifierCV
-_REGRESSORS: _Takers = BMRMRegressor, BMRMRegressorCV
-_ALL: _Takers = *_CLASSIFIERS, *_REGRESSORS, BMRMRanker, BMRMNoveltyDetector
-_BY_NAME = {kind.__name__: kind for kind in _ALL}
-# What the losses of a kind are for, and who takes them.
-_TASKS: dict[type[losses.Loss], tuple[str, _Takers]] = {
-    kind: (task, tuple(_BY_NAME[name] for name in TAKERS[kind]))
-    for kind, task in {
-        losses.BinaryLoss: "binary",
-        losses.MeasureLoss: "binary",
-        losses.MulticlassLoss: "multiclass",
-        losses.RegressionLoss: "regression",
-        losses.RankingLoss: "ranking",
-    }.items()
+# What the losses of a kind are for.
+_TASKS: dict[type[losses.Loss], str] = {
+    losses.BinaryLoss: "binary",
+    losses.MeasureLoss: "binary",
+    losses.MulticlassLoss: "multiclass",
+    losses.RegressionLoss: "regression",
+    losses.RankingLoss: "ranking",
 }
+_ALL = *dict.fromkeys(chain.from_iterable(TAKERS.values())), "BMRMNoveltyDetector"
 _SMOOTH = {
     *(losses.SquaredHinge, losses.LogLoss, losses.Exponential, losses.Softmax),
     *(losses.SquaredError, losses.MultivariateSquaredError, losses.SquaredEpsilonInsensitive),
@@ -123,16 +111,16 @@ def list_losses(task: str | None = None) -> Choices:
     >>> [choice.name for choice in list_losses("regression") if choice.smooth and choice.name]
     ['squared_error', 'squared_epsilon_insensitive', 'huber', 'poisson']
     """
-    tasks = dict.fromkeys(task for task, _ in _TASKS.values())
+    tasks = list(dict.fromkeys(_TASKS.values()))
     if task is not None and task not in tasks:
-        raise ValueError(f"task must be None or one of {list(tasks)}, got {task!r}.")
+        raise ValueError(f"task must be None or one of {tasks}, got {task!r}.")
     found = []
-    for kind, (known, takers) in _TASKS.items():
+    for kind, known in _TASKS.items():
+        takers = TAKERS[kind]
         for name, loss in _with_names(losses, kind, NAMED_LOSSES):
-            own = takers[0]._loss_parameters.get(name or "", {})
+            own = getattr(sklearn_bundle, takers[0])._loss_parameters.get(name or "", {})
             found.append(_choice(name, loss, tuple(own), known, takers))
-    order = list(tasks)
-    found.sort(key=lambda choice: order.index(choice.task))
+    found.sort(key=lambda choice: tasks.index(choice.task))
     return Choices(choice for choice in found if task in (None, choice.task))
 
 
@@ -176,11 +164,10 @@ def _with_names(module: Any, base: type, named: dict[str, type]) -> list[tuple[s
 
 
 def _choice(
-    name: str | None, kind: type, own: tuple[str, ...], task: str | None, takers: _Takers
+    name: str | None, kind: type, own: tuple[str, ...], task: str | None, takers: tuple[str, ...]
 ) -> Choice:
     parameters = {p.name: p.default for p in signature(kind).parameters.values()}
-    estimators = tuple(taker.__name__ for taker in takers)
-    return Choice(name, kind, parameters, own, kind in _SMOOTH, task, estimators)
+    return Choice(name, kind, parameters, own, kind in _SMOOTH, task, takers)
 
 
 def _cells(choice: Choice) -> tuple[str, ...]:

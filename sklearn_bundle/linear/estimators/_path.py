@@ -1,43 +1,34 @@
-"""Fits for many values of reg_lambda that share planes, and cross-validation over them."""
+"""Many values of reg_lambda: which ones, and fits for them that share planes."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.utils import indexable
+from sklearn.base import is_classifier
 
-from sklearn_bundle.core.base import (
-    checked,
-    warn_if_missed,
-    with_callbacks,
-)
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.base import checked, warn_if_missed
 from sklearn_bundle.core.fit import warn_of_unused
-from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
-from sklearn_bundle.core.reports import Report, reported, told
-from sklearn_bundle.core.search import Search, values_of_C
-from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.time_limit import TimeLimit
-from sklearn_bundle.core.validation import (
-    checked_reg_lambda_of,
-    checked_score,
-    checked_scorer,
-    splits,
-)
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.estimators._blocks import blocks_beside
-from sklearn_bundle.linear.estimators._grid import data_of, estimator_of, values_for
-from sklearn_bundle.linear.estimators._path_scores import default_scores, loss_scorer
+from sklearn_bundle.core.parallel import blas_threads, split_threads
+from sklearn_bundle.core.parameters import Names, suggestion
+from sklearn_bundle.core.path import Grid, Numbers, PathResult, check_grid, fit_path
+from sklearn_bundle.core.reports import told
+from sklearn_bundle.core.validation import ContinuousLabels, TrainingData
+from sklearn_bundle.linear.estimators._bundle import BundleEstimator
+from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.losses import Loss
+from sklearn_bundle.linear.problems.largest import largest_reg_lambda
 
-# Default number of values of reg_lambda if w = 0 is optimal for none of them.
-_ON_A_PATH, _IN_A_SEARCH = 20, 10
-_FOLDS = 5  # as in scikit-learn
+# Default number of values of reg_lambda on a path if w = 0 is optimal for none of them.
+_ON_A_PATH = 20
+# Ratio of the smallest value to the largest if w = 0 is never optimal; the latter is 1 for targets
+# of spread one.
+_EPS = 1e-6
+# If w = 0 is optimal from some value on, values start there, as in lasso_path.
+_SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
 
 class LinearPathResult(PathResult[Numbers, Numbers, Numbers, Numbers, NDArray[np.int64]]):
@@ -178,108 +169,143 @@ def bmrm_path(
     return LinearPathResult.of(values, models, coefs=coefs, intercepts=intercepts)
 
 
-class PathSearch(Search):
-    """Cross-validation over reg_lambda, with a path in each fold."""
+def reg_lambda_max(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss = "hinge",
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> float:
+    """The reg_lambda at and above which w = 0 is optimal, with L1 and the elastic net.
 
-    reg_lambdas: int | ArrayLike | None
-    Cs: int | ArrayLike | None
-    eps: float | None
+    It is the smallest such value if the loss is smooth. With R the weighted mean loss of
+    :class:`BMRMClassifier` or :class:`BMRMRegressor` (the one that has the loss), and g its
+    derivative in the scores, at w = 0 and the best intercept, so that g sums to 0::
 
-    reg_lambda_: float
-    reg_lambdas_: NDArray[np.float64]
-    C_: float  # with Cs_, if there are Cs
-    Cs_: NDArray[np.float64]
+        reg_lambda_max = max_j |x_j' g| / l1_ratio
 
-    _chosen = "reg_lambda"
-    _not_shared = "reg_lambda", "C", "warm_start"
+    For squared errors this is ``max_j |sum_i s_i (y_i - mean) x_ij|``. L1 is ``l1_ratio=1``; with
+    :class:`~sklearn_bundle.regularizers.WeightedL1` each feature's weight divides its product.
+    If g is not unique, as with the hinge loss and classes of different weight, any g proves that w
+    = 0 is optimal above this value; it may be optimal above a smaller value too.
 
-    @with_callbacks
-    def _fit(self, X, y, sample_weight, warm, **further):
-        outcome = super()._fit(X, y, sample_weight, warm, **further)
-        if self.Cs is not None:
-            Cs, fitted = values_of_C(self.Cs), outcome.fitted
-            place = list(fitted["reg_lambdas_"]).index(fitted["reg_lambda_"])
-            fitted |= {"Cs_": Cs, "C_": float(Cs[place])}
-        return outcome
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
+    loss : str or Loss, default="hinge"
+        A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+    **params : dict
+        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`, such as
+        `fit_intercept`, `class_weight` and `l1_ratio`. `regularizer` is "l1" by default.
 
-    def _values(self, data):
-        if self.Cs is not None:
-            for name in ("reg_lambdas", "eps"):
-                if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"{name}={shown(getattr(self, name))} and Cs={shown(self.Cs)} are both "
-                        "set, but each gives the values to try: set one of them."
-                    )
-            return np.array([checked_reg_lambda_of(C, data.total) for C in values_of_C(self.Cs)])
-        grid = check_grid(self.reg_lambdas, None, self.eps)
-        return values_for(grid, self, data, _IN_A_SEARCH)
+    Returns
+    -------
+    reg_lambda : float
+        The largest value over all problems, if there is one for each class or target.
 
-    def _named(self, values):
-        return super()._named(values) if self.Cs is None else ("C", values_of_C(self.Cs))
+    Raises
+    ------
+    ValueError
+        As for the estimators; also for another regularizer, a loss of ranking, `reg_lambda` or
+        `warm_start`, or a joint loss other than "softmax" with intercepts.
+    TypeError
+        For a parameter that the estimator does not have.
 
-    def _values_in(self, part, data, values):
-        """The values for a part of the data: C weighs a sum of losses, reg_lambda their mean."""
-        return values if self.Cs is None else values * (data.total / part.total)
+    See Also
+    --------
+    bmrm_path : Solutions for smaller values.
 
-    def _folds(self, data, X, y, sample_weight, values, metadata):
-        if is_collection(X):
-            return self._folds_of_blocks(data, X, y, sample_weight, values)
-        X, y = indexable(X, y)
-        weights = None
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, num_samples(X))
-            if self.cv is None or isinstance(self.cv, Integral):
-                rows = np.flatnonzero(weights)  # other splitters may rely on all rows
-                X, y, weights = (safe_indexing(array, rows) for array in (X, y, weights))
-                metadata = {}
-        single = clone(self._single(n_jobs=1))
-        own = loss_scorer(single._loss()) if self.scoring is None else None
-        scorer = own or checked_scorer(single, self.scoring)
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor, reg_lambda_max
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> largest = reg_lambda_max(X, y, loss="squared_error")
+    >>> round(largest, 6)
+    2.148044
+    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (0.3, 0.1)]
+    >>> [int((model.fit(X, y).coef_ != 0).sum()) for model in models]
+    [4, 5]
+    """
+    estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
+    warn_of_unused(estimator, 2)
+    data = data_of("reg_lambda_max", estimator, X, y, sample_weight)
+    if not _makes_zeros(estimator, data):
+        ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
+        raise ValueError(
+            "reg_lambda_max is for regularizer='l1', 'elasticnet' or WeightedL1, with which w = 0 "
+            f"is optimal above some reg_lambda; got regularizer={estimator.regularizer!r}{ratio}."
+        )
+    largest = _largest(estimator, data)
+    if largest is None:
+        raise ValueError(
+            f"reg_lambda_max is not known for loss={loss!r} with fit_intercept=True, whose best "
+            "intercepts have no closed form. Use fit_intercept=False."
+        )
+    return largest
 
-        def part(array: Any, rows: NDArray) -> Any:
-            return None if array is None else safe_indexing(array, rows)
 
-        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
-            held_out, counted = (part(X, test), part(y, test)), {}
-            if weights is not None and not callable(self.scoring):
-                counted = {"sample_weight": part(weights, test)}
-            estimator = checked(single)
-            fold = estimator._check(part(X, train), part(y, train), part(weights, train))
-            models = fit_path(estimator, fold, self._values_in(fold, data, values), limit=limit)
-            models = reported(models, values, report)
-            if self.scoring is None and own is None:
-                return list(default_scores(models, *held_out, counted.get("sample_weight")))
-            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
+def values_for(
+    grid: Grid, estimator: BundleEstimator, data: TrainingData, default: int
+) -> NDArray[np.float64]:
+    """The values for these data; ``default`` of them for a regularizer without exact zeros."""
+    if grid.values is not None:
+        return grid.values
+    largest, number, eps = max(estimator._units(data)), default, _EPS
+    if _makes_zeros(estimator, data):
+        # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
+        largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
+    eps = eps if grid.eps is None else grid.eps
+    number = number if grid.number is None else grid.number
+    return np.geomspace(largest, eps * largest, number)
 
-        return splits(self.cv, X, y, is_classifier(single), **metadata), scores
 
-    def _folds_of_blocks(self, data, X, y, sample_weight, values):
-        """Folds of whole blocks of rows: each fold holds out every k-th block."""
-        given = {"X": X, "y": y, "sample_weight": sample_weight}
-        columns = blocks_beside({name: v for name, v in given.items() if v is not None})
-        n_blocks = len(columns[0])
-        given = _FOLDS if self.cv is None else self.cv
-        n_folds = int(given) if isinstance(given, Integral) else 0
-        if not 2 <= n_folds <= n_blocks:
-            raise ValueError(
-                f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
-                f"if rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
-            )
-        if self.scoring is not None:
-            raise ValueError(
-                "scoring must be None if rows lie in blocks, and is then the accuracy or R^2; "
-                f"got {shown(self.scoring)}."
-            )
-        single = clone(self._single(n_jobs=1))
+def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstimator:
+    """The classifier or the regressor, whichever has the loss."""
+    if BMRMRanker._takes_loss(loss):
+        raise ValueError(
+            f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
+            "is a loss of ranking."
+        )
+    for name in {"reg_lambda", "C", "warm_start"} & set(params):
+        raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
+    kinds = BMRMClassifier, BMRMRegressor
+    if isinstance(loss, str) and not any(kind._takes_loss(loss) for kind in kinds):
+        names = Names(name for kind in kinds for name in kind._losses)
+        raise ValueError(f"loss must be {names}, got {loss!r}.{suggestion([names], loss)}")
+    regression = BMRMRegressor._takes_loss(loss)
+    return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
 
-        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
-            fitted, held_out = ([[c[k] for k in part] for c in columns] for part in (train, test))
-            estimator = checked(single)
-            fold = estimator._check(*fitted, *[None] * (3 - len(fitted)))
-            models = fit_path(estimator, fold, self._values_in(fold, data, values), limit=limit)
-            models = reported(models, values, report)
-            return [float(model.score(*held_out)) for model in models]
 
-        place = np.arange(n_blocks) % n_folds
-        pairs = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(n_folds)]
-        return pairs, scores
+def data_of(caller: str, estimator: BundleEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The checked data of the function ``caller``, whose loss is "hinge" unless it is given."""
+    try:
+        return estimator._check(X, y, sample_weight)
+    except ContinuousLabels:
+        raise ValueError(
+            f"Unknown label type: y holds numbers, and loss={estimator.loss!r} of {caller} is for "
+            "labels. For numbers pass loss='squared_error', or another loss of BMRMRegressor."
+        ) from None
+
+
+def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
+    """Whether w = 0 is optimal above some value: not for an elastic net that is L2."""
+    n_features = data.n_features
+    return estimator._omega().bind(n_features, n_features).lasso_form is not None
+
+
+def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
+    """The largest value of all problems, or None."""
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    values = []
+    with blas_threads(1), estimator._problems(data, n_threads) as problems:
+        for problem in problems:
+            omega = estimator._omega().bind(problem.n_features, problem.dimension)
+            values.append(largest_reg_lambda(problem, omega))
+    return None if None in values else max(values)

@@ -12,20 +12,19 @@ from scipy.special import log_softmax
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.subproblems import binary_targets
-from sklearn_bundle.core.validation import ClassificationData
+from sklearn_bundle.core.validation import ClassificationData, binary_targets
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.linear.estimators._lazily import lazily
 from sklearn_bundle.linear.estimators._linear import (
     CertifiedLinear,
     CertifiedLinearClassifier,
     best_thresholds,
 )
+from sklearn_bundle.linear.estimators._scores import lazily
 from sklearn_bundle.linear.losses import (
     BINARY_LOSSES,
     MEASURES,
@@ -216,6 +215,11 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     True
     """
 
+    cost: ArrayLike | None
+    scaling: str
+    edges: Sequence[tuple[Hashable, Hashable]] | None
+    beta: float
+
     _takes_blocks = True
     _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
     _loss_parameters = {  # noqa: RUF012
@@ -260,26 +264,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.loss = loss
-        self.reg_lambda = reg_lambda
-        self.C = C
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.cost = cost
-        self.scaling = scaling
-        self.edges = edges
-        self.beta = beta
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     @available_if(_has_probability)
     @lazily
@@ -307,9 +292,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         scores, loss = self.decision_function(X), self._loss()
         assert loss.probability is not None
         if loss.joint:
-            if scores.ndim == 1:  # the difference of two
-                scores = np.column_stack([np.zeros_like(scores), scores])
-            return loss.probability(scores)
+            return loss.probability(_of_classes(scores))
         positive = loss.probability(scores)
         if positive.ndim == 1:
             return np.column_stack([1.0 - positive, positive])
@@ -347,9 +330,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
                 return np.log(self.predict_proba(X))
         scores = self.decision_function(X)
         if loss.joint:
-            if scores.ndim == 1:  # the difference of two
-                scores = np.column_stack([np.zeros_like(scores), scores])
-            return loss.log_probability(scores)
+            return loss.log_probability(_of_classes(scores))
         if scores.ndim == 1:
             return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
         return log_softmax(loss.log_probability(scores), axis=1)
@@ -434,3 +415,8 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
             scores = safe_sparse_dot(data.X, w, dense_output=True)
             intercepts.append(-best_thresholds(scores, positive, counts)[0])
         return np.array(intercepts)
+
+
+def _of_classes(scores: np.ndarray) -> np.ndarray:
+    """Scores of all classes, where those of two may be their difference."""
+    return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores

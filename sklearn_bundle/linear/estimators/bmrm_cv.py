@@ -3,17 +3,142 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Integral
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import indexable
 
-from sklearn_bundle.core.search import path_constraints
+from sklearn_bundle.core.base import checked, with_callbacks
+from sklearn_bundle.core.contract import TimeLimit
+from sklearn_bundle.core.misread import is_collection
+from sklearn_bundle.core.path import check_grid, fit_path
+from sklearn_bundle.core.reports import Report, reported
+from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
 from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.linear.estimators._path import PathSearch
+from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
+from sklearn_bundle.core.validation import checked_reg_lambda_of, checked_score, checked_scorer
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.linear.estimators._blocks import blocks_beside
+from sklearn_bundle.linear.estimators._path import values_for
+from sklearn_bundle.linear.estimators._scores import default_scores, loss_scorer
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
+
+_VALUES = 10  # of reg_lambda by default, if w = 0 is optimal for none of them
+_FOLDS = 5  # as in scikit-learn
+
+
+class PathSearch(Search):
+    """Cross-validation over reg_lambda, with a path in each fold."""
+
+    reg_lambdas: int | ArrayLike | None
+    Cs: int | ArrayLike | None
+    eps: float | None
+
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
+    C_: float  # with Cs_, if there are Cs
+    Cs_: NDArray[np.float64]
+
+    _chosen = "reg_lambda"
+    _not_shared = "reg_lambda", "C", "warm_start"
+
+    @with_callbacks
+    def _fit(self, X, y, sample_weight, warm, **further):
+        outcome = super()._fit(X, y, sample_weight, warm, **further)
+        if self.Cs is not None:
+            Cs, fitted = values_of_C(self.Cs), outcome.fitted
+            place = list(fitted["reg_lambdas_"]).index(fitted["reg_lambda_"])
+            fitted |= {"Cs_": Cs, "C_": float(Cs[place])}
+        return outcome
+
+    def _values(self, data):
+        if self.Cs is not None:
+            for name in ("reg_lambdas", "eps"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"{name}={shown(getattr(self, name))} and Cs={shown(self.Cs)} are both "
+                        "set, but each gives the values to try: set one of them."
+                    )
+            return np.array([checked_reg_lambda_of(C, data.total) for C in values_of_C(self.Cs)])
+        grid = check_grid(self.reg_lambdas, None, self.eps)
+        return values_for(grid, self, data, _VALUES)
+
+    def _named(self, values):
+        return super()._named(values) if self.Cs is None else ("C", values_of_C(self.Cs))
+
+    def _folds(self, data, X, y, sample_weight, values, metadata):
+        if is_collection(X):
+            return self._folds_of_blocks(data, X, y, sample_weight, values)
+        X, y = indexable(X, y)
+        n, weights = num_samples(X), None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, n)
+        kept = np.arange(n) if weights is None else np.flatnonzero(weights)
+        single = clone(self._single(n_jobs=1))
+        folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
+        own = loss_scorer(single._loss()) if self.scoring is None else None
+        scorer = own or checked_scorer(single, self.scoring)
+
+        def part(array: Any, places: NDArray) -> Any:
+            return None if array is None else safe_indexing(array, kept[places])
+
+        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
+            held_out, counted = (part(X, test), part(y, test)), {}
+            if weights is not None and not callable(self.scoring):
+                counted = {"sample_weight": part(weights, test)}
+            fitted = part(X, train), part(y, train), part(weights, train)
+            models = self._models_of_fold(single, fitted, data, values, report, limit)
+            if self.scoring is None and own is None:
+                return list(default_scores(models, *held_out, counted.get("sample_weight")))
+            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
+
+        return folds, scores
+
+    def _models_of_fold(self, single, fitted, data, values, report, limit):
+        """The models of the values, fitted to X, y and weights of a training part.
+
+        C weighs a sum of losses, reg_lambda their mean.
+        """
+        estimator = checked(single)
+        fold = estimator._check(*fitted)
+        here = values if self.Cs is None else values * (data.total / fold.total)
+        return reported(fit_path(estimator, fold, here, limit=limit), values, report)
+
+    def _folds_of_blocks(self, data, X, y, sample_weight, values):
+        """Folds of whole blocks of rows: each fold holds out every k-th block."""
+        given = {"X": X, "y": y, "sample_weight": sample_weight}
+        columns = blocks_beside({name: v for name, v in given.items() if v is not None})
+        n_blocks = len(columns[0])
+        given = _FOLDS if self.cv is None else self.cv
+        n_folds = int(given) if isinstance(given, Integral) else 0
+        if not 2 <= n_folds <= n_blocks:
+            raise ValueError(
+                f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
+                f"if rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
+            )
+        if self.scoring is not None:
+            raise ValueError(
+                "scoring must be None if rows lie in blocks, and is then the accuracy or R^2; "
+                f"got {shown(self.scoring)}."
+            )
+        single = clone(self._single(n_jobs=1))
+
+        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
+            fitted, held_out = ([[c[k] for k in part] for c in columns] for part in (train, test))
+            fitted += [None] * (3 - len(fitted))
+            models = self._models_of_fold(single, fitted, data, values, report, limit)
+            return [float(model.score(*held_out)) for model in models]
+
+        place = np.arange(n_blocks) % n_folds
+        pairs = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(n_folds)]
+        return pairs, scores
 
 
 @fill_doc
@@ -123,28 +248,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.loss = loss
-        self.reg_lambdas = reg_lambdas
-        self.eps = eps
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.cost = cost
-        self.scaling = scaling
-        self.edges = edges
-        self.beta = beta
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
 
 @fill_doc
@@ -253,24 +357,4 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.loss = loss
-        self.reg_lambdas = reg_lambdas
-        self.eps = eps
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.delta = delta
-        self.M = M
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())

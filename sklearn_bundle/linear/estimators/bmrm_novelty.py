@@ -11,15 +11,15 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.estimators._blocks import check_blocks
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._lazily import lazily
 from sklearn_bundle.linear.estimators._linear import CertifiedLinear
+from sklearn_bundle.linear.estimators._scores import lazily
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
 
@@ -149,6 +149,8 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty 
     0.1
     """
 
+    nu: float
+    rho: float | None
     intercept_: NDArray[np.float64]
     offset_: float
 
@@ -182,20 +184,7 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty 
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.nu = nu
-        self.rho = rho
-        self.reg_lambda = reg_lambda
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     @property
     def loss(self) -> str:

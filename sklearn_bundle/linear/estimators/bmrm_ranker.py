@@ -24,7 +24,7 @@ from sklearn_bundle.core.validation import (
     checked_data,
     drop_weightless,
 )
-from sklearn_bundle.core.values import as_numbers
+from sklearn_bundle.core.values import as_numbers, require_y
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
 from sklearn_bundle.linear.estimators._linear import CertifiedLinear, best_thresholds
 from sklearn_bundle.linear.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
@@ -157,6 +157,8 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
     1.0
     """
 
+    cost: str | ArrayLike
+    k: int | None
     grades_: NDArray[np.float64]  # with thresholds_, if the loss has grades
     thresholds_: NDArray[np.float64]
 
@@ -191,21 +193,7 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.loss = loss
-        self.reg_lambda = reg_lambda
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.cost = cost
-        self.k = k
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def fit(
         self,
@@ -317,10 +305,7 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
         return float(loss.score(scores[data.rows], target, data.weights))
 
     def _check(self, X, y, sample_weight, group=None):
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+        require_y(type(self).__name__, y)
         X = checked_data(self, X, **X_CHECKS, ensure_min_samples=2)
         return self._order(X, y, sample_weight, group)
 

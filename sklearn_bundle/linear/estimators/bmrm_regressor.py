@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from sklearn_bundle.core.base import RegressorMixin
-from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, fit_certified
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
@@ -21,8 +21,8 @@ from sklearn_bundle.core.validation import RegressionData, check_regression_data
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.linear.estimators._lazily import lazily, lazy_r2
 from sklearn_bundle.linear.estimators._linear import CertifiedLinear
+from sklearn_bundle.linear.estimators._scores import lazily, lazy_r2
 from sklearn_bundle.linear.losses import (
     REGRESSION_LOSSES,
     MultivariateSquaredError,
@@ -182,6 +182,10 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
     0.9
     """
 
+    quantile: float
+    epsilon: float | None
+    delta: float | None
+    M: ArrayLike | None
     epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
     delta_: float | NDArray[np.float64]
 
@@ -232,25 +236,7 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
-        self.loss = loss
-        self.reg_lambda = reg_lambda
-        self.C = C
-        self.regularizer = regularizer
-        self.l1_ratio = l1_ratio
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.delta = delta
-        self.M = M
-        self.solver = solver
-        self.bundle_size = bundle_size
-        self.theta = theta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.

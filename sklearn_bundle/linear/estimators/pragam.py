@@ -130,6 +130,8 @@ class PragamSVC(CertifiedLinearClassifier):
     True
     """
 
+    lipschitz: str | float
+    random_state: int | np.random.RandomState | None
     dual_coef_: NDArray[np.float64]
     support_: NDArray[np.integer]
 
@@ -167,18 +169,7 @@ class PragamSVC(CertifiedLinearClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.reg_lambda = reg_lambda
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.lipschitz = lipschitz
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     def _formulation(self) -> tuple[Hinge]:
         return (Hinge(),)

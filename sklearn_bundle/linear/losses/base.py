@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.limits import MOST_STEPS
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.core.values import Shown
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log1p_unit
 from sklearn_bundle.linear.losses._sums import LANES, balance

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_bundle.core.numeric.kinks import search_kink
+from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_float, is_between, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.losses.base import Array, Cut, Loss

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.linear.losses import _poisson
 from sklearn_bundle.linear.losses._piecewise import balance_slopes
 from sklearn_bundle.linear.losses.base import Array, Cut

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.linear.losses.base import Array

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.catalyst import momentum
 from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.dual_methods import momentum
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps

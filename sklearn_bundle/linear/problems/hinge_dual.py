@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.limits import MOST_STEPS
-from sklearn_bundle.core.numeric.multiplier import constant, multiplier, solution
+from sklearn_bundle.core.multiplier import constant, multiplier, solution
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.hinge import Hinge

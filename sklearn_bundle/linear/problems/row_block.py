@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.linear.losses._newton_loss import NewtonLoss
 from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
 from sklearn_bundle.linear.losses.base import Loss

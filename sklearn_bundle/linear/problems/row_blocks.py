@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import SEED, TINY
-from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
+from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses._newton_regression import SOME_TARGETS

@@ -238,46 +238,10 @@ class Quadratic(Regularizer):
 
     @property
     def has_form(self) -> bool:
-        return type(self) is Quadratic
+        return type(self) in (Quadratic, _FactoredQuadratic)
 
     def bind(self, n_features, dimension) -> Regularizer:
         return _FactoredQuadratic(self.B, n_features)
-
-    def value(self, w) -> float:
-        return self._factored().value(w)
-
-    def conjugate(self, m) -> float:
-        return self._factored().conjugate(m)
-
-    def conjugate_gradient(self, m) -> Array:
-        return self._factored().conjugate_gradient(m)
-
-    def conjugate_curvature(self, m, planes) -> Array:
-        return self._factored().conjugate_curvature(m, planes)
-
-    def slope(self, w, direction) -> tuple[float, float]:
-        return self._factored().slope(w, direction)
-
-    def _factored(self) -> _FactoredQuadratic:
-        return _FactoredQuadratic(self.B, None)
-
-
-class _FactoredQuadratic(Regularizer):
-    """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
-
-    is_quadratic = True
-
-    def __init__(self, B: Any, n_features: int | None):
-        self._matrix, self._solve = factored(B, n_features)
-        self._side = self._matrix.shape[0]
-
-    @property
-    def has_form(self) -> bool:
-        return True
-
-    @property
-    def form(self) -> Any:
-        return self._matrix
 
     def value(self, w) -> float:
         return 0.5 * float(np.sum(w * self._times(w)))
@@ -286,8 +250,9 @@ class _FactoredQuadratic(Regularizer):
         return 0.5 * float(np.sum(m * self.conjugate_gradient(m)))
 
     def conjugate_gradient(self, m) -> Array:
-        outputs = m.reshape(-1, self._side)
-        return np.ascontiguousarray(self._solve(outputs.T).T).reshape(m.shape)
+        matrix, solve = self._factored()
+        outputs = m.reshape(-1, matrix.shape[0])
+        return np.ascontiguousarray(solve(outputs.T).T).reshape(m.shape)
 
     def conjugate_curvature(self, m, planes) -> Array:
         products = planes @ self.conjugate_gradient(planes).T
@@ -298,11 +263,27 @@ class _FactoredQuadratic(Regularizer):
         return float(np.sum(w * image)), float(np.sum(direction * image))
 
     def _times(self, w: Array) -> Array:
-        outputs = w.reshape(-1, self._side).T
-        image = (
-            self._matrix[:, None] * outputs if self._matrix.ndim == 1 else self._matrix @ outputs
-        )
+        matrix, _ = self._factored()
+        outputs = w.reshape(-1, matrix.shape[0]).T
+        image = matrix[:, None] * outputs if matrix.ndim == 1 else matrix @ outputs
         return image.T.reshape(w.shape)
+
+    def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
+        return factored(self.B, None)
+
+
+class _FactoredQuadratic(Quadratic):
+    """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
+
+    def __init__(self, B: Any, n_features: int | None):
+        self._matrix, self._solve = factored(B, n_features)
+
+    @property
+    def form(self) -> Any:
+        return self._matrix
+
+    def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
+        return self._matrix, self._solve
 
 
 def _norm(x: Array, order: float) -> tuple[float, Array]:

@@ -41,20 +41,19 @@ class L1(Regularizer):
         return LassoForm(1.0, 0.0)
 
     def value(self, w) -> float:
-        return float(np.sum(np.abs(w)))
+        return float(np.sum(self.lasso_form.thresholds * np.abs(w)))
 
     def conjugate(self, m) -> float:
-        return 0.0 if np.abs(m).max(initial=0.0) <= 1.0 else np.inf
+        return 0.0 if (np.abs(m) <= self.lasso_form.thresholds).all() else np.inf
 
     def conjugate_gradient(self, m) -> Array:
         return np.zeros_like(m)
 
     def slope(self, w, direction) -> tuple[float, float]:
-        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        return float(np.sum(at_kink)), 0.0
+        return float(np.sum(self.lasso_form.thresholds * _moved(w, direction))), 0.0
 
 
-class WeightedL1(Regularizer):
+class WeightedL1(L1):
     """``Omega(w) = sum_j weights_j |w_j|``: L1 with a weight per feature.
 
     Its conjugate is 0 if ``|m_j| <= weights_j`` for all j, and infinity otherwise. With k outputs,
@@ -104,25 +103,8 @@ class WeightedL1(Regularizer):
         return WeightedL1(np.tile(weights, dimension // n_features))
 
     @property
-    def degree(self) -> float:
-        return 1.0
-
-    @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
-
-    def value(self, w) -> float:
-        return float(np.sum(self.lasso_form.thresholds * np.abs(w)))
-
-    def conjugate(self, m) -> float:
-        return 0.0 if (np.abs(m) <= self.lasso_form.thresholds).all() else np.inf
-
-    def conjugate_gradient(self, m) -> Array:
-        return np.zeros_like(m)
-
-    def slope(self, w, direction) -> tuple[float, float]:
-        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        return float(np.sum(self.lasso_form.thresholds * at_kink)), 0.0
 
 
 class ElasticNet(Regularizer):
@@ -201,6 +183,10 @@ class ElasticNet(Regularizer):
 
     def slope(self, w, direction) -> tuple[float, float]:
         ratio, ridge = self.l1_ratio, 1.0 - self.l1_ratio
-        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = ratio * float(np.sum(at_kink)) + ridge * float(np.sum(w * direction))
+        first = ratio * float(np.sum(_moved(w, direction))) + ridge * float(np.sum(w * direction))
         return first, ridge * float(np.sum(direction * direction))
+
+
+def _moved(w: Array, direction: Array) -> Array:
+    """The derivatives of the ``|w_j|`` along the direction, from the right."""
+    return np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)

@@ -8,10 +8,11 @@ from ctypes import CDLL
 from functools import partial
 from threading import Event, Thread
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.values import shown
 
 # Seconds without any worker or a reply from the scheduler after which a fit gives up. A worker
@@ -28,29 +29,15 @@ _LARGE = 1 << 20  # bytes of an argument that is sent to each worker once, not w
 _SUMMED_THERE = 1 << 22  # and of a result that workers sum before it is sent
 
 
+UNLIMITED = TimeLimit(None)
+
+
 class ClusterLost(RuntimeError):
     """No worker or no scheduler is left, so results will not arrive."""
 
 
 class ClusterTimeout(TimeoutError):
     """The time limit of a fit passed while it waited for the cluster."""
-
-
-class TimeLimit(NamedTuple):
-    """A number of seconds, and when they end on the clock of :func:`time.monotonic`."""
-
-    seconds: float
-    end: float
-
-    @classmethod
-    def after(cls, seconds: float | None) -> "TimeLimit | None":
-        """The limit that starts now; None for None."""
-        return None if seconds is None else cls(seconds, monotonic() + seconds)
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left, at least 0."""
-        return max(0.0, self.end - monotonic())
 
 
 def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
@@ -71,7 +58,7 @@ def workers_of(
     calls: Sequence[Any],
     *,
     what: str,
-    limit: TimeLimit | None = None,
+    limit: TimeLimit = UNLIMITED,
     persisted: Sequence[Any] | None = None,
 ) -> "DaskWorkers":
     """Workers that keep the results of these delayed calls, one for each block.
@@ -236,7 +223,7 @@ class ClusterWorkers(DaskWorkers):
     blocks : list of Future
     what : str
         What computes them, for messages.
-    limit : TimeLimit, default=None
+    limit : TimeLimit, default=UNLIMITED
         Of all rounds; a round that is not answered by then raises :class:`ClusterTimeout`.
     persisted : list of Future or None, default=None
         For each block the rows that the caller has persisted, or None. A block that does not have
@@ -249,7 +236,7 @@ class ClusterWorkers(DaskWorkers):
         client: Any,
         blocks: list[Any],
         what: str,
-        limit: TimeLimit | None = None,
+        limit: TimeLimit = UNLIMITED,
         persisted: Sequence[Any] | None = None,
     ):
         super().__init__(blocks)
@@ -262,12 +249,12 @@ class ClusterWorkers(DaskWorkers):
         return self._copy(blocks, self._limit, rows)
 
     def within(self, seconds):
-        return self._copy(self._blocks, TimeLimit.after(seconds), self._rows)
+        return self._copy(self._blocks, TimeLimit(seconds), self._rows)
 
     def confirming(self):
-        limit = self._limit
-        if limit is not None and limit.left < _CONFIRMED * self._longest:
-            limit = limit._replace(end=monotonic() + _CONFIRMED * self._longest)
+        limit, longest = self._limit, _CONFIRMED * self._longest
+        if limit.left is not None and limit.left < longest:
+            limit = TimeLimit(longest)
         return self._copy(self._blocks, limit, self._rows)
 
     def kept(self, task, *args):
@@ -285,7 +272,7 @@ class ClusterWorkers(DaskWorkers):
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
         return self._answers([summed], _name(task))[0]
 
-    def _copy(self, blocks: list[Any], limit: TimeLimit | None, rows: list) -> "ClusterWorkers":
+    def _copy(self, blocks: list[Any], limit: TimeLimit, rows: list) -> "ClusterWorkers":
         copied = ClusterWorkers(self._client, blocks, self._what, limit, rows)
         copied._longest = self._longest
         return copied
@@ -298,12 +285,10 @@ class ClusterWorkers(DaskWorkers):
             if sum(array.nbytes for array in _arrays(args)) > _LARGE:
                 args = _in_time(
                     lambda: client.scatter([args], broadcast=True, hash=False)[0],
-                    None if limit is None else limit.left,
+                    limit.left,
                 )
-            known = {"task": task, "args": args, "pure": False}
-            if each is None:
-                return client.map(_with, self._blocks, self._rows, **known)
-            return client.map(_with_each, self._blocks, self._rows, each, **known)
+            columns = self._blocks, self._rows, *([] if each is None else [each])
+            return client.map(_with, *columns, task=task, args=args, pure=False)
         except _Late:
             raise self._late("sending the arguments", []) from None
         except (OSError, TimeoutError) as error:
@@ -324,7 +309,8 @@ class ClusterWorkers(DaskWorkers):
                     if isinstance(error, KilledWorker):
                         raise error
                     raise _in_block(error, k, len(futures))
-            seconds = None if limit is None else max(limit.left, _AT_LEAST)
+            left = limit.left
+            seconds = None if left is None else max(left, _AT_LEAST)
             answers = _in_time(lambda: self._client.gather(futures), seconds)
             self._longest = max(self._longest, monotonic() - began)
             return answers
@@ -351,12 +337,11 @@ class ClusterWorkers(DaskWorkers):
 
         patience, since, limit = self._patience(), monotonic(), self._limit
         while True:
-            left = _CHECK_SECONDS if limit is None else min(_CHECK_SECONDS, limit.left)
             try:
-                wait(futures, timeout=max(left, _AT_LEAST))
+                wait(futures, timeout=limit.at_most(_CHECK_SECONDS, _AT_LEAST))
                 return
             except TimeoutError:
-                if limit is not None and not limit.left:
+                if limit.left == 0.0:
                     raise _Late from None
                 if self._is_served():
                     since = monotonic()
@@ -371,9 +356,7 @@ class ClusterWorkers(DaskWorkers):
         """Whether there is a scheduler that answers, and a worker."""
         if self._client.status != "running":
             return False
-        seconds = self._patience() / _CHECKS
-        if self._limit is not None:
-            seconds = min(seconds, max(self._limit.left, _AT_LEAST))
+        seconds = self._limit.at_most(self._patience() / _CHECKS, _AT_LEAST)
         try:
             return bool(_in_time(self._client.nthreads, seconds))
         except _Late:
@@ -449,12 +432,8 @@ def _name(task: Any) -> str:
     return getattr(task, "__name__", type(task).__name__).strip("_")
 
 
-def _with(block: Any, rows: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block if rows is None else block.with_rows(rows), *args)
-
-
-def _with_each(block: Any, rows: Any, first: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block if rows is None else block.with_rows(rows), first, *args)
+def _with(block: Any, rows: Any, *first: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block if rows is None else block.with_rows(rows), *first, *args)
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

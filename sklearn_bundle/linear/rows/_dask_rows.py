@@ -8,9 +8,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.contract import TimeLimit
+from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.linear.rows._dask import TimeLimit, workers_of
+from sklearn_bundle.linear.rows._dask import UNLIMITED, workers_of
 
 # Dask-expr reads several files of a data frame as one block if few of their columns are needed, of
 # each data frame so many. dask has the option since 2025.12; before, `aligned` cuts blocks again.
@@ -68,7 +69,7 @@ def parts_of(name: str, X: Any) -> Parts:
 
 
 def calls_of(
-    task: Callable[..., Any], columns: dict[str, Any], limit: TimeLimit | None = None
+    task: Callable[..., Any], columns: dict[str, Any], limit: TimeLimit = UNLIMITED
 ) -> tuple[list[Any], list | None]:
     """A delayed ``task(X, y, sample_weight)`` for each block, and the column names of X.
 
@@ -89,7 +90,7 @@ def calls_of(
     return calls, found.names
 
 
-def aligned(columns: dict[str, Any], limit: TimeLimit | None = None) -> Aligned:
+def aligned(columns: dict[str, Any], limit: TimeLimit = UNLIMITED) -> Aligned:
     """The blocks of X and of the others, which hold the same rows.
 
     Data frames are read together. What has other blocks than X is cut again at the rows where X is
@@ -101,7 +102,7 @@ def aligned(columns: dict[str, Any], limit: TimeLimit | None = None) -> Aligned:
     columns : dict
         "X", a collection, and "y" and "sample_weight", collections or arrays in memory; each of
         these two may be missing.
-    limit : TimeLimit, default=None
+    limit : TimeLimit, default=UNLIMITED
         For counting rows on a cluster.
 
     Raises
@@ -264,7 +265,7 @@ def _refuse_other_blocks(name: str, other: Parts, X: Parts) -> None:
         )
 
 
-def _counted(blocks: list[Any], limit: TimeLimit | None) -> tuple[int, ...]:
+def _counted(blocks: list[Any], limit: TimeLimit) -> tuple[int, ...]:
     """The numbers of rows of blocks."""
     from dask.delayed import delayed
 

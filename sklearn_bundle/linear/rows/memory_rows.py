@@ -1,27 +1,20 @@
 """Rows in the memory of this process, dense or CSR, as a :class:`RowOperator`."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
-from sklearn_bundle.core.parallel import BlockRunner, column_ranges, row_blocks, vector_blocks
+from sklearn_bundle.core.parallel import BlockRunner, column_ranges
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.rows.rows import StoredRows
+from sklearn_bundle.linear.rows.rows import Matrix, RowOperator, StoredRows
 
 Array = NDArray[np.float64]
-Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 
-# Entries a row. Leaving out rows breaks the stream that the processor prefetches: with rows of
-# several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
-# as fast).
-_LONG_ROW = 64
 _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
@@ -37,118 +30,7 @@ _CSR_PRODUCTS = 2.0
 _LEAST_PASSES = 8.0  # that a dense Hessian takes however short the rows are
 
 
-class _RowsInMemory(ABC):
-    """A matrix in memory, or mapped into it: arrays that compiled functions take blocks of."""
-
-    #: Compiled passes over a block of rows, with one output and with several.
-    _score_passes: ClassVar[tuple[Callable, Callable]]
-    _gradient_passes: ClassVar[tuple[Callable, Callable]]
-
-    def __init__(
-        self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
-    ):
-        self.shape: tuple[int, int] = X.shape
-        self.n_entries, self.passes = n_entries, 0
-        self._X: Any = X  # of a sparse matrix a type checker knows no attributes
-        self._arrays, self._runner = arrays, runner
-        self._bounds = row_blocks(n_entries, self.shape[0], 1)
-        self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays)
-
-    def scores(self, w: Array, n_outputs: int | None = None) -> Array:
-        n = self.shape[0]
-        if n_outputs is None:
-            w, out = np.ascontiguousarray(w), np.empty(n)
-        else:
-            w = np.ascontiguousarray(w.reshape(n_outputs, -1).T)
-            out = np.empty((n, n_outputs))
-        kernel = self._score_passes[n_outputs is not None]
-        arrays, bounds = self._arrays, self._bounds
-        self._runner.run(
-            lambda k: kernel(*arrays, w, bounds[k], bounds[k + 1], out), len(bounds) - 1
-        )
-        self.passes += 1
-        return out
-
-    def gradient(self, g: Array) -> Array:
-        """``X'g``: parts of blocks of rows, summed in order."""
-        self.passes += 1
-        g = np.ascontiguousarray(g)
-        n_outputs = None if g.ndim == 1 else g.shape[1]
-        kernel = self._gradient_passes[n_outputs is not None]
-        arrays, skip = self._arrays, self._skips(g)
-        bounds, partial = self._partial_sums(n_outputs)
-        self._runner.run(
-            lambda k: kernel(*arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
-            len(bounds) - 1,
-        )
-        total = partial.sum(axis=0)
-        return total if n_outputs is None else total.T.ravel()
-
-    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
-        """Sums over blocks of rows, added up in order."""
-        bounds = vector_blocks(self.shape[0])
-        if len(bounds) == 2:
-            return part(slice(None))
-        parts: list[tuple[float, ...]] = [()] * (len(bounds) - 1)
-
-        def work(k: int) -> None:
-            parts[k] = part(slice(bounds[k], bounds[k + 1]))
-
-        self._runner.run(work, len(parts))
-        return tuple(map(float, np.sum(parts, axis=0)))
-
-    def mean_square(self, weights: Array) -> float:
-        return float(weights @ row_norms(self._X, squared=True))
-
-    def squared_norms(self) -> Array:
-        return row_norms(self._X, squared=True)
-
-    def squared_columns(self) -> Array:
-        return self._column_sizes[0]
-
-    def column_scale(self) -> Array:
-        squares, sizes = self._column_sizes
-        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
-
-    @cached_property
-    def _column_sizes(self) -> tuple[Array, Array]:
-        """Sums of the squares of each column's entries, and of their absolute values."""
-        squares, sizes = np.zeros((2, self.shape[1]))
-        self._add_column_sizes(squares, sizes)
-        return squares, sizes
-
-    def sample(self, rows: NDArray[np.intp]) -> Self:
-        return type(self)(self._X[rows], self._runner)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._runner.__exit__(*exception)
-
-    @abstractmethod
-    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        """Add the squares of each column's entries, and their absolute values."""
-
-    def _skips(self, g: Array) -> bool:
-        """Whether rows with g_i = 0 are left out even if they are few."""
-        return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
-
-    def _partial_sums(self, n_outputs: int | None) -> tuple[NDArray[np.int64], Array]:
-        """Boundaries of blocks of rows, and a part of ``X'g`` for each of them."""
-        if n_outputs not in self._partial:
-            n, d = self.shape
-            bounds = row_blocks(self.n_entries, n, d * (n_outputs or 1))
-            of_outputs = () if n_outputs is None else (n_outputs,)
-            self._partial[n_outputs] = bounds, np.empty((len(bounds) - 1, d, *of_outputs))
-        return self._partial[n_outputs]
-
-
-class DenseRows(_RowsInMemory):
+class DenseRows(RowOperator):
     """C-ordered array of float32 or float64."""
 
     _score_passes = design.dense_scores, design.dense_scores_many
@@ -291,7 +173,7 @@ def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
     return frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
 
 
-class CSRRows(_RowsInMemory):
+class CSRRows(RowOperator):
     """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
 
     _score_passes = design.csr_scores, design.csr_scores_many
@@ -363,11 +245,6 @@ class CSRRows(_RowsInMemory):
     @property
     def gram_passes(self) -> float:
         return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
-
-    outer_passes = np.inf
-
-    def outer(self, weights: Array, centered: bool) -> Array:
-        raise NotImplementedError("outer_passes is infinite")
 
     def rows_in_passes(self, passes: float) -> int:
         return int(passes * self.shape[0] / self.gram_passes)

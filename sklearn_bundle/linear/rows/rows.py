@@ -1,18 +1,29 @@
 """The data matrix as an operator: products with it and with parts of it, block by block of rows.
 
 Problems and solvers see the operator and never X, so only the operator knows where the rows are. A
-new place for them (columns next to rows, say) is a new class that offers :class:`RowOperator`, or
-:class:`RowProducts` if it has no access to single rows.
+new place for them (columns next to rows, say) is a new class that offers :class:`RowProducts`, and
+what else of :class:`RowOperator` solvers of its problems need.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
+
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks, vector_blocks
 
 Array = NDArray[np.float64]
+Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
+
+# Entries a row. Leaving out rows breaks the stream that the processor prefetches: with rows of
+# several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
+# as fast).
+_LONG_ROW = 64
 
 
 class StoredRows(NamedTuple):
@@ -80,70 +91,171 @@ class RowProducts(Protocol):
         ...
 
 
-class RowOperator(RowProducts, Protocol):
-    """What problems in memory need of the data; threads do not change a bit.
+class RowOperator(RowProducts):
+    """A matrix in memory, or mapped into it: arrays that compiled functions take blocks of.
 
-    Attributes
-    ----------
-    nbytes : int
-        Bytes that a pass over all rows reads.
-    gram_passes, outer_passes : float
-        Cost of :meth:`gram` and :meth:`outer`, in passes; infinity if it is too much.
+    Threads do not change a bit.
     """
 
-    @property
-    def nbytes(self) -> int: ...
+    #: Compiled passes over a block of rows, with one output and with several.
+    _score_passes: ClassVar[tuple[Callable, Callable]]
+    _gradient_passes: ClassVar[tuple[Callable, Callable]]
+
+    def __init__(
+        self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
+    ):
+        self.shape: tuple[int, int] = X.shape
+        self.n_entries, self.passes = n_entries, 0
+        self._X: Any = X  # of a sparse matrix a type checker knows no attributes
+        self._arrays, self._runner = arrays, runner
+        self._bounds = row_blocks(n_entries, self.shape[0], 1)
+        self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
 
     @property
-    def gram_passes(self) -> float: ...
+    def nbytes(self) -> int:
+        """Bytes that a pass over all rows reads."""
+        return sum(array.nbytes for array in self._arrays)
+
+    def scores(self, w: Array, n_outputs: int | None = None) -> Array:
+        n = self.shape[0]
+        if n_outputs is None:
+            w, out = np.ascontiguousarray(w), np.empty(n)
+        else:
+            w = np.ascontiguousarray(w.reshape(n_outputs, -1).T)
+            out = np.empty((n, n_outputs))
+        kernel = self._score_passes[n_outputs is not None]
+        arrays, bounds = self._arrays, self._bounds
+        self._runner.run(
+            lambda k: kernel(*arrays, w, bounds[k], bounds[k + 1], out), len(bounds) - 1
+        )
+        self.passes += 1
+        return out
+
+    def gradient(self, g: Array) -> Array:
+        """``X'g``: parts of blocks of rows, summed in order."""
+        self.passes += 1
+        g = np.ascontiguousarray(g)
+        n_outputs = None if g.ndim == 1 else g.shape[1]
+        kernel = self._gradient_passes[n_outputs is not None]
+        arrays, skip = self._arrays, self._skips(g)
+        bounds, partial = self._partial_sums(n_outputs)
+        self._runner.run(
+            lambda k: kernel(*arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
+            len(bounds) - 1,
+        )
+        total = partial.sum(axis=0)
+        return total if n_outputs is None else total.T.ravel()
+
+    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+        """Sums over blocks of rows, added up in order."""
+        bounds = vector_blocks(self.shape[0])
+        if len(bounds) == 2:
+            return part(slice(None))
+        parts: list[tuple[float, ...]] = [()] * (len(bounds) - 1)
+
+        def work(k: int) -> None:
+            parts[k] = part(slice(bounds[k], bounds[k + 1]))
+
+        self._runner.run(work, len(parts))
+        return tuple(map(float, np.sum(parts, axis=0)))
+
+    def mean_square(self, weights: Array) -> float:
+        return float(weights @ row_norms(self._X, squared=True))
+
+    def squared_norms(self) -> Array:
+        return row_norms(self._X, squared=True)
+
+    def squared_columns(self) -> Array:
+        return self._column_sizes[0]
+
+    def column_scale(self) -> Array:
+        squares, sizes = self._column_sizes
+        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def _column_sizes(self) -> tuple[Array, Array]:
+        """Sums of the squares of each column's entries, and of their absolute values."""
+        squares, sizes = np.zeros((2, self.shape[1]))
+        self._add_column_sizes(squares, sizes)
+        return squares, sizes
+
+    def sample(self, rows: NDArray[np.intp]) -> Self:
+        """A copy of these rows, which counts its own passes."""
+        return type(self)(self._X[rows], self._runner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
 
     @property
-    def outer_passes(self) -> float: ...
+    @abstractmethod
+    def gram_passes(self) -> float:
+        """The cost of :meth:`gram` in passes over the data; infinity if it is too much."""
 
+    @property
+    def outer_passes(self) -> float:
+        """The same of :meth:`outer`; infinity means that there is none."""
+        return np.inf
+
+    @abstractmethod
     def class_scores(self, W: Array) -> Array:
         """``W X'`` of shape (k, n), W of shape (k, d)."""
-        ...
 
+    @abstractmethod
     def class_gradient(self, g: Array) -> Array:
         """``g X`` of shape (k, d), g of shape (k, n)."""
-        ...
 
+    @abstractmethod
     def dense(self, rows: NDArray[np.intp]) -> Array:
         """These rows as a dense array of float64."""
-        ...
 
-    def sample(self, rows: NDArray[np.intp]) -> "RowOperator":
-        """A copy of these rows, which counts its own passes."""
-        ...
-
+    @abstractmethod
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
-        ...
 
+    @abstractmethod
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
-        ...
 
+    @abstractmethod
     def gram(self, weights: Array, centered: bool) -> Array:
         """``X'SX``, both triangles, shape (d, d); ``centered`` subtracts the mean of the rows."""
-        ...
 
     def outer(self, weights: Array, centered: bool) -> Array:
         """``S^1/2 X X' S^1/2`` of shape (n, n), otherwise like :meth:`gram`."""
-        ...
+        raise NotImplementedError("outer_passes is infinite")
 
+    @abstractmethod
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2`` of every column."""
-        ...
 
-    def columns(self, which: NDArray[np.intp]) -> "RowOperator":
+    @abstractmethod
+    def columns(self, which: NDArray[np.intp]) -> Self:
         """The operator of a copy of some columns."""
-        ...
 
+    @abstractmethod
     def transposed(self, which: NDArray[np.intp] | None = None) -> Array | sp.csr_array:
         """A copy in float64 with one column of X, or of these columns, per row."""
-        ...
 
+    @abstractmethod
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that visit one after the other."""
-        ...
+
+    @abstractmethod
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        """Add the squares of each column's entries, and their absolute values."""
+
+    def _skips(self, g: Array) -> bool:
+        """Whether rows with g_i = 0 are left out even if they are few."""
+        return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
+
+    def _partial_sums(self, n_outputs: int | None) -> tuple[NDArray[np.int64], Array]:
+        """Boundaries of blocks of rows, and a part of ``X'g`` for each of them."""
+        if n_outputs not in self._partial:
+            n, d = self.shape
+            bounds = row_blocks(self.n_entries, n, d * (n_outputs or 1))
+            of_outputs = () if n_outputs is None else (n_outputs,)
+            self._partial[n_outputs] = bounds, np.empty((len(bounds) - 1, d, *of_outputs))
+        return self._partial[n_outputs]

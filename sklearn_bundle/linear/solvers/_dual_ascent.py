@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.core.check_schedule import Checks, Idling
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.dual_methods import Checks, Idling
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.linear_start import DualCertificate, PointToStart

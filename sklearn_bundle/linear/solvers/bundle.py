@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import CROSSED
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
-from sklearn_bundle.core.numeric.kinks import search_kink
+from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import Regularizer

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.check_schedule import Idling
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.dual_methods import Idling
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss

@@ -9,7 +9,7 @@ from scipy.linalg import blas
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, SLOPE_LEFT
-from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
+from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.regularizers import Regularizer

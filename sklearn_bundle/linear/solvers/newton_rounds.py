@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import MOST_SIDE, NEWTON_SLOPE_LEFT, SLOPE_LEFT
-from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
+from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import sparray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core.pages import Documented
+from sklearn_bundle.core.shared_docs import Documented
 from sklearn_bundle.structured.models.examples import Examples
 
 # Checked before any work; the error names all that are missing.

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.check_schedule import Idling
 from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.dual_methods import Idling
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.inner.blocks import BlockDual, Check
 from sklearn_bundle.structured.solvers.inner.outputs import OutputCache

@@ -4,8 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from sklearn_bundle.core.catalyst import Catalyst, first_kappa
-from sklearn_bundle.core.check_schedule import Checks
+from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa
 from sklearn_bundle.jit.sampling import Sampling, grow
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers._block_solver import BlockSolver

@@ -202,7 +202,7 @@ def test_a_miss_is_told():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"reg_lambdas": [1.0, -1.0]}, "reg_lambdas must hold positive numbers"),
+        ({"reg_lambdas": [1.0, -1.0]}, "reg_lambdas must be .* or must hold positive"),
         ({"reg_lambdas": [1.0], "eps": 0.1}, "eps=0.1 is for a number of values"),
         ({"reg_lambda": 1.0}, "crf_path takes no reg_lambda"),
         ({"warm_start": True}, "crf_path takes no warm_start"),

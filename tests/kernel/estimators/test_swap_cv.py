@@ -104,7 +104,7 @@ def test_number_of_values(data):
         ({"Cs": [np.nan]}, "Cs must be"),
         ({"Cs": []}, "Cs must be"),
         ({"Cs": [[1.0]]}, "Cs must be"),
-        ({"Cs": ["1"]}, "Cs must be"),
+        ({"Cs": ["1"]}, "Cs must hold numbers"),
         ({"Cs": 0}, "'Cs' parameter of SwapSVCCV"),
         ({"scoring": "accurate"}, "'scoring' parameter of SwapSVCCV"),
         ({"kernel": "sigmoid"}, "not positive definite"),

@@ -367,7 +367,7 @@ def test_what_cannot_be_done_in_blocks_is_refused(rows):
         BMRMClassifier().fit(blocks_of(X), [dask.delayed(y), dask.delayed(y)])
     with pytest.raises(ValueError, match=r"y must have an entry for each of the 300 rows of X"):
         BMRMClassifier().fit(blocks_of(X), y[:-1])
-    with pytest.raises(ValueError, match=r"Block 0: sample_weight must not be negative"):
+    with pytest.raises(ValueError, match=r"Block 0: Negative values in .* `sample_weight`"):
         BMRMClassifier().fit(*data, -np.ones(300))
     with pytest.raises(ValueError, match="must not be negative with the Poisson loss"):
         BMRMRegressor("poisson").fit(data[0], data[1].astype(float) - 1.0)

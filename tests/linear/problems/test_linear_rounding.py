@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sklearn_bundle.core.limits import REFRESHED
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.linear_rounding import Certified, Sizes, _of_gradient, rounding
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
@@ -29,6 +30,20 @@ def test_error_of_the_gradient(n):
         assert rise <= taken
         least = min(least, taken / abs(rise))
     assert least < 1e3
+
+
+def test_a_gradient_that_steps_have_updated():
+    """It misses half a unit at each step, always in one direction; no sum over rows does."""
+    ulp, reg_lambda, omega = 2.0**-53, 1e-3, L2()
+    a, exact = np.array([0.5]), LONG(0.5)
+    for _ in range(REFRESHED):
+        a, exact = a + 1.49 * ulp, exact + LONG(1.49) * LONG(ulp)
+    one, zero = np.ones(1), np.zeros(1)
+    problem = LinearProblem(rows_in_memory(np.ones((1, 1))), one, one, Hinge(), False)
+    certified = Certified(zero, 0.0, 1.0, (-a, float(exact)))
+    taken = rounding(problem, problem.point(zero, 0.0), certified, omega, reg_lambda)
+    rise = float((exact * exact - LONG(a[0]) * LONG(a[0])) / (2 * LONG(reg_lambda)))
+    assert 0.0 < rise <= taken.of_bound < 10.0 * rise
 
 
 @pytest.mark.parametrize("loss", [Hinge(), AbsoluteError(), SquaredError()], ids=repr)

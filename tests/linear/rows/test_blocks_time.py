@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector
-from sklearn_bundle.core.contract import State, run
+from sklearn_bundle.core.contract import State, TimeLimit, run
 from sklearn_bundle.linear.problems.row_block import RowBlock
-from sklearn_bundle.linear.rows._dask import ClusterTimeout, ClusterWorkers, TimeLimit
+from sklearn_bundle.linear.rows._dask import ClusterTimeout, ClusterWorkers
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
 from tests.blocks import collected, dask, labeled_rows
 from tests.certificates import judge
@@ -59,7 +59,7 @@ def stop_from(monkeypatch, number, act=lambda: None):
         asked.append(task.__name__)
         if next(numbers) >= number:
             act()
-            self._limit = TimeLimit.after(BRIEF)  # however long it took to get here
+            self._limit = TimeLimit(BRIEF)  # however long it took to get here
             return self._client.map(stuck, [len(GATES) - 1] * self.n_blocks, pure=False)
         return submit(self, task, args, each)
 

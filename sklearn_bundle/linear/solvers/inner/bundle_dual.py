@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import NEWTON_SLOPE_LEFT
-from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]

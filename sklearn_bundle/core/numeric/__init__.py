@@ -1,1 +1,0 @@
-"""Numeric tools that several solvers share: searches, factorizations."""
