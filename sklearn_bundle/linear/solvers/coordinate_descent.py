@@ -46,7 +46,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. On sparse data a loss that is not quadratic
     begins with sweeps over all features that are nonzero or violate their optimality condition; see
-    :class:`~._sweeps.Sweep`. When a matrix is faster, working sets take over.
+    :class:`~._working_set.Sweep`. When a matrix is faster, working sets take over.
     A working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at
     most twice as many; see :class:`~._working_set.WorkingSet`. Steps are
     Newton's, on a quadratic that is minimized with the penalty, as long as the objective falls

@@ -219,7 +219,7 @@ class _Evaluation(NamedTuple):
 class RoundsGradientDescent:
     """A point (w, b) that moves along L-BFGS directions of the objective with the best b.
 
-    A :class:`~._descent_solver.SmoothDescent`. A round returns risk and gradient at the end of a
+    A :class:`~.descent_solver.SmoothDescent`. A round returns risk and gradient at the end of a
     whole step, slopes at other steps, and derivatives in b at other b; if one of these is better,
     a second round goes there. The derivative in b is then small, but not zero. A plane proves a
     bound only if it is zero, so planes of both signs are mixed.
