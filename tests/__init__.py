@@ -116,7 +116,8 @@ linear/solvers
                                 /linear/losses/_dual.py /linear/losses/_dual_loss.py
                                 /linear/_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /linear/losses/_dual_targets.py
-    test_class_coordinate.py    class_coordinate.py dual_coordinate.py /linear/problems/class_dual.py
+    test_class_coordinate.py    class_coordinate.py dual_coordinate.py
+                                /linear/problems/class_dual.py
                                 /linear/losses/_class_dual.py /linear/_compiled/class_steps.py
     test_gram_path.py           gram_path.py /linear/estimators/_path.py
     test_coordinate_descent.py  coordinate_descent.py _working_set.py

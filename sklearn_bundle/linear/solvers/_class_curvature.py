@@ -1,7 +1,6 @@
 """Second derivatives of multinomial logistic regression, exact or rough, to start descent from."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +29,19 @@ _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvat
 _FLATTEST = 1e-4
 
 
-class ClassCurvature(Protocol):
+class ClassCurvature(ABC):
     """A positive definite matrix close to the Hessian of the objective in (W, b)."""
 
+    @abstractmethod
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
         """Recompute the matrix from these derivatives."""
-        ...
 
+    @abstractmethod
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         """The matrix's inverse times (W, b); b sums to zero, or is zero without intercepts."""
-        ...
 
 
-class FullCurvature:
+class FullCurvature(ClassCurvature):
     """The Hessian itself, of all rows or of some."""
 
     def __init__(self, reg_lambda: float, n_drawn: int):
@@ -67,7 +66,7 @@ class FullCurvature:
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
 
 
-class _KroneckerCurvature(ABC):
+class _KroneckerCurvature(ClassCurvature):
     """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
 
     G depends only on the rows and is centered, so that W and b separate. The matrix is exact if all

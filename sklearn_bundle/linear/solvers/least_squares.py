@@ -264,8 +264,3 @@ class LeastSquaresSolver(LinearSolver):
             return self._by_name
         cost = self._equations.passes_to_factor
         return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
-
-    def size_of_terms(self) -> float:
-        """Size of the terms whose differences objective and bound are: of plane and loss."""
-        w = np.zeros_like(self.best.point.w)
-        return self._problem.risk(self._problem.point(w, None)) + abs(self.plane[1])

@@ -218,16 +218,6 @@ class LinearAutoSolver:
         self._confirmed_before: State | None = None  # the confirmed state of the solver before
         self._passes_of_confirmations = 0  # passes of confirmations, which are no solver's work
 
-    @property
-    def name(self) -> str:
-        """The name of the current solver."""
-        return self._solver.name
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the current solver."""
-        return self._solver.plane
-
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """What the solver of the last confirmation keeps."""
         return replace(self._start, point=point)

@@ -56,11 +56,6 @@ class CountedRounds:
         self.late: ClusterTimeout | None = None
         self.history_fields = (*solver.history_fields, ("rounds", np.int64))
 
-    @property
-    def name(self) -> str:
-        """The solver's name."""
-        return self._solver.name
-
     def states(self) -> Iterator[State]:
         """The solver's states; a cluster that is lost or late ends it, once there is a point."""
         with self._ending():
