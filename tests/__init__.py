@@ -98,11 +98,11 @@ linear/problems
                                 /kernel/values/_exact_sums.py /linear/_compiled/design.py
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
-    test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs_rounds.py
+    test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs.py
     test_gathered_rows.py       gathered_rows.py row_block.py
 
 linear/solvers
-    test_protocols.py           protocols.py _oracle.py linear_start.py
+    test_protocols.py           protocols.py solver.py
     test_bundle.py              bundle.py _descent.py inner/planes.py
     test_inner.py               inner/ /structured/solvers/inner/ /kernel/problems/l2tube.py
                                 /linear/_compiled/simplex_qp.py
@@ -114,20 +114,21 @@ linear/solvers
                                 /linear/losses/_dual.py /linear/losses/_dual_loss.py
                                 /linear/_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /linear/losses/_dual_targets.py
-    test_class_coordinate.py    class_coordinate.py _dual_ascent.py /linear/problems/class_dual.py
+    test_class_coordinate.py    class_coordinate.py dual_coordinate.py
+                                /linear/problems/class_dual.py
                                 /linear/losses/_class_dual.py /linear/_compiled/class_steps.py
     test_gram_path.py           gram_path.py /linear/estimators/_path.py
-    test_coordinate_descent.py  coordinate_descent.py _working_set.py _sweeps.py
+    test_coordinate_descent.py  coordinate_descent.py _working_set.py
                                 /linear/problems/column_model.py /linear/_compiled/lasso.py
                                 /linear/losses/_conjugate.py
-    test_linear_lbfgs.py        linear_lbfgs.py _descent_solver.py
+    test_lbfgs.py               lbfgs.py descent_solver.py
                                 /core/lbfgs.py
-    test_softmax.py             softmax.py _class_curvature.py _class_descent.py
+    test_softmax.py             descent_solver.py _class_curvature.py _class_descent.py
                                 /linear/problems/softmax_model.py /linear/losses/_softmax.py
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
                                 /linear/problems/_costs.py /linear/losses/_squares.py
     test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
-    test_linear_auto.py         linear_auto.py /core/contest.py linear_start.py linear_task.py
+    test_linear_auto.py         linear_auto.py solver.py /core/contest.py
     test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
                                 /linear/_compiled/design.py
 

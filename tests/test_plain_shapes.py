@@ -19,8 +19,7 @@ from sklearn_bundle.core import contract
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.linear_auto import solver_class
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import Hinge, MulticlassHinge, Softmax, SquaredError
 from sklearn_bundle.regularizers import L2
 from tests.certificates import judge
@@ -173,12 +172,12 @@ def test_a_confirmation_trusts_no_kept_scores(loss, name):
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=30) > 0.0, 1.0, -1.0)
     target = (y > 0.0).astype(int) if isinstance(loss, MulticlassHinge | Softmax) else y
     problem = LinearProblem(rows_in_memory(X), target, np.full(30, 1.0 / 30), loss, True)
-    task = Task(problem, 0.1, L2(), 1e-9, 0.1, None)
+    task = Task(problem, 0.1, L2(), 1e-9, solver=name)
     solver = solver_class(name, task).of(task, LinearStart())
     for _ in zip(solver.states(), range(50), strict=False):
         pass
-    if solver._best.point.scores is not None:
-        solver._best.point.scores = np.zeros(problem.scores_shape)
+    if solver.best.point.scores is not None:
+        solver.best.point.scores = np.zeros(problem.scores_shape)
     state = solver.confirm(moving=False)
     point = problem.point(state.point.copy(), state.intercept)
     assert state.primal == pytest.approx(0.1 * L2().value(state.point) + problem.risk(point))

@@ -23,8 +23,7 @@ from sklearn_bundle.core.contract import run as run_solver
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.linear_auto import linear_solver, solver_class
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.regularizers import L2
 
@@ -109,7 +108,7 @@ def _fit(
     """CPU seconds; None for a part that does not take the loss or the shape."""
     start = process_time()
     problem = LinearProblem(rows_in_memory(X), y, np.full(len(y), 1.0 / len(y)), loss, False)
-    task = Task(problem, reg_lambda, L2(), tol, 0.1, None)
+    task = Task(problem, reg_lambda, L2(), tol, solver=name)
     kind = None if name == "auto" else solver_class(name, task)
     if name != "auto" and kind is None:
         return np.inf, None

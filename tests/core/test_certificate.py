@@ -6,7 +6,7 @@ import pytest
 from sklearn_bundle.core.certificate import Best, Rounding, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate
+from sklearn_bundle.linear.solvers.solver import DualCertificate
 
 
 def numbers(best):

@@ -27,17 +27,15 @@ from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.rows.rows import RowOperator
-from sklearn_bundle.linear.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.linear.solvers.linear_auto import (
     LinearAutoSolver,
     linear_solver,
     solve_along,
+    solvers_of_blocks,
     supports,
 )
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
-from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
+from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 # Parameters of the estimator that each regularizer takes, with their defaults.
@@ -241,10 +239,7 @@ default="l2"
 
     def _refuse_solver_of_blocks(self, loss: Loss) -> None:
         """Raise ValueError if the solver needs all rows in one place."""
-        known = ["auto", "line-search", "cutting-plane"]
-        for kind, name in ((LBFGSRoundsSolver, "lbfgs"), (NewtonRoundsSolver, "newton")):
-            if kind.supports(loss, self._omega()):
-                known.insert(1, name)
+        known = solvers_of_blocks(loss, self._omega())
         if self.solver not in known:
             raise ValueError(
                 f"solver={self.solver!r} needs all rows in memory, but X lies in blocks. Solvers "

@@ -36,9 +36,9 @@ _FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1
 class RowBlocks:
     """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
 
-    Offers :class:`~.protocols.LineSearch` for every loss that is a sum over rows, and
-    :class:`~.protocols.NewtonRounds` if the curvature of the loss is known. Nothing is kept between
-    rounds: scores are recomputed from w.
+    Offers :class:`~.protocols.LineSearch` for every loss that is a sum over rows, and what Newton's
+    method and L-BFGS need if the curvature of the loss is known. Nothing is kept between rounds:
+    scores are recomputed from w.
 
     Parameters
     ----------

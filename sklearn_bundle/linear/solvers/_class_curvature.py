@@ -1,17 +1,27 @@
 """Second derivatives of multinomial logistic regression, exact or rough, to start descent from."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from sklearn_bundle.core.limits import RIDGES, TINY
+from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.linear.solvers._descent import HESSIAN_PASSES
 
 Array = NDArray[np.float64]
 
+# L-BFGS takes so many steps before the first Hessian: from there on Newton's steps are long enough.
+_FEWEST_STEPS = 8
+_HESSIANS = 3.0  # or as many as take as long as so many Hessians
+_FALLS = 0.5  # of the decrement in a step: if more is left, the Hessian is recomputed,
+_WHOLE = 0.5  # and from twice the rows after a step of at least this length
+_ROWS_A_COORDINATE = 3  # rows per coordinate of the first Hessian,
+# Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
+_BLAS = 4.0
+_SOFTMAX = 15  # products in a pass, in the time of an exponential
+_FIRST_REFRESH, _LONGER = 5, 4  # steps with the first curvature, and growth of this number
 _ALIKE = 2.0  # eigenvalues within this factor share a factorization
 _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
 # Lower limit of C's eigenvalues for the intercepts, relative to those for equally likely classes.
@@ -19,19 +29,19 @@ _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvat
 _FLATTEST = 1e-4
 
 
-class ClassCurvature(Protocol):
+class ClassCurvature(ABC):
     """A positive definite matrix close to the Hessian of the objective in (W, b)."""
 
+    @abstractmethod
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
         """Recompute the matrix from these derivatives."""
-        ...
 
+    @abstractmethod
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         """The matrix's inverse times (W, b); b sums to zero, or is zero without intercepts."""
-        ...
 
 
-class FullCurvature:
+class FullCurvature(ClassCurvature):
     """The Hessian itself, of all rows or of some."""
 
     def __init__(self, reg_lambda: float, n_drawn: int):
@@ -56,7 +66,7 @@ class FullCurvature:
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
 
 
-class _KroneckerCurvature(ABC):
+class _KroneckerCurvature(ClassCurvature):
     """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
 
     G depends only on the rows and is centered, so that W and b separate. The matrix is exact if all
@@ -127,6 +137,72 @@ class DiagonalCurvature(_KroneckerCurvature):
         for k, value in enumerate(self._values):
             found[k] = right[k] / (value * self._variances + self._lambda)
         return found
+
+
+class RoughHessians:
+    """The curvatures of L-BFGS: a rough one that is recomputed after 5, 20, 80, ... steps.
+
+    It is the Kronecker product of the mean covariance of the classes and of the Gram matrix of the
+    features or, with more than 2000 features, their variances.
+    """
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        self._lambda = reg_lambda
+        self._rough: ClassCurvature | None = None
+        self._next_refresh = _FIRST_REFRESH
+
+    def due(
+        self, model: SoftmaxModel, n_steps: int, length: float, fall: float
+    ) -> ClassCurvature | None:
+        """What is to be recomputed before the next step; None to continue with the last one.
+
+        ``length`` and ``fall`` are as in :class:`~._class_descent.ClassDescent`.
+        """
+        if self._rough is None:
+            kind = GramCurvature if model.n_features <= MOST_SIDE else DiagonalCurvature
+            self._rough = kind(model, self._lambda)
+        elif n_steps >= self._next_refresh:
+            self._next_refresh *= _LONGER
+        elif length > 0.0:
+            return None
+        return self._rough
+
+
+class Hessians(RoughHessians):
+    """The curvatures of Newton's method: exact, from some of the rows, drawn by their curvature.
+
+    It begins like L-BFGS: far from the optimum a Hessian is soon outdated. After at least eight
+    steps, and as much time as a few Hessians take, Newton's method continues. As long as the
+    decrement falls, a Hessian serves for several steps, corrected by the gradients of these steps
+    as in L-BFGS. If the decrement falls by less than half after a new Hessian and a whole step, the
+    next Hessian has twice the rows.
+    """
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        super().__init__(model, reg_lambda)
+        self._full: FullCurvature | None = None
+        self._fresh = True  # whether the last step was the first one with its Hessian
+        # The rows are enough for a rough Hessian, or as many as cost a few passes.
+        n, m = model.n_samples, model.n_classes * (model.n_features + model.free)
+        a_pass = model.n_classes * (model.rows.n_entries + _SOFTMAX * n)
+        rows = max(_ROWS_A_COORDINATE * m, int(HESSIAN_PASSES * _BLAS * a_pass / m**2))
+        passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
+        self._rows, self._steps_before = rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
+
+    def due(
+        self, model: SoftmaxModel, n_steps: int, length: float, fall: float
+    ) -> ClassCurvature | None:
+        """See :meth:`RoughHessians.due`."""
+        if n_steps < self._steps_before:
+            return super().due(model, n_steps, length, fall)
+        if self._full is None:
+            self._full = FullCurvature(self._lambda, self._rows)
+            return self._full
+        due = fall > _FALLS or not length > 0.0
+        if due and self._fresh and length > _WHOLE:
+            self._full.n_drawn *= 2
+        self._fresh = due
+        return self._full if due else None
 
 
 def _factored(H: Array) -> tuple:

@@ -16,8 +16,8 @@ from sklearn_bundle.core.limits import (
 )
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
-from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
-from sklearn_bundle.linear.solvers.linear_start import PointToStart
+from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature, RoughHessians
+from sklearn_bundle.linear.solvers.solver import PointToStart
 
 Array = NDArray[np.float64]
 
@@ -35,8 +35,10 @@ class ClassDescent:
     ----------
     model : SoftmaxModel
     reg_lambda : float
+    curvatures : RoughHessians
+        What directions begin with: those of L-BFGS or of Newton's method.
     start : (ndarray of shape (K d,), ndarray of shape (K,))
-        None is W = 0; so is a point whose objective is above that.
+        A point whose objective is above that of W = 0 is not used.
 
     Attributes
     ----------
@@ -58,20 +60,21 @@ class ClassDescent:
         self,
         model: SoftmaxModel,
         reg_lambda: float,
-        start: PointToStart | None = None,
+        curvatures: RoughHessians,
+        start: PointToStart,
     ):
-        self.model, self._lambda = model, reg_lambda
+        self.model, self._lambda, self._curvatures = model, reg_lambda, curvatures
         K, n = model.n_classes, model.n_samples
         self._shape = K, model.n_features
         self._size = K * model.n_features
         self.derivatives, self._spare = np.empty((2, K, n))
         self._pairs = Corrections(MEMORY)
-        self._curvature: ClassCurvature = ABSENT  # until the first :meth:`recompute`
+        self._curvature: ClassCurvature = ABSENT  # until the first step
         self._decrement = 0.0
         self.n_steps, self.length, self.fall = 0, 1.0, 0.0
         self._x = self._at_zero()
         self._evaluate()
-        if start is not None and start[0].any():
+        if start[0].any():
             zero, highest = self._x, self.objective
             self._x = self._joined(start[0], start[1])
             self._evaluate()
@@ -107,14 +110,13 @@ class ClassDescent:
         """Release the data."""
         self.model = ABSENT
 
-    def recompute(self, curvature: ClassCurvature) -> None:
-        """Continue with the curvature at this point, and forget the corrections of the last one."""
-        curvature.refresh(self.model, self.derivatives)
-        self._curvature = curvature
-        self._pairs.clear()
-
     def step(self) -> bool:
         """Take a step; False if no descent direction is left, up to rounding."""
+        curvature = self._curvatures.due(self.model, self.n_steps, self.length, self.fall)
+        if curvature is not None:
+            curvature.refresh(self.model, self.derivatives)
+            self._curvature = curvature
+            self._pairs.clear()  # they corrected the last one
         along = self._direction()
         decrement = -float(along @ self._slopes)
         if not (decrement > 0.0 and np.isfinite(decrement)):

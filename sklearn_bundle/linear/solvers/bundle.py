@@ -1,20 +1,15 @@
 """BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import CROSSED
-from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
 from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
-from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._oracle import with_points
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.solvers.inner.planes import (
     QP_SHARE,
     Bundle,
@@ -22,9 +17,22 @@ from sklearn_bundle.linear.solvers.inner.planes import (
     bound_of_plane,
     l1_limits,
 )
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
-from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import CuttingPlanes, LineSearch, Points, require
+from sklearn_bundle.linear.solvers.protocols import (
+    CuttingPlanes,
+    LineSearch,
+    Points,
+    offers,
+    require,
+    with_points,
+)
+from sklearn_bundle.linear.solvers.rounds import MOST_MOVES, WIDER
+from sklearn_bundle.linear.solvers.solver import (
+    DualCertificate,
+    LinearSolver,
+    LinearStart,
+    PointToStart,
+    Task,
+)
 
 Array = NDArray[np.float64]
 
@@ -43,6 +51,7 @@ _STEP_PRECISION = (
     1e-6  # of a step along a curve other than a parabola; the objective has its square
 )
 _LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_FIRST_REACH = 0.125  # of the first move of b, over the factor: half a unit of the scores
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
@@ -75,8 +84,10 @@ class BundleSolver(LinearSolver):
         out not to be convex, to be infinite, or to be negative although declared nonnegative.
     """
 
-    needs: ClassVar[type] = LineSearch
+    needs: ClassVar[type] = Points
     needs_euclidean: ClassVar[bool] = False
+    advice: ClassVar[str] = ADVICE
+    _problem: Points
 
     def __init__(
         self,
@@ -89,63 +100,54 @@ class BundleSolver(LinearSolver):
         start: PointToStart | None = None,
         dual_certificate: DualCertificate | None = None,
     ):
+        self.name = self._algorithm = algorithm
         instead = "cutting-plane" if algorithm == "line-search" else None
-        protocol = LineSearch if algorithm == "line-search" else CuttingPlanes
-        require(problem, protocol, algorithm, instead)
-        problem = with_points(problem)
-        self._algorithm = self.name = algorithm
-        self._theta = theta
-        self.bundle = Bundle(problem.dimension) if bundle is None else bundle
+        require(problem, _needs(algorithm), algorithm, instead)
+        points = with_points(problem)
+        self.bundle = Bundle(points.dimension) if bundle is None else bundle
         omega = self.bundle.omega
-        if self.needs_euclidean and not omega.is_euclidean:
-            raise ValueError(
-                f"{type(self).__name__} is for the L2 regularizer; got "
-                f"{type(omega).__name__}. Use 'line-search'."
-            )
-        if self.bundle.anchored and not problem.nonnegative:
+        if self.bundle.anchored and not points.nonnegative:
             raise ValueError(
                 f"{type(omega).__name__} needs a risk that is nowhere negative; if yours "
                 "never is, set nonnegative = True on the problem."
             )
-        super().__init__(
-            problem,
-            reg_lambda,
-            omega,
-            dual_certificate,
-            advice=ADVICE,
-            least=0.0 if problem.nonnegative else -np.inf,
-        )
-        self._problem = problem
-        self._start = (omega.start(problem.dimension), None) if start is None else start
-        self._proximal = min(problem.intercept_scale, _LARGEST_PROXIMAL / reg_lambda)
-        self._step = 1.0
+        task = Task(points, reg_lambda, omega)
+        super().__init__(task, LinearStart(start, dual_certificate))
+        self._theta = theta
+        self._proximal = min(points.intercept_scale, _LARGEST_PROXIMAL / reg_lambda)
+        self._length = 1.0  # of the last step
         self._wait = _Wait()
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
+        self._reach = _FIRST_REACH
+        on_workers = isinstance(problem, RowBlocks) and algorithm == "line-search"
+        self._needs_both_sides = on_workers and points.n_free == 1
         self._highest, self._rising = -np.inf, False  # value of the model's minimum, of any sign
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
-        self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else IDLE_LIMIT
+        self.patience = _PATIENCE + 2 * points.n_free if self.bundle.anchored else IDLE_LIMIT
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
         """The solver of a task, started from planes if there are any."""
-        return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
-
-    @staticmethod
-    def _shared(task: Task, kept: LinearStart) -> dict[str, Any]:
-        """The arguments that all bundle methods share."""
         problem, bundle = task.problem, kept.bundle
         if bundle is None:
             bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
         else:
             bundle.resize(task.max_size)
-        dual_certificate = kept.certificate_of(problem.dimension)
-        return {
-            "theta": task.theta,
-            "bundle": bundle,
-            "start": kept.point,
-            "dual_certificate": dual_certificate,
-        }
+        return cls(
+            problem,
+            task.reg_lambda,
+            algorithm=_algorithm(task),
+            theta=task.theta,
+            bundle=bundle,
+            start=kept.point,
+            dual_certificate=kept.dual_certificate,
+        )
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """Whether the problem offers what the algorithm needs."""
+        return offers(task.problem, _needs(_algorithm(task)))
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, planes and dual certificate."""
@@ -160,53 +162,44 @@ class BundleSolver(LinearSolver):
         """Continue with the same problem in another object."""
         self._problem = with_points(problem)
 
-    def states(self) -> Iterator[State]:
-        """One state per iteration; ends when rounding leaves nothing to gain."""
-        if self._best.point is None:
-            self._begin(self._point(*self._start))
-        if self._idle >= self._patience:  # the last run ended this way
-            yield self._state()
+    def begin(self) -> None:
+        """Cut a first plane at the start; with planes, take only its objective."""
+        self.begin_at(self._point(*self._start))
+
+    def begin_at(self, point: Point) -> None:
+        """Cut a first plane at this point; with planes, take only its objective."""
+        if self.bundle.is_empty:
+            self._cut(self._at_finite_risk(point))
+        else:
+            self._offer(point, self._fresh_risk(point))
+
+    def step(self) -> None:
+        """One iteration of the algorithm."""
+        if self._algorithm == "line-search":
+            self._step_of_line_search()
             return
-        steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
-        for _ in steps:
-            yield self._state()
-            if self._idle >= self._patience:
-                return
+        gap = self.best.gap
+        self._cut(self._point(*self.solve_inner()))
+        self._cut_balanced()
+        self._count_idle(gap)
 
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the kept aggregate plane.
+    def _step_of_line_search(self) -> None:
+        problem = require(self._problem, LineSearch, self._algorithm)
+        if self._end is not None:
+            # The same w_t again: cut closer to it, where the plane is sure to cut it off.
+            theta = min(1.0, self._theta * 2.0 ** min(self.idle, _PATIENCE))
+            self._cut(problem.blend(self.best.point, self._end, theta))
+        self._cut_balanced()
+        gap = self.best.gap
+        self._end = self._point(*self.solve_inner())
+        problem.set_intercept(self._end)
+        self._search(problem, self.best.point, self._end)
+        self._count_idle(gap)
 
-        If it may move, the point gets the best intercept, and with L1 fewer nonzeros.
-        """
-        best = self._best
-        best.point = self._fresh_point(best.point)
-        best.primal = self._objective(best.point.w, self._problem.risk(best.point))
-        if moving and best.point.intercept is not None:
-            point = best.point
-            centered = Point(point.w, point.scores, point.intercept, point.drift)
-            self._offer(centered, self._fresh_risk(centered))
-        if moving and self._omega.is_l1:
+    def _improve(self, point: Point) -> None:
+        super()._improve(point)
+        if self._omega.is_l1:
             self._prune()
-        self._check_sign()
-        point, objective = best.point, best.primal
-        if best.dual_certificate is None:
-            best.recompute(objective, point, -np.inf)
-            return self._state()
-        omega, w, dual_certificate = self._in_features(point.w, best.dual_certificate)
-        certified = Certified(w, point.intercept, objective, dual_certificate.plane)
-        bound, terms = dual_certificate.bound(omega), self.size_of_terms
-        taken = rounding(self._problem, point, certified, omega, self._lambda)
-        best.recompute(objective, point, bound, best.dual_certificate, terms=terms, rounding=taken)
-        return self._state()
-
-    def _check_sign(self) -> None:
-        """Check that the risk is not negative, which would make the bound 0 false."""
-        primal = self._best.primal
-        if primal < self._best.least and -primal > CROSSED * abs(self.size_of_terms()):
-            raise ValueError(
-                f"The objective is {primal:.8g}, although its risk is said to be nowhere negative: "
-                "add a constant to the loss, or set nonnegative = False on the problem."
-            )
 
     def _prune(self) -> None:
         """Set features to 0 that the plane does not need, if the objective does not rise.
@@ -214,7 +207,7 @@ class BundleSolver(LinearSolver):
         The best point is a mean of many iterates, and has the nonzeros of all of them. Features
         with ``|A' alpha|`` below reg_lambda are zero at the optimum.
         """
-        best, limits = self._best, l1_limits(self._omega, self._lambda)
+        best, limits = self.best, l1_limits(self._omega, self._lambda)
         reach = np.abs(self.plane[0])
         for share in _PRUNED:
             w = np.where(reach >= share * limits, best.point.w, 0.0)
@@ -223,35 +216,6 @@ class BundleSolver(LinearSolver):
             if objective <= best.primal:
                 best.primal, best.point = objective, point
                 return
-
-    def _cutting_plane(self) -> Iterator[None]:
-        while True:
-            gap = self._best.gap
-            self._cut(self._point(*self._solve_inner()))
-            self._cut_balanced()
-            self._count_idle(gap)
-            yield
-
-    def _line_search(self) -> Iterator[None]:
-        problem = require(self._problem, LineSearch, self._algorithm)
-        while True:
-            if self._end is not None:
-                # The same w_t again: cut closer to it, where the plane is sure to cut it off.
-                theta = min(1.0, self._theta * 2.0 ** min(self._idle, _PATIENCE))
-                self._cut(problem.blend(self._best.point, self._end, theta))
-            self._cut_balanced()
-            gap = self._best.gap
-            self._end = self._point(*self._solve_inner())
-            problem.set_intercept(self._end)
-            self._search(problem, self._best.point, self._end)
-            self._count_idle(gap)
-            yield
-
-    def _begin(self, point: Point) -> None:
-        if self.bundle.is_empty:
-            self._cut(self._at_finite_risk(point))
-        else:
-            self._offer(point, self._fresh_risk(point))
 
     def _at_finite_risk(self, point: Point) -> Point:
         """The point, or one closer to 0, which need not be the minimizer of the regularizer."""
@@ -262,45 +226,38 @@ class BundleSolver(LinearSolver):
             point = self._point(smaller, point.intercept)
         return point
 
-    def _solve_inner(self) -> tuple[Array, Array | None]:
+    def solve_inner(self) -> tuple[Array, Array | None]:
         """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
-        known, gap = self._best, self._best.gap
-        exact = not np.isfinite(gap) or self._idle > 0
+        known, gap = self.best, self.best.gap
+        exact = not np.isfinite(gap) or self.idle > 0
         tolerance = 0.0 if exact else QP_SHARE * gap
         least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
         w, b = known.point.w, known.point.intercept
-        center = Center(w, b, known.primal, least_bound, self._proximal, self._step)
+        center = Center(w, b, known.primal, least_bound, self._proximal, self._length)
         inner = self.bundle.solve(self._lambda, tolerance, center)
         self._rising = inner.bound > self._highest + LAST_PLACE * abs(known.primal)
         self._highest = max(self._highest, inner.bound)
-        self._prove(inner.bound, inner.plane)
+        self._prove(inner.plane, inner.bound)
         return self._near_best(inner.w), inner.intercept
 
     def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """The model may rise while it is below a bound that was known before, as after a refit."""
         super()._count_idle(gap_before, moved=moved)
         if self._rising:
-            self._idle = 0
-
-    def _prove(self, bound: float, plane: tuple[Array, float]) -> None:
-        """Keep the bound if it is the best, with a dual certificate of no more than it."""
-        dual_certificate = DualCertificate(self._lambda, plane)
-        if bound > self._best.bound:
-            dual_certificate = dual_certificate.lowered(bound, self._omega)
-        self._best.raise_bound(bound, dual_certificate)
+            self.idle = 0
 
     def _near_best(self, w: Array) -> Array:
         """w_t itself, unless it is so far away that its scores would overflow."""
         if self._omega.is_quadratic or self._omega.is_l1:
             return w
-        farthest = _LEAP * (1.0 + np.abs(self._best.point.w).max(initial=0.0))
+        farthest = _LEAP * (1.0 + np.abs(self.best.point.w).max(initial=0.0))
         return np.clip(w, -farthest, farthest)
 
     def _search(self, problem: LineSearch, start: Point, end: Point) -> None:
         """Offer the best point on the line from start through end."""
-        self._step = self._best_step(problem, start, end)
-        if 0.0 < self._step < np.inf:
-            point = problem.blend(start, end, self._step)
+        self._length = self._best_step(problem, start, end)
+        if 0.0 < self._length < np.inf:
+            point = problem.blend(start, end, self._length)
             self._offer(point, self._fresh_risk(point))
 
     def _best_step(self, problem: LineSearch, start: Point, end: Point) -> float:
@@ -322,20 +279,37 @@ class BundleSolver(LinearSolver):
         return search_kink(objective, precision=_STEP_PRECISION)
 
     def _cut(self, point: Point) -> None:
+        """Add the plane at the point, and others until a single intercept has both sides.
+
+        Only planes whose coefficients of b cancel prove a bound, and points may approach the best b
+        from one side only.
+        """
+        self._add_plane(point)
+        if not self._needs_both_sides or self.best.point is None:
+            return
+        for _ in range(MOST_MOVES):
+            balance = self.bundle.balance[:, 0]
+            if balance.min() < 0.0 < balance.max() or not balance.any():
+                return
+            self._reach *= WIDER
+            b = self.best.point.intercept - np.sign(balance.sum()) * self._reach
+            self._add_plane(self._problem.point(self.best.point.w, b))
+
+    def _add_plane(self, point: Point) -> None:
         """Add the plane at ``point``, or closer to the best point if it would be useless there."""
         plane = self._plane(point)
         for step in _RETREAT:
-            if self._is_moderate(plane) or self._best.point is None:
+            if self._is_moderate(plane) or self.best.point is None:
                 break
-            point = self._problem.blend(self._best.point, point, step)
+            point = self._problem.blend(self.best.point, point, step)
             plane = self._plane(point)
         if plane is None:
-            if self._best.point is None or not np.isfinite(self._fresh_risk(point)):
+            if self.best.point is None or not np.isfinite(self._fresh_risk(point)):
                 raise ValueError(
                     "The loss is not finite at the best point so far, or next to it: check the "
                     "loss, and the scale of the features."
                 )
-            plane = self._plane(self._best.point)
+            plane = self._plane(self.best.point)
         else:
             self._offer(point, plane.risk)
         if plane is not None:  # rounding may leave no plane; the bound then stays as it is
@@ -347,18 +321,19 @@ class BundleSolver(LinearSolver):
         With intercepts as coordinates the objective may be found long before the other planes
         prove it, because these have to surround the best intercepts.
         """
-        best, wait = self._best, self._wait
+        best, wait = self.best, self._wait
         if not self._problem.n_free:
             return
         wait.left -= 1
-        if best.point is wait.last or (wait.left > 0 and self._idle == 0):
+        if best.point is wait.last or (wait.left > 0 and self.idle == 0):
             return
         wait.last = best.point
         plane = self._problem.cut_balanced(best.point)
         gap = best.gap
         if plane is not None:
             self.bundle.add(plane.gradient, plane.offset, plane.balance)
-            self._prove(*bound_of_plane(self.bundle, -1, self._lambda, best.point.intercept))
+            bound, found = bound_of_plane(self.bundle, -1, self._lambda, best.point.intercept)
+            self._prove(found, bound)
         wait.length = 1 if best.gap < gap else 2 * wait.length
         wait.left = wait.length
 
@@ -373,15 +348,15 @@ class BundleSolver(LinearSolver):
 
     def _risk_limit(self) -> float:
         """The more iterations are in vain, the farther out a plane may be cut."""
-        if self._best.point is None or self._algorithm == "cutting-plane":
+        if self.best.point is None or self._algorithm == "cutting-plane":
             return LARGEST_RISK
-        if self._best.primal <= 0.0:  # a multiple of it means nothing
+        if self.best.primal <= 0.0:  # a multiple of it means nothing
             return LARGEST_RISK
-        return min(LARGEST_RISK, self._lift * self._best.primal)
+        return min(LARGEST_RISK, self._lift * self.best.primal)
 
     @property
     def _lift(self) -> float:
-        return _STEEPEST ** (1 + min(self._idle, _PATIENCE))
+        return _STEEPEST ** (1 + min(self.idle, _PATIENCE))
 
     def _point(self, w: Array, intercept: float | Array | None) -> Point:
         """The point w; an intercept that is minimized out is not known yet."""
@@ -389,24 +364,6 @@ class BundleSolver(LinearSolver):
 
     def _plane(self, point: Point) -> Plane | None:
         return self._problem.cut(point, self._risk_limit())
-
-    def _fresh_point(self, point: Point) -> Point:
-        """The point with scores from the data."""
-        return self._problem.point(point.w, point.intercept)
-
-    def _fresh_risk(self, point: Point) -> float:
-        """The risk at the best intercept, which becomes that of the point."""
-        self._problem.set_intercept(point)
-        return self._problem.risk(point)
-
-    def _offer(self, point: Point, risk: float) -> bool:
-        return self._best.offer(self._objective(point.w, risk), point)
-
-    def _in_features(
-        self, w: Array, dual_certificate: DualCertificate
-    ) -> tuple[Regularizer, Array, DualCertificate]:
-        """Regularizer, point and dual certificate in terms of the features."""
-        return self._omega, w, dual_certificate
 
 
 @dataclass
@@ -418,13 +375,9 @@ class _Wait:
     last: Point | None = None  # where the last one was cut
 
 
-class CuttingPlaneSolver(BundleSolver):
-    """Algorithm 2 under its own name."""
+def _algorithm(task: Task) -> str:
+    return "cutting-plane" if task.solver == "cutting-plane" else "line-search"
 
-    needs: ClassVar[type] = CuttingPlanes
 
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from planes if there are any."""
-        shared = cls._shared(task, kept)
-        return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)
+def _needs(algorithm: str) -> type:
+    return CuttingPlanes if algorithm == "cutting-plane" else LineSearch

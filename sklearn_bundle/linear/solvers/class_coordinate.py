@@ -2,26 +2,21 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.dual_methods import Idling
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
-from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._dual_ascent import IDLE, DualAscentSolver
+from sklearn_bundle.linear.solvers.dual_coordinate import IDLE, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
-from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import ClassSteps, Points, require
+from sklearn_bundle.linear.solvers.solver import NOTHING, DualCertificate, LinearStart, Task
 
 Array = NDArray[np.float64]
 
@@ -66,44 +61,18 @@ class ClassCoordinateSolver(DualAscentSolver):
     An iteration consists of sweeps over active rows that together read all rows once, and at least
     16,384 rows.
 
-    Parameters
-    ----------
-    problem : ClassSteps
-    reg_lambda : float
-        The regularizer is ``||W||^2 / 2``.
-    tol_hint : float, default=None
-        The requested relative gap; without it checks are more frequent.
-    start : (ndarray, intercept)
-        A point to begin with; the steps start from ``alpha``.
-    dual_certificate : DualCertificate
-        A dual certificate to start from, if its reg_lambda is the same.
-    alpha : ndarray of shape (n, K), default=None
-        Dual point to start from, the labels by default.
-
     Attributes
     ----------
-    plane : (ndarray of shape (K d,), float)
-        The plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    alpha : ndarray of shape (n, K)
+        The dual point; the labels at first.
     """
 
-    needs: ClassVar[type] = ClassSteps
-    _problem: ClassSteps
+    form: ClassVar[str | None] = "class_dual"
     _steps: ClassAscent
 
-    def __init__(
-        self,
-        problem: Points,
-        reg_lambda: float,
-        *,
-        tol_hint: float | None = None,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-        alpha: Array | None = None,
-    ):
-        problem = require(problem, ClassSteps, self.name, "line-search")
-        steps = problem.class_ascent(reg_lambda, alpha)
-        super().__init__(problem, reg_lambda, steps, dual_certificate, tol_hint, start, _WAIT)
-        self._begun = False
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        super().__init__(task, kept, _WAIT)
+        self._steps = self._problem.class_ascent(task.reg_lambda, kept.alpha)
         self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
         self._averaging = False
         self._passes_so_far = 0.0  # over all rows
@@ -114,30 +83,16 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._pause, self._next_try = _PAUSE, 0.0  # passes without it, if it did not help
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
-        return super().supports(loss, omega) and class_dual(loss) is not None
+        return omega.is_euclidean and class_dual(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
         """Always, unless reg_lambda is nearly 0."""
-        if not cls.fits(task):
-            return False
         problem = task.problem
         curvature = problem.rows.mean_square(problem.weights) / task.reg_lambda
         return curvature <= _STEEPEST * problem.n_samples
-
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from the last dual point if there is one."""
-        return cls(
-            task.problem,
-            task.reg_lambda,
-            tol_hint=task.tol,
-            start=kept.point,
-            dual_certificate=kept.certificate_of(task.problem.dimension),
-            alpha=kept.alpha,
-        )
 
     def start_of_next(self, start: LinearStart) -> LinearStart:
         """The start, with the plane of the best bound."""
@@ -146,44 +101,25 @@ class ClassCoordinateSolver(DualAscentSolver):
         bundle.add(*self.plane, np.zeros(n_free))
         return replace(start, dual_certificate=self.dual_certificate, bundle=bundle)
 
-    def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, the dual point and the dual certificate."""
-        return LinearStart(point, self.dual_certificate, alpha=self._steps.alpha)
-
-    def states(self) -> Iterator[State]:
-        """One state per pass over as many rows as there are; ends when only rounding is left."""
-        if not self._begun:
-            self._begin()
-        elif self._idling.enough:  # the last run ended this way
-            yield self._state()
-            return
-        while not self._idling.enough:
-            share, enough = 0.0, max(1.0, _VISITS / self._problem.n_samples)
-            while share < enough and not self._check_is_due():
-                share += self._sweep()
-            if self._check_is_due():
-                self._check()
-            yield self._state()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the kept plane.
-
-        If the point may move, the sweeps since the last check count. They then continue as if there
-        had been no confirmation.
-        """
-        best = self._best
-        if moving and self._checks.work > 0.0:
-            self._prove()
-        point = self._problem.point(best.point.w, best.point.intercept)
-        self._renew(point, self._objective_at(point))
-        return self._state()
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Take the objective of the start."""
         w, intercept = self._start
         point = self._problem.point(w, intercept)
-        self._best.offer(self._objective_at(point), point)
+        self._offer(point, self._problem.risk(point))
         self._steps.begin(None if intercept is None else np.asarray(intercept))
-        self._begun = True
+
+    def step(self) -> None:
+        """A pass over as many rows as there are, and a check if one is due."""
+        share, enough = 0.0, max(1.0, _VISITS / self._problem.n_samples)
+        while share < enough and not self._check_is_due():
+            share += self._sweep()
+        if self._check_is_due():
+            self._check()
+
+    def _prepare_confirmation(self, moving: bool) -> None:
+        """Let the sweeps since the last check count, if the point may move."""
+        if moving and self._checks.work > 0.0:
+            self._prove_newest()
 
     def _sweep(self) -> float:
         """Visit the active rows; returns their share of all rows."""
@@ -251,7 +187,7 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next sweep begins."""
-        alpha, scaled_weights, bound, objective = self._prove()
+        alpha, scaled_weights, bound, objective = self._prove_newest()
         self._made(objective, bound, calibrates=self._averaging or self._inner >= 0)
         self._averaging = False
         if self._inner >= 0 and (self._idling.enough or not self._is_faster()):
@@ -263,22 +199,19 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._steps.restart(alpha, scaled_weights)
         self._steps.activate_all()
 
-    def _prove(self) -> tuple[Array, Array, float, float]:
+    def _prove_newest(self) -> tuple[Array, Array, float, float]:
         """The newest dual point with its ``reg_lambda W``, its bound and the objective at W."""
         steps = self._steps
         alpha = steps.newest()
         gradient, offset, scaled_weights = steps.plane(alpha)
         dual_certificate = DualCertificate(self._lambda, (gradient, offset))
         bound = offset - float(gradient @ gradient) / (2.0 * self._lambda)
-        self._best.raise_bound(bound, dual_certificate)
+        self.best.raise_bound(bound, dual_certificate)
         intercept = steps.intercepts if self._problem.n_free else None
         drawn = steps.proximal_mean
         point = self._problem.point(
             scaled_weights / self._lambda if drawn is None else drawn, intercept
         )
-        objective = self._objective_at(point)
-        self._best.offer(objective, point)
+        objective = self._objective(point.w, self._problem.risk(point))
+        self.best.offer(objective, point)
         return alpha, scaled_weights, bound, objective
-
-    def _objective_at(self, point: Point) -> float:
-        return self._lambda * self._omega.value(point.w) + self._problem.risk(point)

@@ -1,33 +1,33 @@
 """L1 and elastic net with a curved loss: coordinate descent on working sets, with a true bound."""
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.limits import IDLE_LIMIT, ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core.contract import ABSENT
+from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import MET, violation
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._sweeps import Sweep
-from sklearn_bundle.linear.solvers._working_set import SHARPER, WorkingSet
+from sklearn_bundle.linear.solvers._working_set import SHARPER, Sweep, WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import MOST_FEATURES, WITHIN, GramPath, solve_path
-from sklearn_bundle.linear.solvers.linear_start import (
+from sklearn_bundle.linear.solvers.solver import (
+    NOTHING,
+    Along,
     DualCertificate,
     Evaluation,
+    LinearSolver,
     LinearStart,
     PointToStart,
+    Task,
 )
-from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import Points, require
 
 Array = NDArray[np.float64]
 
-_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
 _FEWEST = 128  # least number of columns in a working set, if there are as many
 _NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
 # Of tol: a share of the limits below which a working set's violations have to fall at first. The
@@ -46,7 +46,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. On sparse data a loss that is not quadratic
     begins with sweeps over all features that are nonzero or violate their optimality condition; see
-    :class:`~._sweeps.Sweep`. When a matrix is faster, working sets take over.
+    :class:`~._working_set.Sweep`. When a matrix is faster, working sets take over.
     A working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at
     most twice as many; see :class:`~._working_set.WorkingSet`. Steps are
     Newton's, on a quadratic that is minimized with the penalty, as long as the objective falls
@@ -58,28 +58,8 @@ class CoordinateDescentSolver(LinearSolver):
     theta <= 1 makes ``theta |X'g| <= reg_lambda t`` if there is no ridge; with one, theta = 1 is
     tried as well.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    reg_lambda, tol : float
-        ``tol`` is the requested relative gap.
-    omega : Regularizer
-        Must have a ``lasso_form``.
-    start : (ndarray, float)
-        A point to begin with; w = 0 by default.
-    dual_certificate : DualCertificate
-        A dual certificate to start from, if its reg_lambda is the same.
-    working_set : WorkingSet
-        Columns of the same data that were copied before.
-    sweep : Sweep
-        The same for sweeps.
-    evaluation : Evaluation
-        What is known about ``start``; it saves a path one pass over all features per value.
-
-    Attributes
-    ----------
-    plane : (ndarray, float)
-        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    It starts with the columns that were copied for the last solver of the same data, and with what
+    is known about its point, which saves a path one pass over all features per value.
     """
 
     name = "coordinate-descent"
@@ -89,38 +69,30 @@ class CoordinateDescentSolver(LinearSolver):
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
     _problem: LinearProblem
 
-    def __init__(
-        self,
-        problem: Points,
-        reg_lambda: float,
-        *,
-        tol: float,
-        omega: Regularizer,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-        working_set: WorkingSet | None = None,
-        sweep: Sweep | None = None,
-        evaluation: Evaluation | None = None,
-    ):
-        problem = require(problem, LinearProblem, self.name, "line-search", self.form)
-        super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
-        self._problem, self._tol, form = problem, tol, omega.lasso_form
+    yields_start = True
+
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        super().__init__(task, kept)
+        problem, form = self._problem, task.omega.lasso_form
         assert form is not None
+        reg_lambda = task.reg_lambda
         self._limits = np.broadcast_to(reg_lambda * form.thresholds, problem.n_features)
         self._ridge = reg_lambda * form.ridge
         self._model = problem.column_model()
-        self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
+        self._w = np.array(self._start[0])
         self._proved: Array | None = None  # the dual point of the dual certificate
-        self._set, self._is_warm = working_set, working_set is not None
-        self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
+        self._set, self._is_warm = kept.working_set, kept.working_set is not None
+        self._sweep = (kept.sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
         self._scores: Array = ABSENT  # until the first evaluation
-        known = evaluation is not None and np.array_equal(evaluation.w, self._w)
-        self._evaluation = evaluation if known else None  # of the current point
-        self._precision = _SHARE_OF_TOL * tol
+        known = kept.evaluation
+        if known is not None and not np.array_equal(known.w, self._w):
+            known = None
+        self._evaluation = known  # of the current point
+        self._precision = _SHARE_OF_TOL * task.tol
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is curved and the regularizer L1 or elastic net."""
         form = omega.lasso_form
         return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
@@ -135,21 +107,6 @@ class CoordinateDescentSolver(LinearSolver):
     def is_best(cls, task: Task) -> bool:
         """Always: no other solver skips the zeros."""
         return True
-
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from the last point with the columns copied for it."""
-        return cls(
-            task.problem,
-            task.reg_lambda,
-            tol=task.tol,
-            omega=task.omega,
-            start=kept.point,
-            dual_certificate=kept.certificate_of(task.problem.dimension),
-            working_set=kept.working_set,
-            sweep=kept.sweep,
-            evaluation=kept.evaluation,
-        )
 
     @classmethod
     def along(
@@ -178,41 +135,30 @@ class CoordinateDescentSolver(LinearSolver):
         """Release the problem and its data."""
         self._problem = self._model = ABSENT
 
-    def states(self) -> Iterator[State]:
-        """One state per working set; ends when rounding leaves nothing to gain."""
-        if self._best.point is None:
-            if self._evaluation is None:
-                scores = self._problem.point(self._w, None).scores
-                assert scores is not None
-                self._scores = scores
-                self._evaluate()
-            else:
-                self._record(self._evaluation)
-            yield self._state()
-        elif self._idle >= IDLE_LIMIT:  # the last run ended this way
-            yield self._state()
-            return
-        while self._idle < IDLE_LIMIT:
-            gap = self._best.gap
-            self._improve()
+    def begin(self) -> None:
+        """Evaluate the start, unless it is known."""
+        if self._evaluation is None:
+            scores = self._problem.point(self._w, None).scores
+            assert scores is not None
+            self._scores = scores
             self._evaluate()
-            self._count_idle(gap)
-            yield self._state()
+        else:
+            self._record(self._evaluation)
 
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the kept dual point.
+    def step(self) -> None:
+        """Improve the point by a sweep or on a working set, and evaluate it."""
+        gap = self.best.gap
+        if self._sweep is not None and self._sweeps:
+            self._step_in_sweep(self._sweep)
+        else:
+            self._step_in_set(self._chosen())
+        self._evaluate()
+        self._count_idle(gap)
 
-        The descent then continues as if it had not been confirmed.
-        """
-        best = self._best
-        point = self._problem.point(best.point.w, best.point.intercept)
-        if moving:
-            self._problem.set_intercept(point)
-        objective = self._objective(point.w, self._problem.risk(point))
+    def _prove_again(self) -> None:
         if self._proved is not None:
-            best.dual_certificate = self._proof(self._proved, self._model.gradient(self._proved))
-        self._renew(point, objective)
-        return self._state()
+            gradient = self._model.gradient(self._proved)
+            self.best.dual_certificate = self._proof(self._proved, gradient)
 
     def _evaluate(self) -> None:
         """Compute derivatives for all features; offer the point and the bound."""
@@ -222,7 +168,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     def _record(self, evaluation: Evaluation) -> None:
         """Continue from the point that is known, and offer it and its bound."""
-        best, g, b = self._best, evaluation.g, evaluation.b
+        best, g, b = self.best, evaluation.g, evaluation.b
         self._evaluation, self._scores = evaluation, evaluation.scores
         self._gradient, self._risk = evaluation.gradient, evaluation.risk
         self._point_b, self._g = b, g
@@ -246,13 +192,6 @@ class CoordinateDescentSolver(LinearSolver):
             plane = theta * gradient, self._model.offset(theta * g)
             proofs.append(DualCertificate(self._lambda, plane))
         return max(proofs, key=lambda dual_certificate: dual_certificate.bound(self._omega))
-
-    def _improve(self) -> None:
-        """Sweep, or take steps on the next working set until it is optimal to the precision."""
-        if self._sweep is not None and self._sweeps:
-            self._step_in_sweep(self._sweep)
-        else:
-            self._step_in_set(self._chosen())
 
     def _step_in_sweep(self, sweep: Sweep) -> None:
         model, w = self._model, self._w

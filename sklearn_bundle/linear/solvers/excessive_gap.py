@@ -1,17 +1,18 @@
 """Pragam: Nesterov's excessive gap technique (Saha, Zhang and Vishwanathan, 2010)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.certificate import Best, Rounding
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import ROUNDING
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.protocols import ExcessiveGap
+from sklearn_bundle.linear.solvers.solver import Shell
 
 Array = NDArray[np.float64]
 
@@ -33,7 +34,75 @@ class DualPoint:
     value: float
 
 
-class ExcessiveGapSolver:
+class ExcessiveGap(Protocol):
+    """An objective P whose smooth dual D has a feasible set that can be projected onto.
+
+    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
+    """
+
+    @property
+    def passes(self) -> int:
+        """The work so far."""
+        ...
+
+    def origin(self) -> tuple[Array, Array]:
+        """A feasible u with D(u) = 0, and its ``combined``."""
+        ...
+
+    def point(self, w: Array, intercept: float | None) -> Point:
+        """The point w."""
+        ...
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+        ...
+
+    def combine(self, u: Array) -> Array:
+        """The linear functions of u on which w and D depend."""
+        ...
+
+    def primal_point(self, combined: Array) -> Point:
+        """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
+        ...
+
+    def primal_value(self, point: Point) -> float:
+        """P at the point, whose intercept may become the best one."""
+        ...
+
+    def objective(self, point: Point) -> float:
+        """P at the point, with its own intercept."""
+        ...
+
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
+        """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
+        ...
+
+    def dual_value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+        ...
+
+    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
+        """Project the end of a step from ``center`` along the gradient of D at w.
+
+        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
+        from one to the next, so that one may start where the last one ended.
+        """
+        ...
+
+    def feasible(self, u: Array) -> Array:
+        """u, made feasible again despite rounding."""
+        ...
+
+    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
+        ...
+
+    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+        ...
+
+
+class ExcessiveGapSolver(Shell):
     """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step: the gap is at most mu/2.
 
     For the hinge loss ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
@@ -62,6 +131,9 @@ class ExcessiveGapSolver:
         The best u, which proves the lower bound.
     """
 
+    patience = _IDLE_LIMIT
+    _problem: ExcessiveGap
+
     def __init__(
         self,
         problem: ExcessiveGap,
@@ -76,58 +148,47 @@ class ExcessiveGapSolver:
         self.dual_point = origin
         if start is not None and self._adaptive:
             self.dual_point = self._evaluated(start)
-        self._best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
-        self._best.raise_bound(self.dual_point.value, self.dual_point)
-        self._idle = 0  # steps that changed nothing
+        self.best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
+        self.best.raise_bound(self.dual_point.value, self.dual_point)
         self._at_start: float | None = None  # the gap one step after the last start
         self._starting = True
 
-    def attach(self, problem: ExcessiveGap) -> None:
-        """Continue with the same problem in another object."""
-        self._problem = problem
-
-    def detach(self) -> None:
-        """Release the problem."""
-        self._problem = ABSENT
-
-    def states(self) -> Iterator[State]:
-        """One state per step; ends when nothing has changed for long."""
+    def begin(self) -> None:
+        """Learn the constant of Algorithm 1 if it has to be computed."""
         if self._measure is not None:
             self._lipschitz, self._measure = self._measure(), None
-        if self._idle >= _IDLE_LIMIT:  # the last run ended this way
-            yield self._state()
-            return
-        while self._idle < _IDLE_LIMIT:
-            if self._starting:
-                self._begin()
-                self._at_start = None
-            before = self._values
-            self._step()
-            self._idle = self._idle + 1 if before == self._values else 0
-            gap = self._best.primal - self.dual_point.value
-            self._at_start = gap if self._at_start is None else self._at_start
-            self._starting = self._adaptive and gap < _RESTART * self._at_start
-            yield self._state()
+
+    def step(self) -> None:
+        """A step of the series, which may be the first of a new one."""
+        if self._starting:
+            self._restart()
+            self._at_start = None
+        before = self._values
+        self._move()
+        self.idle = self.idle + 1 if before == self._values else 0
+        gap = self.best.primal - self.dual_point.value
+        self._at_start = gap if self._at_start is None else self._at_start
+        self._starting = self._adaptive and gap < _RESTART * self._at_start
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the data at the best u.
 
         The point is always that of the last state.
         """
-        problem, w, b = self._problem, self._best.point.w, self._best.point.intercept
+        problem, w, b = self._problem, self.best.point.w, self.best.point.intercept
         point = problem.point(w, b)
         self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
         taken = problem.rounding(point, primal, self.dual_point.combined, bound)
-        self._best.recompute(primal, point, bound, self.dual_point, rounding=taken)
+        self.best.recompute(primal, point, bound, self.dual_point, rounding=taken)
         return self._state()
 
     @property
     def _values(self) -> tuple[float, float]:
         """Objective and D of the best points."""
-        return self._best.primal, self.dual_point.value
+        return self.best.primal, self.dual_point.value
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         """Set points for which the invariant holds with mu = L, or 2 L for Algorithm 1."""
         start = self.dual_point
         self.center = start.u
@@ -142,7 +203,7 @@ class ExcessiveGapSolver:
         self.mu = self._lipschitz if self._adaptive else 2.0 * self._lipschitz
         self._count = 0
 
-    def _step(self) -> None:
+    def _move(self) -> None:
         smooth = self._maximizer(self.center, self.point, self.mu, 0)
         while True:
             share = self._share()
@@ -203,10 +264,10 @@ class ExcessiveGapSolver:
             found = self._blend(best, u, share)
             if found.value > best.value:
                 self.dual_point = found
-                self._best.raise_bound(found.value, found)
+                self.best.raise_bound(found.value, found)
 
     def _offer(self, point: Point) -> None:
-        self._best.offer(self._problem.primal_value(point), point)
+        self.best.offer(self._problem.primal_value(point), point)
 
     def _evaluated(self, u: Array) -> DualPoint:
         combined = self._problem.combine(u)
@@ -219,5 +280,5 @@ class ExcessiveGapSolver:
         return DualPoint(u, combined, self._problem.dual_value(u, combined))
 
     def _state(self) -> State:
-        point = self._best.point
-        return self._best.state(point.w, point.intercept, self._problem.passes)
+        point = self.best.point
+        return self.best.state(point.w, point.intercept, self._problem.passes)

@@ -12,8 +12,7 @@ from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._working_set import EPOCHS, SHARPER, WorkingSet
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Along, Task
+from sklearn_bundle.linear.solvers.solver import Along, LinearStart, Task
 
 Array = NDArray[np.float64]
 

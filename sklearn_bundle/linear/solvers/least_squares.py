@@ -1,8 +1,6 @@
 """Squared errors with a quadratic regularizer: normal equations, or conjugate gradients."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +10,22 @@ from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
-from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
+from sklearn_bundle.linear.problems.normal_equations import SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
-from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.linear.solvers.protocols import Points, require
+from sklearn_bundle.linear.solvers.solver import (
+    NOTHING,
+    DualCertificate,
+    LinearSolver,
+    LinearStart,
+    PointToStart,
+    Task,
+)
 
 Array = NDArray[np.float64]
 
-_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
 _REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
 _IDLE_SOLUTIONS = 3  # steps without progress, if each is a solution
 _CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
-
-
-def _quiet() -> AbstractContextManager:
-    """Silence warnings of overflows, which are detected and lead to other steps."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 class _Residuals(NamedTuple):
@@ -52,54 +49,30 @@ class LeastSquaresSolver(LinearSolver):
     The best r between the newest residuals and those of the best bound has a closed form.
 
     The cheaper way is not known in advance: conjugate gradients get as many passes as matrix and
-    factor would cost, then these are computed; at once if they cost only a few passes.
+    factor would cost, then these are computed; at once if they cost only a few passes. By its name
+    a solver uses the factor from the first step on ("newton"), or never ("conjugate-gradient"),
+    which is for data with many rows and many columns.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    reg_lambda, tol : float
-        ``tol`` is the requested relative gap.
-    omega : Regularizer
-        Must have a ``form``.
-    start : (ndarray, intercept)
-        A point to begin with, if steps are not solutions; 0 by default.
-    dual_certificate : DualCertificate
-        A dual certificate to start from, if its reg_lambda is the same.
-    normal_equations : NormalEquations
-        For the same data, loss and regularizer, with the matrices that were already formed.
-
-    Attributes
-    ----------
-    plane : (ndarray, float)
-        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    It starts with the matrices that the last solver of the same data has formed.
     """
 
+    name = "newton"
     needs: ClassVar[type] = LinearProblem
     form: ClassVar[str | None] = "squared_errors"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
     _problem: LinearProblem
 
-    def __init__(
-        self,
-        problem: Points,
-        reg_lambda: float,
-        *,
-        tol: float,
-        omega: Regularizer,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-        normal_equations: NormalEquations | None = None,
-    ):
-        problem = require(problem, LinearProblem, "newton", "line-search", self.form)
-        super().__init__(problem, reg_lambda, omega, dual_certificate, advice=_ADVICE)
-        self._problem, self._tol = problem, tol
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        super().__init__(task, kept)
+        problem, normal_equations = self._problem, kept.normal_equations
+        self._by_name = None if task.solver == "auto" else task.solver == "newton"
         if normal_equations is None:
-            normal_equations = problem.normal_equations(omega)
+            normal_equations = problem.normal_equations(task.omega)
         else:
             normal_equations.attach(problem.rows, problem.target, problem.weights)
         self._equations = normal_equations
-        self._w = np.zeros(problem.dimension) if start is None else start[0]
+        self._w = self._start[0]
         self._here: _Residuals = ABSENT  # those of w, until the first step
         self.name = "conjugate-gradient"
         self._solve: Step | None = None  # a preconditioner
@@ -112,7 +85,7 @@ class LeastSquaresSolver(LinearSolver):
         self._spent = 0.0  # passes
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is a squared error and the regularizer a quadratic form."""
         return squared_errors(loss) is not None and omega.has_form
 
@@ -120,19 +93,6 @@ class LeastSquaresSolver(LinearSolver):
     def is_best(cls, task: Task) -> bool:
         """Always: no other solver uses that the Hessian is constant."""
         return True
-
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from the last point with the matrices formed for it."""
-        return cls(
-            task.problem,
-            task.reg_lambda,
-            tol=task.tol,
-            omega=task.omega,
-            start=kept.point,
-            dual_certificate=kept.certificate_of(task.problem.dimension),
-            normal_equations=kept.normal_equations,
-        )
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
@@ -148,55 +108,37 @@ class LeastSquaresSolver(LinearSolver):
         """Where a new solver may start: the point, the matrices and the dual certificate."""
         return LinearStart(point, self.dual_certificate, normal_equations=self._equations)
 
-    def states(self) -> Iterator[State]:
-        """One state per step; ends when rounding leaves nothing to gain."""
-        if self._mixed is None:
-            with _quiet():
-                self._begin()
-        while True:
-            if not self._is_at_end():
-                with _quiet():
-                    self._step()
-            yield self._state()
-            if self._is_at_end():
-                return
-
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the kept residuals.
-
-        The steps then continue as if there had been no confirmation, unless the gap is too large.
-        """
-        best, problem = self._best, self._problem
-        claimed = best.gap
-        point = problem.point(best.point.w, best.point.intercept)
-        if moving:
-            problem.set_intercept(point)
-        objective = self._objective(point.w, problem.risk(point))
-        if self._proved is not None and self._proved.plane.risk == np.inf:  # a sum of planes
-            plane = problem.cut(Point(point.w, self._proved.scores, 0.0), LARGEST_RISK)
-            assert plane is not None
-            best.dual_certificate = self._proof(plane)
-            self._proved = _Residuals(self._proved.scores, plane)
-        with _quiet():
-            self._renew(point, objective)
-        state = self._state()
-        if claimed <= self._tol * abs(objective) < best.gap:
+        """Recompute point and bound; if the gap is then too large, scores are recomputed too."""
+        claimed = self.best.gap
+        state = super().confirm(moving=moving)
+        if claimed <= self._tol * abs(state.primal) < self.best.gap:
             self._refresh()  # for later steps: what it proves is not confirmed
         return state
 
-    def _is_at_end(self) -> bool:
-        return self.name == "conjugate-gradient" and self._idle >= IDLE_LIMIT
+    def _prove_again(self) -> None:
+        if self._proved is not None and self._proved.plane.risk == np.inf:  # a sum of planes
+            point = Point(self.best.point.w, self._proved.scores, 0.0)
+            plane = self._problem.cut(point, LARGEST_RISK)
+            assert plane is not None
+            self._proved = _Residuals(self._proved.scores, plane)
+            self.best.dual_certificate = self._proof(plane)
 
-    def _begin(self) -> None:
+    @property
+    def is_at_end(self) -> bool:
+        """Whether steps gain no more, which are not solutions."""
+        return self.name == "conjugate-gradient" and self.idle >= IDLE_LIMIT
+
+    def begin(self) -> None:
         """Move to the start, unless the first step is a solution that needs none."""
         solution = self._is_time_to_factor()
         self._move(self._problem.point(np.zeros_like(self._w) if solution else self._w, None))
         self._spent += 2.0
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """Take a step along the direction, as far as it is downhill."""
         self._choose()
-        gap, w, equations, (scores, plane) = self._best.gap, self._w, self._equations, self._here
+        gap, w, equations, (scores, plane) = self.best.gap, self._w, self._equations, self._here
         residual = -(plane.gradient + self._lambda * equations.form_times(w))
         if self._samples is not None:
             direction = self._samples.direction(scores)
@@ -209,7 +151,7 @@ class LeastSquaresSolver(LinearSolver):
         slope = float(np.sum(direction * residual))
         step = slope / bend if bend > 0.0 else 0.0
         if not (np.isfinite(step) and step > 0.0):
-            self._idle += 1
+            self.idle += 1
             self._refresh()
             return
         change = step * change
@@ -227,7 +169,7 @@ class LeastSquaresSolver(LinearSolver):
     def _choose(self) -> None:
         """Switch to a factor when it is due, and from one that is no longer of use."""
         if self.name == "newton":
-            if self._idle >= _IDLE_SOLUTIONS:
+            if self.idle >= _IDLE_SOLUTIONS:
                 self._factor_failed()
         elif not self._was_factored and self._is_time_to_factor():
             self._was_factored, self._along = True, None
@@ -243,8 +185,8 @@ class LeastSquaresSolver(LinearSolver):
     def _factor_failed(self) -> None:
         """Continue from the best point by conjugate gradients."""
         self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
-        self._idle = 0
-        self._move(self._problem.point(self._best.point.w, None))
+        self.idle = 0
+        self._move(self._problem.point(self.best.point.w, None))
 
     def _direction(self, residual: Array) -> Array:
         """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
@@ -283,7 +225,7 @@ class LeastSquaresSolver(LinearSolver):
                 "features."
             )
         self._w, self._here = point.w, _Residuals(point.scores, plane)
-        best = self._best
+        best = self.best
         best.offer(self._objective(point.w, plane.risk), point)
         dual_certificate = self._proof(plane)
         bound = dual_certificate.bound(self._omega)
@@ -318,24 +260,7 @@ class LeastSquaresSolver(LinearSolver):
 
     def _is_time_to_factor(self) -> bool:
         """Whether matrix and factor cost little, or no more than was spent so far."""
+        if self._by_name is not None:
+            return self._by_name
         cost = self._equations.passes_to_factor
         return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
-
-    def size_of_terms(self) -> float:
-        """Size of the terms whose differences objective and bound are: of plane and loss."""
-        w = np.zeros_like(self._best.point.w)
-        return self._problem.risk(self._problem.point(w, None)) + abs(self.plane[1])
-
-
-class NormalEquationsSolver(LeastSquaresSolver):
-    """With the Cholesky factor from the first step on: a Newton step is the solution."""
-
-    def _is_time_to_factor(self) -> bool:
-        return True
-
-
-class ConjugateGradientSolver(LeastSquaresSolver):
-    """Without a factor: for data with many rows and many columns."""
-
-    def _is_time_to_factor(self) -> bool:
-        return False

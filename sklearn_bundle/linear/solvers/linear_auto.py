@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import confirmed
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
+from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
@@ -18,24 +19,16 @@ from sklearn_bundle.linear.problems._costs import (
 )
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
+from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
+from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
-from sklearn_bundle.linear.solvers.lbfgs_rounds import LBFGSRoundsSolver, SquaresRoundsSolver
-from sklearn_bundle.linear.solvers.least_squares import (
-    ConjugateGradientSolver,
-    LeastSquaresSolver,
-    NormalEquationsSolver,
-)
-from sklearn_bundle.linear.solvers.linear_lbfgs import LinearLBFGSSolver
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
+from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
-from sklearn_bundle.linear.solvers.rounds import RoundsLineSearchSolver
 from sklearn_bundle.linear.solvers.sample_planes import SamplePlanesSolver
-from sklearn_bundle.linear.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
+from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
 Array = NDArray[np.float64]
 
@@ -71,16 +64,19 @@ _PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver, NewtonRoundsSolver),
-    "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver, LBFGSRoundsSolver),
+    "newton": (NewtonSolver, LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    "lbfgs": (DescentSolver,),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
-    "line-search": (SamplePlanesSolver, RoundsLineSearchSolver, BundleSolver),
-    "cutting-plane": (CuttingPlaneSolver,),
-    "conjugate-gradient": (ConjugateGradientSolver,),
+    "line-search": (SamplePlanesSolver, BundleSolver),
+    "cutting-plane": (BundleSolver,),
+    "conjugate-gradient": (LeastSquaresSolver,),
     "coordinate-descent": (CoordinateDescentSolver,),
 }
-# Solvers that only "auto" uses, and checks before the others.
-_OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver, SquaresRoundsSolver)
+# Those that may be best for a task, so that "auto" tries no others.
+_MAY_BE_BEST: tuple[type[LinearSolver], ...] = (
+    *(LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    *(ClassCoordinateSolver, CoordinateDescentSolver),
+)
 
 
 def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
@@ -88,15 +84,28 @@ def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
 
     Names that are not in the table do: "auto", and those that a derived estimator adds.
     """
-    return name not in SOLVERS or any(kind.supports(loss, omega) for kind in SOLVERS[name])
+    return name not in SOLVERS or any(kind.supports(name, loss, omega) for kind in SOLVERS[name])
+
+
+def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
+    """Names of the solvers that take rows in blocks."""
+    names = ["auto", "line-search", "cutting-plane"]
+    form = newton_loss(loss)
+    if omega.is_euclidean and form is not None and form.smooth:
+        names.insert(1, "lbfgs")
+    if NewtonRoundsSolver.supports("newton", loss, omega):
+        names.insert(1, "newton")
+    return names
 
 
 def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
     """The class with this name for the task; None if there is none."""
-    for kind in SOLVERS[name]:
-        if kind.supports(task.problem.loss, task.omega) and kind.fits(task):
-            return kind
-    return None
+    named = replace(task, solver=name)
+    return next((kind for kind in SOLVERS[name] if _takes(kind, named)), None)
+
+
+def _takes(kind: type[LinearSolver], task: Task) -> bool:
+    return kind.supports(task.solver, task.problem.loss, task.omega) and kind.fits(task)
 
 
 def linear_solver(name: str, task: Task, kept: LinearStart) -> "LinearSolver | LinearAutoSolver":
@@ -110,7 +119,7 @@ def linear_solver(name: str, task: Task, kept: LinearStart) -> "LinearSolver | L
     kind = _fitting(name, task)
     if name == "dual-coordinate" and not kind.is_best(task):
         return LinearAutoSolver(task, kept, requested=name)
-    return kind.of(task, kept)
+    return _made(name, task, kept)
 
 
 def solve_along(
@@ -140,6 +149,10 @@ def _fitting(name: str, task: Task) -> type[LinearSolver]:
     return kind
 
 
+def _made(name: str, task: Task, kept: LinearStart) -> LinearSolver:
+    return _fitting(name, task).of(replace(task, solver=name), kept)
+
+
 def _is_smooth(problem: LinearProblem) -> bool:
     """Whether Newton's method needs no smoothing."""
     form = problem.newton_loss
@@ -153,15 +166,8 @@ def _has_newton_steps(task: Task) -> bool:
 
 def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that declares itself best, so that no other is tried."""
-    loss, omega = task.problem.loss, task.omega
-    for kind in _OWN:
-        if kind.supports(loss, omega) and kind.fits(task) and kind.is_best(task):
-            return kind
-    for name in SOLVERS:
-        kind = solver_class(name, task)
-        if kind is not None and kind.is_best(task):
-            return kind
-    return None
+    best = (kind for kind in _MAY_BE_BEST if _takes(kind, task) and kind.is_best(task))
+    return next(best, None)
 
 
 class LinearAutoSolver:
@@ -203,7 +209,7 @@ class LinearAutoSolver:
         self._margin = 1.0 if requested is None else _MARGIN_OF_CHOSEN
         first = self._first() if requested is None else requested
         self._running = self._contestant(first)
-        self._solver = self._running.solver = _fitting(first, task).of(task, start)
+        self._solver = self._running.solver = _made(first, task, start)
         self._waiting: Contestant | None = None
         if first in _PASSES or self._is_small():
             self._waiting = self._contestant(self._second())
@@ -211,16 +217,6 @@ class LinearAutoSolver:
             self._running.budget = early if requested is None else _PASSES_OF_CHOSEN
         self._confirmed_before: State | None = None  # the confirmed state of the solver before
         self._passes_of_confirmations = 0  # passes of confirmations, which are no solver's work
-
-    @property
-    def name(self) -> str:
-        """The name of the current solver."""
-        return self._solver.name
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """The plane of the current solver."""
-        return self._solver.plane
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """What the solver of the last confirmation keeps."""
@@ -317,7 +313,7 @@ class LinearAutoSolver:
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what the current one found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
-        return _fitting(name, self._task).of(self._task, self._solver.start_of_next(start))
+        return _made(name, self._task, self._solver.start_of_next(start))
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, recomputed, as those of the solver before were."""

@@ -1,8 +1,7 @@
-"""Bundle method whose planes and candidates come from Newton's method on the smoothed risk."""
+"""Newton's method on the smoothed risk; a bundle of planes at its points proves the bounds."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,15 @@ from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
-from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
-from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import Points, require
+from sklearn_bundle.linear.solvers.solver import (
+    NOTHING,
+    LinearSolver,
+    LinearStart,
+    PointToStart,
+    Task,
+)
 
 Array = NDArray[np.float64]
 
@@ -49,85 +52,69 @@ class _Begin(NamedTuple):
     factor: Array | None = None
 
 
-class NewtonSolver(BundleSolver):
+class NewtonSolver(LinearSolver):
     """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
 
     A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
     smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
-    itself (see :mod:`~._newton_loss`), so that the bound is exact. Where it
-    stalls, line search goes on from its bundle and its best point.
+    itself (see :mod:`~._newton_loss`), so that the bound is exact. It is that of a bundle method
+    with these planes. Where Newton's method stalls, that one goes on with line searches.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    reg_lambda, tol : float
-        The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
-        become.
-    theta, bundle, start, dual_certificate
-        See :class:`BundleSolver`; no sample is taken if the bundle has planes.
-    width : float
-        Of the smoothing, to go on with from a bundle.
+    No sample is taken if the bundle has planes. ``kept.width`` is that of the smoothing, to go on
+    with from a bundle.
     """
 
     needs: ClassVar[type] = LinearProblem
     form: ClassVar[str | None] = "newton_loss"
-    needs_euclidean: ClassVar[bool] = True
+    advice: ClassVar[str] = ADVICE
+    name = "newton"
     _problem: LinearProblem
     _descent: Descent | None
 
-    def __init__(
-        self,
-        problem: Points,
-        reg_lambda: float,
-        *,
-        tol: float,
-        theta: float = 0.1,
-        bundle: Bundle | None = None,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-        width: float | None = None,
-    ):
-        require(problem, self.needs, "newton", "line-search", self.form)
-        super().__init__(
-            problem,
-            reg_lambda,
-            theta=theta,
-            bundle=bundle,
-            start=start,
-            dual_certificate=dual_certificate,
-        )
-        self._tol = tol
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        super().__init__(task, kept)
+        self._planes = BundleSolver.of(replace(task, solver="line-search"), kept)
+        self.best = self._planes.best
         loss = self._problem.newton_loss
         assert loss is not None
         self._loss = loss
         self._units = self._start_of_targets()
         widest = self._units.unit
-        self.width = widest if width is None else min(widest, width / SHRINK**2)
+        self.width = widest if kept.width is None else min(widest, kept.width / SHRINK**2)
         self._descent = None
         self._gaps: list[float] = []
         self._widenings = 0
-        self.name = "newton"
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has a form for Newton's method, and the regularizer is L2."""
-        return super().supports(loss, omega) and newton_loss(loss) is not None
+        return omega.is_euclidean and newton_loss(loss) is not None
 
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from planes, with the width of the last smoothing."""
-        shared = cls._shared(task, kept)
-        return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
+    @property
+    def bundle(self) -> Bundle:
+        """The planes."""
+        return self._planes.bundle
+
+    @property
+    def multiplications(self) -> float:
+        """Multiplications so far in the inner problems."""
+        return self._planes.multiplications
+
+    def kept(self, point: PointToStart) -> LinearStart:
+        """Where a new solver may start: the point, planes, dual certificate and width."""
+        return replace(self._planes.kept(point), width=self.width)
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
         super().attach(problem)
+        self._planes.attach(problem)
         if self._descent is not None:
             self._descent.attach(problem)
 
     def detach(self) -> None:
         """Release the problem and its data."""
         super().detach()
+        self._planes.detach()
         if self._descent is not None:
             self._descent.detach()
 
@@ -135,7 +122,7 @@ class NewtonSolver(BundleSolver):
         """Recompute point and bound; memory that only steps need is released before."""
         if self._descent is not None:
             self._descent.release_buffers()
-            self._best.point.scores = None
+            self.best.point.scores = None
         state = super().confirm(moving=moving)
         self._problem.release_buffers()
         return state
@@ -151,47 +138,46 @@ class NewtonSolver(BundleSolver):
         point.intercept = model.intercept(*args, np.empty_like(scores))
         return self._problem.risk(point)
 
-    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """Where a new solver may start: the point, planes, dual certificate and width."""
-        return replace(super().kept(point), width=self.width)
-
     def _start_of_targets(self) -> Start:
         """What follows from the targets alone."""
         model = self._problem.newton_model()
         return self._loss.start(model.y, model.weights, model.free)
 
-    def states(self) -> Iterator[State]:
-        """One state per step on all rows; after a stall, one an iteration of line search."""
-        if self.name == "newton":
-            for _ in self._newton():
-                yield self._state()
-            self.name = "line-search"
-            self._descent, self._idle = None, 0
-            point = self._fresh_point(self._best.point)
-            self._best.point = Point(point.w, point.scores, point.intercept, point.drift)
-            self._begin(point)
-        yield from super().states()
+    def begin(self) -> None:
+        """Nothing: the first step evaluates the start."""
 
-    def _newton(self) -> Iterator[None]:
-        """Steps, each followed by an evaluation; the first evaluation is at the start."""
-        descent, gaps = self._descent, self._gaps
-        if descent is None:
-            descent = self._descent = self._first_descent()
-        elif not self._take_step(descent):
-            return
-        while descent.n_steps < MOST_STEPS and (
-            len(gaps) < _PATIENCE or gaps[-1] < 0.5 * gaps[-_PATIENCE]
-        ):
+    @property
+    def is_at_end(self) -> bool:
+        """Whether line search, which continues, gains no more."""
+        return self.name == "line-search" and self._planes.is_at_end
+
+    def step(self) -> None:
+        """A step and an evaluation on all rows; the first evaluation is at the start.
+
+        After a stall it is an iteration of line search.
+        """
+        descent = self._descent
+        if self.name == "line-search":
+            self._planes.step()
+        elif descent is None:
+            self._descent = self._first_descent()
+            self._evaluate(self._descent)
+        elif self._take_step(descent) and descent.n_steps < MOST_STEPS and not self._is_slow():
             self._evaluate(descent)
-            if self._best.bound > self._best.least:
-                gaps.append(self._best.gap)
-            yield
-            if not self._take_step(descent):
-                return
+        else:
+            self.name, self._descent = "line-search", None
+            point = self._fresh_point(self.best.point)
+            self.best.point = Point(point.w, point.scores, point.intercept, point.drift)
+            self._planes.begin_at(point)
+            self._planes.step()
+
+    def _is_slow(self) -> bool:
+        gaps = self._gaps
+        return len(gaps) >= _PATIENCE and not gaps[-1] < 0.5 * gaps[-_PATIENCE]
 
     def _take_step(self, descent: Descent) -> bool:
         """Take a step, or widen the smoothing if it gained nothing; False after enough of these."""
-        if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
+        if descent.narrow(_SMOOTHED * self._tol * self.best.primal):
             self.width = descent.width
             descent.differentiate()
         if descent.step():
@@ -216,7 +202,7 @@ class NewtonSolver(BundleSolver):
             point = self._problem.point(w, b)
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
-                self._solve_inner()
+                self._planes.solve_inner()
         return Descent(model, self._lambda, self._units, *begin)
 
     def _on_sample(self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float) -> _Begin:
@@ -260,6 +246,11 @@ class NewtonSolver(BundleSolver):
         return descent.settled and descent.width <= narrowest
 
     def _evaluate(self, descent: Descent) -> None:
+        self._cut(descent)
+        if self.best.bound > self.best.least:
+            self._gaps.append(self.best.gap)
+
+    def _cut(self, descent: Descent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
         self._set_precision(descent)
         descent.differentiate()
@@ -267,9 +258,9 @@ class NewtonSolver(BundleSolver):
         point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
         self._offer_copy(point, descent.risk)
         if descent.error <= self._objective(descent.w, descent.risk):
-            self._solve_inner()
+            self._planes.solve_inner()
         # The best b of the loss itself gains no more than about what the smoothing hides.
-        missing = self._best.gap - self._tol * self._best.primal
+        missing = self.best.gap - self._tol * self.best.primal
         near = 0.0 < missing <= descent.smoothed
         if near and descent.model.free and not self._loss.smooth:
             descent.release_buffers()
@@ -278,7 +269,7 @@ class NewtonSolver(BundleSolver):
 
     def _set_precision(self, descent: Descent) -> None:
         """Set how small the derivative in b must be: times the unit, it lowers the plane."""
-        units, primal = self._units, self._best.primal
+        units, primal = self._units, self.best.primal
         if np.isfinite(primal):
             share = _BALANCED * self._tol * primal / (units.unit * units.slope)
             descent.precision = units.slope * min(max(share, FINEST), COARSEST)

@@ -12,10 +12,9 @@ from sklearn_bundle.linear.losses._newton import curved_loss
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import NewtonDescent
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate
-from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.linear.solvers.newton import (
     LARGEST_SAMPLE,
     ROWS_A_FEATURE,
@@ -23,8 +22,8 @@ from sklearn_bundle.linear.solvers.newton import (
     SHRINK,
     NewtonSolver,
 )
-from sklearn_bundle.linear.solvers.protocols import NewtonRounds
 from sklearn_bundle.linear.solvers.rounds import without_rounding
+from sklearn_bundle.linear.solvers.solver import Task
 
 Array = NDArray[np.float64]
 
@@ -52,7 +51,7 @@ class RoundsDescent(NewtonDescent):
 
     def __init__(
         self,
-        problem: NewtonRounds,
+        problem: RowBlocks,
         reg_lambda: float,
         units: Start,
         scale: Array,
@@ -60,14 +59,15 @@ class RoundsDescent(NewtonDescent):
         b: float,
         width: float,
     ):
-        self._problem, free = problem, problem.n_free > 0
-        args = problem.newton_loss, free, reg_lambda, units, scale, w, b, width
+        self._problem, loss, free = problem, problem.newton_loss, problem.n_free > 0
+        assert loss is not None
+        args = loss, free, reg_lambda, units, scale, w, b, width
         super().__init__(*args, n_curved=problem.n_samples)
         self.planes: list[tuple[Array, float, float]] = []
         self._found: dict[float, _Derivatives] = {}  # of the last round, by width
         self._none = np.empty(0)
 
-    def attach(self, problem: NewtonRounds) -> None:
+    def attach(self, problem: RowBlocks) -> None:
         """Continue with the same rows in another object."""
         self._problem = problem
 
@@ -164,12 +164,12 @@ class NewtonRoundsSolver(NewtonSolver):
     a step of 1 the next step follows at once.
     """
 
-    needs: ClassVar[type] = NewtonRounds
-    _problem: NewtonRounds
+    needs: ClassVar[type] = RowBlocks
+    _problem: RowBlocks
     _descent: RoundsDescent | None
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean and curved_loss(loss) is not None
 
@@ -203,26 +203,25 @@ class NewtonRoundsSolver(NewtonSolver):
             self._sampled = None
         return RoundsDescent(problem, self._lambda, self._units, scale, w, b, width)
 
-    def _evaluate(self, descent: RoundsDescent) -> None:
+    def _cut(self, descent: RoundsDescent) -> None:
         """Planes and bound at the descent's point, which is offered as the best one."""
         descent.differentiate()
         self._take_planes(descent)
         b = np.array([descent.b]) if self._problem.n_free else 0.0
         self._offer(Point(descent.w, None, b), descent.risk)
         gap_of_plane = descent.smoothed + descent.error
-        if gap_of_plane <= self._best.primal:
-            self._solve_inner()
+        if gap_of_plane <= self.best.primal:
+            self._planes.solve_inner()
         unbalanced = self.bundle.balance.any()
-        if unbalanced and gap_of_plane <= _UNBALANCED * self._best.gap:
+        if unbalanced and gap_of_plane <= _UNBALANCED * self.best.gap:
             descent.cut_on_other_side()
             self._take_planes(descent)
-            self._solve_inner()
+            self._planes.solve_inner()
 
     def _take_planes(self, descent: RoundsDescent) -> None:
         """Into the bundle; one that is balanced proves a bound by itself."""
         for gradient, offset, balance in descent.planes:
             self.bundle.add(gradient, offset, np.array([balance]) if self._problem.n_free else None)
             if balance == 0.0:
-                dual_certificate = DualCertificate(self._lambda, (gradient, offset))
-                self._best.raise_bound(dual_certificate.bound(self._omega), dual_certificate)
+                self._prove((gradient, offset))
         descent.planes.clear()

@@ -12,16 +12,8 @@ from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Rounding
-from sklearn_bundle.linear.losses._class_dual import ClassDual
-from sklearn_bundle.linear.losses._dual import DualLoss
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
-from sklearn_bundle.linear.problems.class_dual import ClassAscent
-from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 P = TypeVar("P")
@@ -117,198 +109,60 @@ class LineSearch(Points, Protocol):
         ...
 
 
-class OnWorkers(LineSearch, Protocol):
-    """Rows on workers: see :class:`~.row_blocks.RowBlocks`.
+class Oracle:
+    """Offers :class:`Points` for a problem with only :class:`CuttingPlanes`: no intercept.
 
-    Attributes
+    Parameters
     ----------
-    rounds : int
-        Number of requests to all blocks so far.
+    problem : CuttingPlanes
     """
 
-    rounds: int
+    n_free = 0
+    intercept_scale = 1.0
 
-
-class OwnRows(LineSearch, Protocol):
-    """Rows in this process, for planes that are kept as their derivatives in the scores.
-
-    Attributes
-    ----------
-    rows : RowOperator
-    weights : ndarray of shape (n_samples,)
-    scores_shape : tuple
-        (n_samples,) if each sample has one score.
-    n_samples, n_features : int
-    """
-
-    rows: RowOperator
-    weights: Array
-    scores_shape: tuple
-    n_samples: int
-    n_features: int
-
-
-class NewtonRounds(LineSearch, Protocol):
-    """Second derivatives of rows on workers, as much at a time as one round can return.
-
-    Attributes
-    ----------
-    newton_loss : NewtonLoss
-        The loss in the form for Newton's method; None if it has none.
-    n_samples, n_features, n_entries : int
-    column_scale : ndarray of shape (d,)
-        See :class:`~.rows.RowOperator`.
-    """
-
-    newton_loss: NewtonLoss
-    n_samples: int
-    n_features: int
-    n_entries: int
-    column_scale: Array
-
-    def newton_sums(
-        self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
-    ) -> list[Array]:
-        """Slopes along a line and, for each width, what a step from its end needs."""
-        ...
-
-    def plane_sums(
-        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
-    ) -> list[Array]:
-        """Slopes along a line, derivatives in b after moves from its end, and a plane there."""
-        ...
-
-    def column_moments(self) -> tuple[Array, Array]:
-        """Weighted means of the columns and of their squares."""
-        ...
-
-    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
-        """Only slopes along a line."""
-        ...
-
-    def release_buffers(self) -> None:
-        """Release arrays that are made again where they are needed."""
-        ...
-
-    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
-        """A model of some of the rows, or None, and a starting point from their targets."""
-        ...
-
-
-class DualSteps(LineSearch, Protocol):
-    """Steps in the dual, which has one number per row, from row to row.
-
-    Attributes
-    ----------
-    dual_loss : DualLoss
-        The loss in the form for dual coordinate ascent; None if it has none.
-    rows : RowOperator
-        The data, for a :class:`DualAscent` made for another object with the same data.
-    """
-
-    dual_loss: DualLoss
-    rows: RowOperator
-
-    def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
-        """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
-        ...
-
-    def ray_search(self, end: Point, curvature: float) -> float:
-        """The step of a line search from 0, where scores and intercept are 0, without a slope."""
-        ...
-
-    def release_buffers(self) -> None:
-        """Release arrays that are made again where they are needed."""
-        ...
-
-
-class ClassSteps(LineSearch, Protocol):
-    """Steps in the dual of a loss of several classes, with a distribution over them per row.
-
-    Attributes
-    ----------
-    class_dual : ClassDual
-        The loss in the form for these steps; None if it has none.
-    rows : RowOperator
-        See :class:`DualSteps`.
-    n_samples : int
-    """
-
-    class_dual: ClassDual
-    rows: RowOperator
-    n_samples: int
-
-    def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
-        """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
-        ...
-
-
-class ExcessiveGap(Protocol):
-    """An objective P whose smooth dual D has a feasible set that can be projected onto.
-
-    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
-    """
+    def __init__(self, problem: CuttingPlanes):
+        self._problem: Any = problem
+        self._n_evaluations = 0
+        self.dimension = problem.dimension
+        self.nonnegative = getattr(problem, "nonnegative", False)
 
     @property
     def passes(self) -> int:
-        """The work so far."""
-        ...
+        """Passes as the problem counts them; evaluations if it does not."""
+        return getattr(self._problem, "passes", self._n_evaluations)
 
-    def origin(self) -> tuple[Array, Array]:
-        """A feasible u with D(u) = 0, and its ``combined``."""
-        ...
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient of R at w, as the problem gives them."""
+        self._n_evaluations += 1
+        return self._problem.evaluate(w)
 
-    def point(self, w: Array, intercept: float | None) -> Point:
-        """The point w."""
-        ...
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
+        """The point w, without an intercept."""
+        return Point(w, None, None)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point ``start + step (end - start)``."""
-        ...
+        return Point(start.w + step * (end.w - start.w), None, None)
 
-    def combine(self, u: Array) -> Array:
-        """The linear functions of u on which w and D depend."""
-        ...
+    def set_intercept(self, point: Point) -> None:
+        """Do nothing: there is no intercept."""
 
-    def primal_point(self, combined: Array) -> Point:
-        """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
-        ...
+    def risk(self, point: Point) -> float:
+        """R(w)."""
+        return self.evaluate(point.w)[0]
 
-    def primal_value(self, point: Point) -> float:
-        """P at the point, whose intercept may become the best one."""
-        ...
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The plane of value and subgradient; None if the value is above the limit or NaN."""
+        risk, gradient = self.evaluate(point.w)
+        if not risk <= risk_limit:
+            return None
+        return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
 
-    def objective(self, point: Point) -> float:
-        """P at the point, with its own intercept."""
-        ...
+    def cut_balanced(self, point: Point) -> None:
+        """None: there is no intercept."""
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
-        """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
-        ...
-
-    def dual_value(self, u: Array, combined: Array) -> float:
-        """D(u)."""
-        ...
-
-    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
-        """Project the end of a step from ``center`` along the gradient of D at w.
-
-        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
-        from one to the next, so that one may start where the last one ended.
-        """
-        ...
-
-    def feasible(self, u: Array) -> Array:
-        """u, made feasible again despite rounding."""
-        ...
-
-    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
-        ...
-
-    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
-        ...
+    def sizes(self, point: Point) -> None:
+        """None: they are not known."""
 
 
 def missing(problem: Any, needs: type, form: str | None = None) -> list[str]:
@@ -349,6 +203,13 @@ def require(
             f"{needs.__module__}), which {type(problem).__name__} lacks{advice}."
         )
     return problem
+
+
+def with_points(problem: CuttingPlanes | Points) -> Points:
+    """The problem itself if it offers points, else an adapter that does."""
+    if offers(problem, Points):
+        return problem
+    return Oracle(require(problem, CuttingPlanes, "cutting-plane"))
 
 
 @cache  # a path needs this for each value and for several solvers

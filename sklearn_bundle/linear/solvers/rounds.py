@@ -3,20 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, OutOfTime, State
-from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
-from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import FARTHEST
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import LinearSolver
-from sklearn_bundle.linear.solvers.protocols import OnWorkers
+from sklearn_bundle.linear.solvers.solver import LinearSolver, LinearStart
 
 Array = NDArray[np.float64]
 
@@ -32,30 +28,6 @@ def without_rounding(
     if abs(balance) > _ROUNDED * typical:
         return offset, balance
     return offset - FARTHEST * abs(balance) * (1.0 + b), 0.0
-
-
-class RoundsLineSearchSolver(BundleSolver):
-    """:class:`BundleSolver` with planes on both sides of the best intercept from the start.
-
-    Only planes whose coefficients of b cancel prove a bound, and points may approach the best b
-    from one side only.
-    """
-
-    needs: ClassVar[type] = OnWorkers
-
-    def _cut(self, point: Point) -> None:
-        super()._cut(point)
-        if self._problem.n_free != 1 or self._best.point is None:
-            return
-        for _ in range(MOST_MOVES):
-            balance = self.bundle.balance[:, 0]
-            if balance.min() < 0.0 < balance.max() or not balance.any():
-                return
-            self._reach *= WIDER
-            b = self._best.point.intercept - np.sign(balance.sum()) * self._reach
-            super()._cut(self._problem.point(self._best.point.w, b))
-
-    _reach = 0.125  # of the first move of b, over the factor: half a unit of the scores
 
 
 class CountedRounds:
@@ -83,11 +55,6 @@ class CountedRounds:
         self.lost: ClusterLost | None = None
         self.late: ClusterTimeout | None = None
         self.history_fields = (*solver.history_fields, ("rounds", np.int64))
-
-    @property
-    def name(self) -> str:
-        """The solver's name."""
-        return self._solver.name
 
     def states(self) -> Iterator[State]:
         """The solver's states; a cluster that is lost or late ends it, once there is a point."""

@@ -2,21 +2,26 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, LinearRisk, Point
 from sklearn_bundle.linear.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import SampleBundle
-from sklearn_bundle.linear.solvers.linear_start import DualCertificate, LinearStart, PointToStart
-from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import OwnRows
+from sklearn_bundle.linear.solvers.protocols import offers
+from sklearn_bundle.linear.solvers.solver import (
+    NOTHING,
+    DualCertificate,
+    LinearStart,
+    PointToStart,
+    Task,
+)
 
 Array = NDArray[np.float64]
 
@@ -41,22 +46,7 @@ class SamplePlanesSolver(BundleSolver):
     iteration. A w of length d is made at the end, and if a callback needs it. The certificate is
     that of w and of a plane ``(X'g, c)``, both recomputed.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Its loss must have one score per sample.
-    reg_lambda : float
-        The regularizer is ``||w||^2 / 2``.
-    theta : float
-        The next plane is cut at ``(1 - theta) best + theta w_t``.
-    max_size : int
-        The largest number of planes.
-    bundle : SampleBundle
-        Planes of the same data and loss to start from; ``max_size`` also applies to it.
-    start : (ndarray of shape (d,), intercept)
-        Point to start from; 0 by default.
-    dual_certificate : DualCertificate
-        See :class:`BundleSolver`; from an earlier solver of this class.
+    The loss must have one score per sample, and the regularizer is ``||w||^2 / 2``.
 
     Attributes
     ----------
@@ -64,35 +54,24 @@ class SamplePlanesSolver(BundleSolver):
         The aggregate plane (a, c) that proves the bound; its first n numbers are g, ``a = X'g``.
     """
 
-    needs: ClassVar[type] = OwnRows
     bundle: SampleBundle
     _omega: SampleNorm
 
-    def __init__(
-        self,
-        problem: LinearProblem,
-        reg_lambda: float,
-        *,
-        theta: float = 0.1,
-        max_size: int | None = None,
-        bundle: SampleBundle | None = None,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-    ):
-        space = SampleSpace(problem)
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        space = SampleSpace(task.problem)
+        bundle, start = kept.sample_bundle, kept.point
         if bundle is None:
             bundle = SampleBundle(space.n_samples)
-        bundle.resize(max_size)
+        bundle.resize(task.max_size)
         w, intercept = (None, None) if start is None else start
         x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
-        begin = (x, intercept)
         super().__init__(
             space,
-            reg_lambda,
-            theta=theta,
+            task.reg_lambda,
+            theta=task.theta,
             bundle=bundle,
-            start=begin,
-            dual_certificate=dual_certificate,
+            start=(x, intercept),
+            dual_certificate=kept.dual_certificate,
         )
         self.name = "sample-planes"
         self._space = space
@@ -100,32 +79,23 @@ class SamplePlanesSolver(BundleSolver):
         self._drift = 1.0  # of the scores of w_t
 
     @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """The solver of a task, started from planes in sample space if there are any."""
+        return cls(task, kept)
+
+    @classmethod
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the regularizer is ``||w||^2 / 2``."""
         return omega.is_euclidean
 
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether planes with one entry per sample are possible and shorter."""
-        if not super().fits(task):
+        if not offers(task.problem, LinearRisk):
             return False
         problem = task.problem
         with_one_score = not problem.n_free and len(problem.scores_shape) == 1
         return with_one_score and problem.n_features > 2 * problem.n_samples
-
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from planes in sample space if there are any."""
-        problem = task.problem
-        return cls(
-            problem,
-            task.reg_lambda,
-            theta=task.theta,
-            max_size=task.max_size,
-            bundle=kept.sample_bundle,
-            start=kept.point,
-            dual_certificate=kept.certificate_of(2 * problem.n_samples + 1),
-        )
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
@@ -135,8 +105,8 @@ class SamplePlanesSolver(BundleSolver):
         """Release the problem."""
         self._space.detach()
 
-    def _solve_inner(self) -> tuple[Array, Array | None]:
-        inner = super()._solve_inner()
+    def solve_inner(self) -> tuple[Array, Array | None]:
+        inner = super().solve_inner()
         self._drift = self.bundle.cancellation()
         return inner
 
@@ -162,5 +132,5 @@ class SamplePlanesSolver(BundleSolver):
         return LinearStart(point, self.dual_certificate, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:
-        make_w = partial(self._space.weights, self._best.point.w, self._omega)
+        make_w = partial(self._space.weights, self.best.point.w, self._omega)
         return LazyState(super()._state(), make_w)

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Plane, Point
-from sklearn_bundle.linear.solvers._oracle import Oracle
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
+from sklearn_bundle.linear.solvers.protocols import Oracle
+from sklearn_bundle.linear.solvers.solver import LinearStart
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 from sklearn_bundle.structured.solvers.adapted import AdaptedSolver
 

@@ -11,12 +11,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.protocols import (
-    DualSteps,
-    OnWorkers,
-    OwnRows,
-    offers,
-)
+from sklearn_bundle.linear.solvers.protocols import LineSearch, offers
 from sklearn_bundle.losses import AbsoluteError, Hinge
 
 N, D = 30, 50
@@ -79,8 +74,8 @@ def test_planes_and_lines_are_those_of_all_rows(both):
 
 def test_only_solvers_that_need_no_rows_take_it(both):
     gathered, _ = both
-    assert offers(gathered, OnWorkers) and offers(gathered, OwnRows)
-    assert not offers(gathered, LinearProblem, "newton_loss") and not offers(gathered, DualSteps)
+    assert offers(gathered, LineSearch)
+    assert not offers(gathered, LinearProblem, "newton_loss")
     gathered.point(np.ones(D))
     gathered.begin()
     assert gathered.rounds == gathered.passes == 0

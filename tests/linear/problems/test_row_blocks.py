@@ -8,7 +8,7 @@ import pytest
 from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
-from sklearn_bundle.linear.solvers.lbfgs_rounds import RoundsGradientDescent
+from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent
 from sklearn_bundle.linear.solvers.newton_rounds import RoundsDescent
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
 from tests.fits import Here
@@ -113,7 +113,7 @@ def test_slopes_and_the_step_of_a_line_search(case):
 def test_planes_of_lbfgs_hold_for_every_intercept(case):
     """They are mixed of two, and lie below the risk wherever b is; in the end they touch it."""
     problem, value, rng = case
-    descent = RoundsGradientDescent(problem, 1e-2, None)
+    descent = RoundsGradientDescent(problem, 1e-2, (np.zeros(D), None))
     for _ in range(8):
         gradient, offset = descent.plane()
         here = descent.w, np.array([descent.b])

@@ -14,6 +14,7 @@ from sklearn_bundle.linear.problems.class_dual import balancing
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import MulticlassHinge, Ontology
 from tests.reference_multiclass import objective, optimum
 
@@ -162,7 +163,9 @@ def test_weak_duality_at_every_iteration(free, cost):
     """And the plane lies below the risk, whatever the intercepts."""
     X, y, weights = rows_of(30, 4, 3)
     best = optimum(X, y, weights, LAMBDA, free, cost=cost)[0]
-    solver = ClassCoordinateSolver(problem_of(X, y, weights, free, MulticlassHinge(cost)), LAMBDA)
+    solver = ClassCoordinateSolver(
+        Task(problem_of(X, y, weights, free, MulticlassHinge(cost)), LAMBDA)
+    )
     last, states = np.inf, solver.states()
     for _, state in zip(range(25), states, strict=False):
         assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
@@ -183,7 +186,7 @@ def test_weak_duality_at_every_iteration(free, cost):
 def test_weak_duality_with_a_proximal_term(free):
     X, y, weights = rows_of(300, 4, 3)
     best = optimum(X, y, weights, 1e-5, free)[0]
-    solver = ClassCoordinateSolver(problem_of(X, y, weights, free), 1e-5, tol_hint=1e-5)
+    solver = ClassCoordinateSolver(Task(problem_of(X, y, weights, free), 1e-5, tol=1e-5))
     states = solver.states()
     for _, state in zip(range(25), states, strict=False):
         assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
@@ -201,7 +204,9 @@ def test_agrees_with_liblinear():
     W = peer.set_params(max_iter=1_000_000).fit(X, y).coef_
     weights = np.full(200, 1 / 200)
     result = run(
-        ClassCoordinateSolver(problem_of(X, y, weights, False), LAMBDA), tol=1e-8, max_iter=5000
+        ClassCoordinateSolver(Task(problem_of(X, y, weights, False), LAMBDA)),
+        tol=1e-8,
+        max_iter=5000,
     )
     assert result.status is Status.CONVERGED
     assert result.primal == pytest.approx(objective(X, y, weights, LAMBDA, W, 0.0), rel=2e-8)
@@ -249,7 +254,7 @@ def test_extremes_converge(data, free):
 def test_iterations_one_by_one_are_those_of_a_long_run():
     X, y = many(6)
     problem = problem_of(X, y, np.full(len(y), 1 / len(y)), True)
-    long, short = (ClassCoordinateSolver(problem, 1e-4, tol_hint=1e-9) for _ in range(2))
+    long, short = (ClassCoordinateSolver(Task(problem, 1e-4, tol=1e-9)) for _ in range(2))
     run(long, tol=1e-9, max_iter=6)
     for _ in range(6):
         run(short, tol=1e-9, max_iter=1)
@@ -263,10 +268,12 @@ def test_iterations_one_by_one_are_those_of_a_long_run():
 def test_starts_from_the_dual_point_of_another_reg_lambda():
     X, y, weights = rows_of(60, 6, 4)
     problem = problem_of(X, y, weights, True)
-    first = ClassCoordinateSolver(problem, 0.1, tol_hint=1e-3)
+    first = ClassCoordinateSolver(Task(problem, 0.1, tol=1e-3))
     far = run(first, tol=1e-3, max_iter=1000)
     kept = first.kept((far.point, far.intercept))
-    solver = ClassCoordinateSolver(problem, 0.05, tol_hint=1e-3, start=kept.point, alpha=kept.alpha)
+    solver = ClassCoordinateSolver(
+        Task(problem, 0.05, tol=1e-3), LinearStart(point=kept.point, alpha=kept.alpha)
+    )
     state = next(solver.states())
     assert state.relative_gap < 0.5
     assert run(solver, tol=1e-3, max_iter=1000).status is Status.CONVERGED

@@ -16,6 +16,7 @@ from sklearn_bundle.core.contract import run
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import LogLoss
 from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
 from tests.certificates import judge
@@ -128,12 +129,13 @@ def test_a_kept_proof_is_not_forgotten():
     """From w = 0 again, the bound of the solution holds from the first state on, and confirmed."""
     X, y = drawn("log_loss")
     problem = LinearProblem(rows_in_memory(X), y, np.full(len(y), 1 / len(y)), LogLoss(), True)
-    solved = CoordinateDescentSolver(problem, 0.02, tol=1e-10, omega=L1())
+    solved = CoordinateDescentSolver(Task(problem, 0.02, tol=1e-10, omega=L1()))
     result = run(solved, tol=1e-10, max_iter=200)
     dual_certificate = solved.kept((result.point, result.intercept)).dual_certificate
     for reg_lambda in (0.02, 0.021):  # at another one it is not used
         again = CoordinateDescentSolver(
-            problem, reg_lambda, tol=1e-10, omega=L1(), dual_certificate=dual_certificate
+            Task(problem, reg_lambda, tol=1e-10, omega=L1()),
+            LinearStart(dual_certificate=dual_certificate),
         )
         bounds = [next(again.states()).lower_bound, again.confirm().lower_bound]
         kept = reg_lambda == 0.02
@@ -227,7 +229,7 @@ def test_columns_of_the_sweeps(monkeypatch, columns):
     """The first step's features alone, and all where more are wanted."""
     X, y, estimator = sparse_drawn("log_loss", 1e-3)
     few = 1 if columns == "some" else X.size
-    monkeypatch.setattr("sklearn_bundle.linear.solvers._sweeps._FEW", few)
+    monkeypatch.setattr("sklearn_bundle.linear.solvers._working_set._FEW", few)
     ours = clone(estimator).fit(sp.csr_array(X), y)
     monkeypatch.undo()
     np.testing.assert_array_equal(ours.coef_, estimator.fit(sp.csr_array(X), y).coef_)

@@ -15,6 +15,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
 from tests.reference import LOSSES, objective, optimum
 
@@ -130,7 +131,7 @@ def test_optimum_and_certificate(small, loss, free, reg_lambda, kind):
     best = optimum(loss, X, y, weights, reg_lambda, free)
     tol = 1e-4
     solver = DualCoordinateSolver(
-        problem_of(X, y, weights, loss, free, kind), reg_lambda, tol_hint=tol
+        Task(problem_of(X, y, weights, loss, free, kind), reg_lambda, tol=tol)
     )
     result = run(solver, tol=tol, max_iter=6000)
     assert result.status is Status.CONVERGED
@@ -152,7 +153,7 @@ def test_optimum_and_certificate(small, loss, free, reg_lambda, kind):
 def test_weak_duality_at_every_epoch(small, loss, free):
     X, y, weights = small
     best = optimum(loss, X, y, weights, 1e-3, free)
-    solver = DualCoordinateSolver(problem_of(X, y, weights, loss, free), 1e-3)
+    solver = DualCoordinateSolver(Task(problem_of(X, y, weights, loss, free), 1e-3))
     last = np.inf
     for _, state in zip(range(2000), solver.states(), strict=False):
         assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
@@ -168,7 +169,7 @@ def test_agrees_with_line_search_on_a_free_intercept(cancer, loss):
     found = [
         run(solver, tol=1e-6, max_iter=10_000)
         for solver in (
-            DualCoordinateSolver(problem_of(X, y, weights, loss, True), 1e-2, tol_hint=1e-6),
+            DualCoordinateSolver(Task(problem_of(X, y, weights, loss, True), 1e-2, tol=1e-6)),
             BundleSolver(problem_of(X, y, weights, loss, True), 1e-2),
         )
     ]
@@ -182,7 +183,7 @@ def test_agrees_with_liblinear(data):
     peer = LinearSVC(loss="hinge", C=1 / (n * reg_lambda), tol=1e-9, fit_intercept=False)
     w = peer.set_params(max_iter=1_000_000).fit(X, y).coef_.ravel()
     weights = np.full(n, 1 / n)
-    solver = DualCoordinateSolver(problem_of(X, y, weights, "hinge", False), reg_lambda)
+    solver = DualCoordinateSolver(Task(problem_of(X, y, weights, "hinge", False), reg_lambda))
     result = run(solver, tol=1e-8, max_iter=100_000)
     assert result.primal == pytest.approx(
         objective("hinge", X, y, weights, reg_lambda, w, 0.0), rel=2e-8
@@ -196,8 +197,8 @@ def test_weights_are_repeated_rows(small, loss):
     weights = counts / counts.sum()
     repeated = [np.repeat(a, counts, axis=0) for a in (X, y)]
     even = np.full(counts.sum(), 1 / counts.sum())
-    a = DualCoordinateSolver(problem_of(X, y, weights, loss, True), 1e-2, tol_hint=1e-6)
-    b = DualCoordinateSolver(problem_of(*repeated, even, loss, True), 1e-2, tol_hint=1e-6)
+    a = DualCoordinateSolver(Task(problem_of(X, y, weights, loss, True), 1e-2, tol=1e-6))
+    b = DualCoordinateSolver(Task(problem_of(*repeated, even, loss, True), 1e-2, tol=1e-6))
     first, second = (run(solver, tol=1e-6, max_iter=10_000) for solver in (a, b))
     assert first.status is second.status is Status.CONVERGED
     assert first.primal == pytest.approx(second.primal, rel=2e-6)
@@ -223,7 +224,7 @@ def test_many_columns(dtype, indices):
     before = X.copy()
     weights = np.full(n, 1 / n)
     solver = DualCoordinateSolver(
-        LinearProblem(rows_in_memory(X), y, weights, Hinge(), False), 1e-2
+        Task(LinearProblem(rows_in_memory(X), y, weights, Hinge(), False), 1e-2, tol=1e-3)
     )
     precisions = set()
     for _, state in zip(range(3000), solver.states(), strict=False):
@@ -243,7 +244,7 @@ def test_equal_runs_are_equal_bit_by_bit(small, kind):
     X, y, weights = small
     results = [
         run(
-            DualCoordinateSolver(problem_of(X, y, weights, "hinge", True, kind), 1e-3),
+            DualCoordinateSolver(Task(problem_of(X, y, weights, "hinge", True, kind), 1e-3)),
             tol=1e-4,
             max_iter=300,
         )
@@ -257,16 +258,16 @@ def test_equal_runs_are_equal_bit_by_bit(small, kind):
 def test_goes_on_from_its_dual_point_and_hands_its_plane_over(small, free):
     X, y, weights = small
     problem = problem_of(X, y, weights, "hinge", free)
-    solver = DualCoordinateSolver(problem, 1e-3, tol_hint=1e-4)
+    solver = DualCoordinateSolver(Task(problem, 1e-3, tol=1e-4))
     result = run(solver, tol=1e-4, max_iter=6000)
     assert result.status is Status.CONVERGED
-    again = DualCoordinateSolver(problem, 1e-3, tol_hint=1e-4, alpha=solver.alpha)
+    again = DualCoordinateSolver(Task(problem, 1e-3, tol=1e-4), LinearStart(alpha=solver.alpha))
     state = next(again.states())
     assert state.lower_bound >= result.lower_bound * (1 - 1e-9)
     start = result.point, result.intercept
     search = BundleSolver(problem, 1e-3, bundle=solver.bundle, start=start)
     assert next(search.states()).lower_bound >= result.lower_bound * (1 - 1e-9)
-    warm = DualCoordinateSolver(problem, 1e-3, bundle=solver.bundle, start=start)
+    warm = DualCoordinateSolver(Task(problem, 1e-3), LinearStart(bundle=solver.bundle, point=start))
     assert next(warm.states()).gap <= result.gap * (1 + 1e-6)
 
 
@@ -276,7 +277,7 @@ def test_ends_where_rounding_leaves_nothing_to_gain(loss, free):
     X, y = make_classification(60, 4, random_state=1)
     y = np.where(y == 1, 1.0, -1.0)
     weights = np.full(60, 1 / 60)
-    solver = DualCoordinateSolver(problem_of(X, y, weights, loss, free), 0.1)
+    solver = DualCoordinateSolver(Task(problem_of(X, y, weights, loss, free), 0.1))
     result = run(solver, tol=1e-300, max_iter=200_000)
     assert result.status is Status.STALLED or result.gap == 0.0
     assert result.relative_gap < 1e-9
@@ -284,7 +285,7 @@ def test_ends_where_rounding_leaves_nothing_to_gain(loss, free):
 
 def test_rate_and_estimate(small):
     X, y, weights = small
-    solver = DualCoordinateSolver(problem_of(X, y, weights, "hinge", False), 1e-2, tol_hint=1e-5)
+    solver = DualCoordinateSolver(Task(problem_of(X, y, weights, "hinge", False), 1e-2, tol=1e-5))
     assert solver.rate == np.inf and solver.estimate == np.inf
     for _, _state in zip(range(30), solver.states(), strict=False):
         pass

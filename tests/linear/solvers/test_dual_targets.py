@@ -11,6 +11,7 @@ from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import REGRESSION_LOSSES, Poisson
 from tests.reference_regression import LOSSES, drawn, objective, optimum
 
@@ -32,10 +33,10 @@ def made(loss, unit=1.0):
     return REGRESSION_LOSSES[loss](**own)
 
 
-def solver_of(X, y, weights, loss, free, reg_lambda, kind="dense", unit=1.0, **further):
+def solver_of(X, y, weights, loss, free, reg_lambda, kind="dense", unit=1.0, alpha=None, **further):
     X = sp.csr_matrix(X) if kind == "csr" else np.ascontiguousarray(X)
     problem = LinearProblem(rows_in_memory(X), y, weights, made(loss, unit), free)
-    return DualCoordinateSolver(problem, reg_lambda, **further)
+    return DualCoordinateSolver(Task(problem, reg_lambda, **further), LinearStart(alpha=alpha))
 
 
 def conjugate(loss, u):
@@ -133,7 +134,7 @@ def test_optimum_and_certificate(loss, free, reg_lambda, kind):
     X, y, weights = drawn()
     args, own = (loss, X, y, weights), PARAMETERS[loss]
     best = optimum(*args, reg_lambda, free, **own)
-    solver = solver_of(X, y, weights, loss, free, reg_lambda, kind, tol_hint=1e-4)
+    solver = solver_of(X, y, weights, loss, free, reg_lambda, kind, tol=1e-4)
     result = run(solver, tol=1e-4, max_iter=20_000)
     assert result.status is Status.CONVERGED
     assert result.lower_bound <= best * (1 + 1e-8) <= result.primal * (1 + 2e-8)
@@ -205,7 +206,7 @@ def test_targets_far_from_zero(loss):
     X, y, weights = drawn()
     results = [
         run(
-            solver_of(X, y + shift, weights, loss, True, 1e-2, tol_hint=1e-5),
+            solver_of(X, y + shift, weights, loss, True, 1e-2, tol=1e-5),
             tol=1e-5,
             max_iter=5000,
         )
@@ -219,11 +220,11 @@ def test_targets_far_from_zero(loss):
 @pytest.mark.parametrize("loss", ["absolute_error", "epsilon_insensitive"])
 def test_a_dual_point_of_another_reg_lambda(loss):
     X, y, weights = drawn()
-    first = solver_of(X, y, weights, loss, True, 1e-2, tol_hint=1e-5)
+    first = solver_of(X, y, weights, loss, True, 1e-2, tol=1e-5)
     result = run(first, tol=1e-5, max_iter=5000)
-    again = solver_of(X, y, weights, loss, True, 1e-2, tol_hint=1e-5, alpha=first.alpha)
+    again = solver_of(X, y, weights, loss, True, 1e-2, tol=1e-5, alpha=first.alpha)
     assert next(again.states()).lower_bound >= result.lower_bound * (1 - 1e-9)
-    warm = solver_of(X, y, weights, loss, True, 2e-2, tol_hint=1e-5, alpha=first.alpha)
+    warm = solver_of(X, y, weights, loss, True, 2e-2, tol=1e-5, alpha=first.alpha)
     assert run(warm, tol=1e-5, max_iter=5000).status is Status.CONVERGED
 
 

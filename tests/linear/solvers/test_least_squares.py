@@ -10,15 +10,12 @@ from sklearn_bundle import BMRMRegressor, bmrm_path
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.least_squares import (
-    ConjugateGradientSolver,
-    LeastSquaresSolver,
-    NormalEquationsSolver,
-)
+from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
+from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import MultivariateSquaredError, SquaredError
 from sklearn_bundle.regularizers import L2, Quadratic
 
-SOLVERS = [LeastSquaresSolver, NormalEquationsSolver, ConjugateGradientSolver]
+SOLVERS = ["auto", "newton", "conjugate-gradient"]
 M = np.array([[2.0, -1.0], [-1.0, 1.0]])
 
 
@@ -56,10 +53,11 @@ def problem(X, y, s=None, free=True, M=None):
     return LinearProblem(rows_in_memory(X), y, s, loss, free)
 
 
-def solved(kind, linear, reg_lambda, *, omega=None, tol=1e-9, max_iter=1000):
+def solved(name, linear, reg_lambda, *, omega=None, tol=1e-9, max_iter=1000):
     omega = L2() if omega is None else omega
     omega = omega.bind(linear.n_features, linear.dimension)
-    return run(kind(linear, reg_lambda, tol=tol, omega=omega), tol=tol, max_iter=max_iter)
+    solver = LeastSquaresSolver(Task(linear, reg_lambda, omega, tol, solver=name))
+    return run(solver, tol=tol, max_iter=max_iter)
 
 
 def judge(result, best, size=0.0, tol=1e-8):
@@ -139,7 +137,7 @@ def test_next_to_singular_goes_on_from_the_best_point():
     X = np.random.default_rng(3).normal(size=(20, 100)) + 1e5
     y = np.random.default_rng(4).normal(size=20)
     best, _ = reference(X, y, np.full(20, 0.05), 1e-12, True)
-    result = solved(NormalEquationsSolver, problem(X, y), 1e-12)
+    result = solved("newton", problem(X, y), 1e-12)
     assert set(result.history["solver"]) == {"newton", "conjugate-gradient"}
     assert result.lower_bound <= best
     assert result.primal - result.excess == pytest.approx(float(best), rel=1e-6)
@@ -147,14 +145,14 @@ def test_next_to_singular_goes_on_from_the_best_point():
 
 def test_overflowing_products_leave_the_start():
     X = np.random.default_rng(5).normal(size=(30, 4)) * 1e200
-    result = solved(LeastSquaresSolver, problem(X, X[:, 0] / 1e200), 1.0)
+    result = solved("auto", problem(X, X[:, 0] / 1e200), 1.0)
     assert result.status == "stalled" and np.isfinite(result.point).all()
     assert result.lower_bound == 0.0
 
 
 def test_squared_errors_that_overflow_are_refused():
     with pytest.raises(ValueError, match="scale y"):
-        solved(LeastSquaresSolver, problem(np.eye(3), np.array([1e60, -1e60, 0.0])), 1.0)
+        solved("auto", problem(np.eye(3), np.array([1e60, -1e60, 0.0])), 1.0)
 
 
 def spread(n, d):
@@ -167,7 +165,7 @@ def spread(n, d):
 
 def test_auto_factors_once_conjugate_gradients_have_cost_as_much():
     X, y = spread(450, 400)
-    result = solved(LeastSquaresSolver, problem(X, y), 1e-7)
+    result = solved("auto", problem(X, y), 1e-7)
     at_work = result.history["solver"].tolist()
     assert at_work[0] == "conjugate-gradient" and at_work[-1] == "newton"
     few = at_work.count("newton")
@@ -176,11 +174,11 @@ def test_auto_factors_once_conjugate_gradients_have_cost_as_much():
     assert passes <= 2 * problem(X, y).normal_equations(L2()).passes_to_factor
 
 
-@pytest.mark.parametrize("solver", [NormalEquationsSolver, ConjugateGradientSolver])
+@pytest.mark.parametrize("solver", SOLVERS[1:])
 def test_many_runs_take_the_steps_of_a_long_one(solver):
     X, y = spread(60, 20)
     long = solved(solver, problem(X, y), 1e-6, tol=1e-13, max_iter=8)
-    parts = solver(problem(X, y), 1e-6, tol=1e-13, omega=L2())
+    parts = LeastSquaresSolver(Task(problem(X, y), 1e-6, tol=1e-13, solver=solver))
     for _ in range(len(long.history)):
         result = run(parts, tol=1e-13, max_iter=1)
         parts.detach()
@@ -194,7 +192,9 @@ def test_residuals_between_make_the_better_bound():
     X, y = spread(200, 50)
     linear = problem(X, y)
     best, _ = reference(X, y, np.full(200, 0.005), 1e-4, True)
-    solver = ConjugateGradientSolver(linear, 1e-4, tol=1e-6, omega=L2())
+    solver = LeastSquaresSolver(
+        Task(linear, 1e-4, tol=1e-6, omega=L2(), solver="conjugate-gradient")
+    )
     single = []
     for state in solver.states():
         plane = linear.cut(linear.point(state.point))

@@ -259,7 +259,7 @@ def assert_interrupted(model, X, y):
 
 @pytest.mark.parametrize(
     ("solver", "owner", "name"),
-    [("newton", Descent, "step"), ("dual-coordinate", DualCoordinateSolver, "_epoch")],
+    [("newton", Descent, "step"), ("dual-coordinate", DualCoordinateSolver, "step")],
 )
 def test_ctrl_c(solver, owner, name, monkeypatch):
     interrupt(monkeypatch, 3, (owner, name))
@@ -268,7 +268,7 @@ def test_ctrl_c(solver, owner, name, monkeypatch):
     assert solvers_of(model) == [solver]
 
 
-@pytest.mark.parametrize("name", ["__init__", "_newton"])
+@pytest.mark.parametrize("name", ["__init__", "step"])
 def test_ctrl_c_at_a_change(name, changing, monkeypatch):
     changing("newton")
     interrupt(monkeypatch, 1, (NewtonSolver, name))

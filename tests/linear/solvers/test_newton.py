@@ -1,7 +1,7 @@
 """Newton's method: products against plain numpy, certificates, optima, hard data."""
 
 import tracemalloc
-from itertools import islice
+from itertools import count
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import BINARY_LOSSES
 from tests.certificates import judge
 from tests.reference import LOSSES, objective, optimum
@@ -114,7 +115,7 @@ def test_every_plane_is_valid(cancer, loss, free):
     rng = np.random.default_rng(4)
     weights = rng.uniform(0.1, 3.0, size=150)
     weights /= weights.sum()
-    solver = NewtonSolver(problem_of(X, y, weights, loss, free), 1e-3, tol=1e-7)
+    solver = NewtonSolver(Task(problem_of(X, y, weights, loss, free), 1e-3, tol=1e-7))
     result = run(solver, tol=1e-7, max_iter=500)
     assert result.status is Status.CONVERGED
     planes = solver.bundle._planes[: solver.bundle.size]
@@ -233,7 +234,7 @@ def test_hard_data_end_with_a_true_certificate(name, loss):
             ("csr", True, weightings[1]),
         ]:
             A, s = convert(X, kind)[0], s / s.sum()
-            solver = NewtonSolver(problem_of(A, y, s, loss, free), reg_lambda, tol=1e-6)
+            solver = NewtonSolver(Task(problem_of(A, y, s, loss, free), reg_lambda, tol=1e-6))
             result = run(solver, tol=1e-6, max_iter=300)
             assert_certified(solver, result, loss, X, y, s, reg_lambda)
             easy = reg_lambda > 1e-10 and s is weightings[0] and not name.startswith("scale")
@@ -376,9 +377,11 @@ def test_few_planes(data, loss, bundle_size):
 def test_line_search_goes_on_where_newton_ends(cancer, loss, free, monkeypatch):
     X, y = cancer
     weights = np.full(len(y), 1 / len(y))
-    newton = NewtonSolver._newton
-    monkeypatch.setattr(NewtonSolver, "_newton", lambda self: islice(newton(self), 3))
-    solver = NewtonSolver(problem_of(X, y, weights, loss, free), 1e-3, tol=1e-6)
+    take, taken = NewtonSolver._take_step, count()
+    monkeypatch.setattr(
+        NewtonSolver, "_take_step", lambda self, descent: next(taken) < 2 and take(self, descent)
+    )
+    solver = NewtonSolver(Task(problem_of(X, y, weights, loss, free), 1e-3, tol=1e-6))
     result = run(solver, tol=1e-6, max_iter=2000)
     assert result.status is Status.CONVERGED
     h = result.history
@@ -393,7 +396,7 @@ def test_line_search_goes_on_where_newton_ends(cancer, loss, free, monkeypatch):
 def test_rounding_ends_the_run(data, loss):
     X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
     weights = np.full(len(y), 1 / len(y))
-    solver = NewtonSolver(problem_of(X, y, weights, loss, True), 1e-2, tol=1e-300)
+    solver = NewtonSolver(Task(problem_of(X, y, weights, loss, True), 1e-2, tol=1e-300))
     result = run(solver, tol=1e-300, max_iter=5000)
     assert result.status is (Status.STALLED if result.gap > 0.0 else Status.CONVERGED)
     assert result.relative_gap <= 1e-11

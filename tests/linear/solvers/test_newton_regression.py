@@ -9,6 +9,7 @@ from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import REGRESSION_LOSSES
 from tests.reference_regression import LOSSES, drawn, objective, optimum
 
@@ -115,7 +116,7 @@ def test_optimum_against_clarabel(name, free):
     y = targets(name, y)
     best = optimum(name, X, y, weights, 0.02, free, **CASES[name][0])
     for A in (X, sp.csr_array(X)):
-        solver = NewtonSolver(problem_of(name, A, y, weights, free), 0.02, tol=1e-7)
+        solver = NewtonSolver(Task(problem_of(name, A, y, weights, free), 0.02, tol=1e-7))
         result = run(solver, tol=1e-7, max_iter=500)
         assert result.status is Status.CONVERGED and set(result.history["solver"]) == {"newton"}
         assert result.primal == pytest.approx(best, rel=2e-7)
@@ -169,7 +170,7 @@ def test_hard_data_end_with_a_true_certificate(kind, name):
     for reg_lambda in (1e-8, 1e-3, 1e3):
         for free, s in [(True, np.ones(n)), (False, 10.0 ** rng.uniform(-5, 5, size=n))]:
             s = s / s.sum()
-            solver = NewtonSolver(problem_of(name, X, y, s, free), reg_lambda, tol=1e-5)
+            solver = NewtonSolver(Task(problem_of(name, X, y, s, free), reg_lambda, tol=1e-5))
             result = run(solver, tol=1e-5, max_iter=400)
             fresh = result.point, result.intercept
             value = objective(name, X, y, s, reg_lambda, *fresh, **CASES[name][0])

@@ -18,12 +18,12 @@ from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.protocols import (
     CuttingPlanes,
-    DualSteps,
     LineSearch,
     Points,
     missing,
     offers,
 )
+from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import Exponential, Hinge
 from sklearn_bundle.regularizers import L1, L2, Entropy
 
@@ -151,16 +151,16 @@ def linear(loss):
     "problem, offered",
     [
         (StructuredHinge(np.eye(K), np.arange(K)), {CuttingPlanes}),
-        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, "newton_loss", DualSteps}),
+        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, "newton_loss", "dual_loss"}),
         (linear(OneOfTheirOwn()), {CuttingPlanes, Points, LineSearch}),
         (object(), set()),
     ],
     ids=["own", "hinge", "derived", "object"],
 )
 def test_offers(problem, offered):
-    asked = {CuttingPlanes, Points, LineSearch, DualSteps}
+    asked = {CuttingPlanes, Points, LineSearch}
     found = {protocol for protocol in asked if offers(problem, protocol)}
-    forms = {"newton_loss", "conjugate", "squared_errors", "class_loss"}
+    forms = {"newton_loss", "dual_loss", "conjugate", "squared_errors", "class_loss"}
     found |= {form for form in forms if offers(problem, LinearProblem, form)}
     assert found == offered
 
@@ -185,18 +185,18 @@ def test_refusals_name_solver_problem_and_what_is_missing():
     ):
         BundleSolver(own, 1.0)
     with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*which LinearPro"):
-        NewtonSolver(linear(OneOfTheirOwn()), 1.0, tol=1e-3)
+        NewtonSolver(Task(linear(OneOfTheirOwn()), 1.0, tol=1e-3))
     with pytest.raises(ValueError, match=r"newton_loss \(LinearProblem in .*StructuredHinge lacks"):
-        NewtonSolver(own, 1.0, tol=1e-3)
+        NewtonSolver(Task(own, 1.0, tol=1e-3))
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
-    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* lacks"):
-        DualCoordinateSolver(linear(OneOfTheirOwn()), 1.0)
+    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*which LinearPro"):
+        DualCoordinateSolver(Task(linear(OneOfTheirOwn()), 1.0))
 
 
 def test_newtons_method_refuses_other_regularizers():
     with pytest.raises(ValueError, match="L2 regularizer; got Entropy"):
-        NewtonSolver(linear(Hinge()), 1.0, tol=1e-3, bundle=Bundle(2, None, Entropy()))
+        NewtonSolver(Task(linear(Hinge()), 1.0, Entropy()))
 
 
 class Negative:

@@ -10,6 +10,7 @@ from sklearn_bundle.linear.problems.sample_space import SampleSpace
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from tests.reference import objective, optimum
 
@@ -42,7 +43,7 @@ def problem(wide):
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
 def test_optimum_and_certificate(wide, problem, loss, fit_intercept):
     X, y, weights = wide
-    solver = SamplePlanesSolver(problem(loss, fit_intercept), LAMBDA)
+    solver = SamplePlanesSolver(Task(problem(loss, fit_intercept), LAMBDA))
     result = run(solver, tol=1e-8, max_iter=2000)
     assert result.status is Status.CONVERGED
     best = optimum(loss, X.toarray(), y, weights, LAMBDA, fit_intercept)
@@ -63,7 +64,7 @@ def test_same_iterates_as_with_planes_of_features(problem, loss, reg_lambda):
     """Rounding grows along the iterations; after 12 it is far below 1e-8."""
     pairs = zip(
         BundleSolver(problem(loss), reg_lambda).states(),
-        SamplePlanesSolver(problem(loss), reg_lambda).states(),
+        SamplePlanesSolver(Task(problem(loss), reg_lambda)).states(),
         strict=False,
     )
     for _, (expected, state) in zip(range(12), pairs, strict=False):
@@ -79,7 +80,7 @@ def test_same_iterates_as_with_planes_of_features(problem, loss, reg_lambda):
 def test_aggregation_keeps_weak_duality(wide, problem, loss, max_size):
     X, y, weights = wide
     best = optimum(loss, X.toarray(), y, weights, LAMBDA, True)
-    solver = SamplePlanesSolver(problem(loss), LAMBDA, max_size=max_size)
+    solver = SamplePlanesSolver(Task(problem(loss), LAMBDA, max_size=max_size))
     last = np.inf
     for _, state in zip(range(100), solver.states(), strict=False):
         assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
@@ -95,7 +96,7 @@ def test_rounding_ends_the_run(problem, loss):
 
     What rounding takes off the bound is 200 roundings of the sizes, 20 times the objective.
     """
-    result = run(SamplePlanesSolver(problem(loss), 1e-2), tol=1e-300, max_iter=5000)
+    result = run(SamplePlanesSolver(Task(problem(loss), 1e-2)), tol=1e-300, max_iter=5000)
     assert result.status is (Status.STALLED if result.gap > 0.0 else Status.CONVERGED)
     assert 0.0 <= result.gap <= 1e-11 * result.primal
 
@@ -104,7 +105,7 @@ def test_rounding_ends_the_run(problem, loss):
 def test_small_reg_lambda_keeps_the_scores(wide, problem, loss):
     """w_t is a sum of planes that are 1e7 times as long: its scores are computed afresh then."""
     X, y, weights = wide
-    solver = SamplePlanesSolver(problem(loss), 1e-7)
+    solver = SamplePlanesSolver(Task(problem(loss), 1e-7))
     for _, state in zip(range(60), solver.states(), strict=False):
         fresh = objective(loss, X, y, weights, 1e-7, state.point, state.intercept)
         # The risk may be 1e-7, from scores of size 1 whose rounding is 1e-13
@@ -113,7 +114,7 @@ def test_small_reg_lambda_keeps_the_scores(wide, problem, loss):
 
 def test_two_products_an_iteration(problem):
     p = problem()
-    run(SamplePlanesSolver(p, LAMBDA), tol=1e-300, max_iter=10)
+    run(SamplePlanesSolver(Task(p, LAMBDA)), tol=1e-300, max_iter=10)
     # a pair each for the first plane and nine others; three to confirm: w, its scores, the plane
     assert p.passes == 23
 
@@ -121,7 +122,7 @@ def test_two_products_an_iteration(problem):
 def test_w_is_made_when_asked_for(wide, problem):
     X, y, weights = wide
     p = problem()
-    solver = SamplePlanesSolver(p, LAMBDA)
+    solver = SamplePlanesSolver(Task(p, LAMBDA))
     kept = [state for _, state in zip(range(5), solver.states(), strict=False)]
     solver.confirm()  # moves the start of all later points
     passes = p.passes
@@ -134,7 +135,10 @@ def test_w_is_made_when_asked_for(wide, problem):
 
 def test_goes_on_after_confirm(problem):
     """The best point becomes the start; what follows is as without, but for rounding."""
-    plain, confirmed = SamplePlanesSolver(problem(), LAMBDA), SamplePlanesSolver(problem(), LAMBDA)
+    plain, confirmed = (
+        SamplePlanesSolver(Task(problem(), LAMBDA)),
+        SamplePlanesSolver(Task(problem(), LAMBDA)),
+    )
     pairs = zip(plain.states(), confirmed.states(), strict=False)
     for k, (expected, state) in zip(range(30), pairs, strict=False):
         assert state.primal == pytest.approx(expected.primal, rel=1e-9)
@@ -150,7 +154,7 @@ def test_start_at_any_point(wide, problem, loss):
     """One that is no combination of rows: its part has to vanish."""
     X, y, weights = wide
     w = np.random.default_rng(1).normal(size=300)
-    solver = SamplePlanesSolver(problem(loss), LAMBDA, start=(w, 0.5))
+    solver = SamplePlanesSolver(Task(problem(loss), LAMBDA), LinearStart(point=(w, 0.5)))
     result = run(solver, tol=1e-6, max_iter=2000)
     assert result.status is Status.CONVERGED
     best = optimum(loss, X.toarray(), y, weights, LAMBDA, True)
@@ -172,11 +176,15 @@ def test_norm_of_a_point_is_that_of_its_w(wide, problem):
 def test_planes_of_another_reg_lambda(problem):
     bundle = SampleBundle(80)
     first = run(
-        SamplePlanesSolver(problem("squared_hinge"), 2e-2, bundle=bundle), tol=1e-5, max_iter=500
+        SamplePlanesSolver(Task(problem("squared_hinge"), 2e-2), LinearStart(sample_bundle=bundle)),
+        tol=1e-5,
+        max_iter=500,
     )
-    cold = run(SamplePlanesSolver(problem("squared_hinge"), LAMBDA), tol=1e-5, max_iter=500)
+    cold = run(SamplePlanesSolver(Task(problem("squared_hinge"), LAMBDA)), tol=1e-5, max_iter=500)
     start = first.point, first.intercept
-    solver = SamplePlanesSolver(problem("squared_hinge"), LAMBDA, bundle=bundle, start=start)
+    solver = SamplePlanesSolver(
+        Task(problem("squared_hinge"), LAMBDA), LinearStart(sample_bundle=bundle, point=start)
+    )
     warm = run(solver, tol=1e-5, max_iter=500)
     assert warm.n_iter < cold.n_iter
     assert abs(warm.primal - cold.primal) <= 1e-5 * cold.primal
@@ -190,14 +198,14 @@ def test_same_bits_with_two_threads():
     for n_threads in (1, 2):
         rows, weights = rows_in_memory(X, n_threads), np.full(300, 1 / 300)
         with LinearProblem(rows, y, weights, BINARY_LOSSES["hinge"](), True) as p:
-            results.append(run(SamplePlanesSolver(p, LAMBDA), tol=1e-5, max_iter=200))
+            results.append(run(SamplePlanesSolver(Task(p, LAMBDA)), tol=1e-5, max_iter=200))
     one, two = results
     assert one.primal == two.primal and one.lower_bound == two.lower_bound
     np.testing.assert_array_equal(one.point, two.point)
 
 
 def test_planes_have_an_entry_a_sample(problem):
-    solver = SamplePlanesSolver(problem(), LAMBDA)
+    solver = SamplePlanesSolver(Task(problem(), LAMBDA))
     run(solver, tol=1e-4, max_iter=100)
     assert solver.bundle._planes.shape[1] == 2 * 80 + 1
 
@@ -207,5 +215,5 @@ def test_refuses_several_scores_a_sample(wide):
     labels = (y > 0.0).astype(np.int64)
     with pytest.raises(ValueError, match="one score per sample"):
         SamplePlanesSolver(
-            LinearProblem(rows_in_memory(X), labels, weights, Softmax(), True), LAMBDA
+            Task(LinearProblem(rows_in_memory(X), labels, weights, Softmax(), True), LAMBDA)
         )

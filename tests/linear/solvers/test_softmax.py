@@ -14,8 +14,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers._class_curvature import FullCurvature, GramCurvature
 from sklearn_bundle.linear.solvers.linear_auto import linear_solver
-from sklearn_bundle.linear.solvers.linear_start import LinearStart
-from sklearn_bundle.linear.solvers.linear_task import Task
+from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import Softmax
 from sklearn_bundle.regularizers import L2
 from tests.reference_multiclass import optimum

@@ -5,9 +5,10 @@
 
 Its multipliers are the w and b that minimize ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. The
 limits lam are reg_lambda times the weights: an array, or one number for all features.
-Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear program. The w of
-successive programs jump from vertex to vertex; :func:`solve_near` keeps them near the best point so
-far, which takes fewer planes if there are many features, and no linear program.
+Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear program where there
+are no intercepts. The w of successive programs jump from vertex to vertex; :func:`solve_near` keeps
+them near the best point so far, which takes fewer planes if there are many features, and no linear
+program.
 """
 
 import numpy as np
@@ -31,29 +32,22 @@ _COSTLY = 0.5  # a weight that causes more than this share of the gap is too lar
 
 
 def solve(
-    planes: Array,
-    offsets: Array,
-    balance: Array | None,
-    limits: Limits,
-    *,
-    start: Array | None = None,
-) -> tuple[Array, Array, Array | None] | None:
-    """Alpha, w and b; None if HiGHS cannot solve it.
+    planes: Array, offsets: Array, limits: Limits, start: Array
+) -> tuple[Array, Array] | None:
+    """Alpha and w if there are no intercepts; None if HiGHS cannot solve it.
 
-    ``planes`` (t, p), ``offsets`` (t,) and ``balance`` (t, k) or None are the a_i, c_i and e_i.
-    ``start``, an earlier alpha, indicates which constraints may be active.
+    ``planes`` (t, p) and ``offsets`` (t,) are the a_i and c_i. ``start``, an earlier alpha,
+    indicates which constraints may be active.
 
     Alpha is :func:`scaled`: ``c' alpha`` is a lower bound of the program's value to the last digit.
-    ``E' alpha`` is zero to 1e-15 of the largest ``|E|``.
     """
-    t = len(offsets)
-    reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
-    features = _largest((reach + np.abs(planes).max(axis=0)) / limits, _MORE + t)
+    reach = np.abs(start @ planes)
+    features = _largest((reach + np.abs(planes).max(axis=0)) / limits, _MORE + len(offsets))
     while True:
-        found = _solve_among(planes, offsets, balance, limits, features)
+        found = _solve_among(planes, offsets, limits, features)
         if found is None:
             return None
-        alpha, multipliers, intercept = found
+        alpha, multipliers = found
         reach = np.abs(alpha @ planes) / limits
         reach[features] = 0.0
         violated = np.flatnonzero(reach > 1.0 + _VIOLATED)
@@ -63,10 +57,7 @@ def solve(
         features = np.union1d(features, violated[most])
     w = np.zeros(planes.shape[1])
     w[features] = multipliers
-    if balance is not None:
-        repaired = simplex_newton.balanced(alpha, balance)
-        alpha = np.eye(t)[0] if repaired is None else repaired
-    return scaled(alpha, planes, limits), w, intercept
+    return scaled(alpha, planes, limits), w
 
 
 def solve_near(
@@ -151,25 +142,19 @@ class NearL1(Regularizer):
 
 
 def _solve_among(
-    planes, offsets, balance, limits, features
-) -> tuple[Array, Array, Array | None] | None:
+    planes: Array, offsets: Array, limits: Limits, features: NDArray[np.intp]
+) -> tuple[Array, Array] | None:
     """Solve with these constraints; None if HiGHS fails, as it does on extreme numbers."""
-    t, limits = len(offsets), np.broadcast_to(limits, planes.shape[1])[features]
+    limits = np.broadcast_to(limits, planes.shape[1])[features]
     rows = planes[:, features].T / limits[:, None]
-    equalities, target = np.ones((1, t)), np.ones(1)
-    if balance is not None:
-        scale = np.abs(balance).max(axis=0)
-        scale[scale == 0.0] = 1.0
-        equalities = np.vstack([equalities, (balance / scale).T])
-        target = np.r_[1.0, np.zeros(len(scale))]
     size = np.abs(offsets).max()
     size = size if size > 0.0 else 1.0
     result = linprog(
         -offsets / size,
         A_ub=np.vstack([rows, -rows]),
         b_ub=np.ones(2 * len(features)),
-        A_eq=equalities,
-        b_eq=target,
+        A_eq=np.ones((1, len(offsets))),
+        b_eq=np.ones(1),
         method="highs",
         options={
             "primal_feasibility_tolerance": _FEASIBLE,
@@ -180,10 +165,7 @@ def _solve_among(
         return None
     alpha = np.maximum(result.x, 0.0)
     above, below = -size / limits * result.ineqlin.marginals.reshape(2, -1)
-    intercept = None
-    if balance is not None:
-        intercept = size * result.eqlin.marginals[1:] / scale
-    return alpha / alpha.sum(), below - above, intercept
+    return alpha / alpha.sum(), below - above
 
 
 def _largest(values: Array, count: int) -> NDArray[np.intp]:

@@ -350,7 +350,6 @@ class L1Master:
             weight = l1_master.first_weight(planes[-1], limits, center.objective)
             self._near = reg_lambda, weight
         weight = self._near[1]
-        args = planes, offsets, bundle.balance if self._n_free else None, limits
         w = b = intercept = None
         if self._n_free:
             omega = l1_master.NearL1(limits, weight, center.w)
@@ -360,14 +359,16 @@ class L1Master:
             if value + tolerance < center.least_bound:
                 return Inner(w, b, -np.inf, bundle.aggregate(near))
             intercept = center.intercept
-        found = None
+        exact = None
         if tolerance == 0.0 and not self._n_free:
-            found = l1_master.solve(*args, start=alpha)
-        if found is None:
+            exact = l1_master.solve(planes, offsets, limits, alpha)
+        if exact is not None:
+            alpha[:], w = exact
+        else:
+            args = planes, offsets, bundle.balance if self._n_free else None, limits, alpha
             places = {"center": center.w, "weight": weight, "intercept": intercept}
-            found = l1_master.solve_near(*args, alpha, tolerance, **places)
-        alpha[:], intercept = found[0], found[2]
-        w = found[1] if w is None else w
+            alpha[:], of_near, intercept = l1_master.solve_near(*args, tolerance, **places)
+            w = of_near if w is None else w
         dual_certificate = l1_master.scaled(alpha, planes, limits)
         plane = bundle.aggregate(dual_certificate)
         bound = plane[1] - _imbalance(bundle, intercept, dual_certificate)

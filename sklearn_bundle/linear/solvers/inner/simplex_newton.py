@@ -24,12 +24,13 @@ from scipy.linalg.lapack import dsysv
 from scipy.optimize import linprog
 
 from sklearn_bundle.core.limits import LAST_PLACE, MOST_STEPS, NEWTON_SLOPE_LEFT, TINY
+from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers.inner.bundle_dual import QuadraticDual, SmoothDual, dot
 
 Array = NDArray[np.float64]
 
+_DAMPING = 1e-10  # times the gap: curvature of D where there is none
 _MOST_NEAR = 5  # linear systems in a row, and steps without progress, near the optimum
 _PROGRESS = 0.9  # a gap that falls to this share counts as smaller
 _SETTLED = 1e-8  # ascent of a step, relative to the terms of D: the optimum is near
@@ -89,9 +90,9 @@ def solve(
     if omega.is_quadratic and gram is None:
         gram = omega.conjugate_curvature(planes[0], planes)
     if gram is None:
-        model = SmoothDual(planes, offsets, omega, reg_lambda)
+        model = _SmoothDual(planes, offsets, omega, reg_lambda)
     else:
-        model = QuadraticDual(gram, offsets, reg_lambda)
+        model = _QuadraticDual(gram, offsets, reg_lambda)
     prox = None if balance is None else _Proximal(balance, center)
     return _maximize(model, prox, model.better_start(start), tolerance)
 
@@ -148,8 +149,93 @@ def nearest_balanced(alpha: Array, balance: Array) -> Array | None:
     return moved / moved.sum()
 
 
+def _dot(x: Array, y: Array) -> float:
+    """The product; after an overflow, infinity or NaN without a warning: the search steps back."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(x @ y)
+
+
+class _QuadraticDual:
+    """D without the intercepts' part, for a quadratic form Omega*: from products of the planes."""
+
+    def __init__(self, gram: Array, offsets: Array, reg_lambda: float):
+        self.offsets = offsets
+        self._gram = gram / reg_lambda
+
+    def better_start(self, alpha: Array) -> Array:
+        return alpha.copy()
+
+    def losses(self, alpha: Array) -> Array:
+        """``<a_i, w> + c_i`` at the w of alpha: the gradient of D."""
+        return self.offsets - self._gram @ alpha
+
+    def among(self, alpha: Array, rise: Array) -> NDArray[np.intp]:
+        return np.arange(len(alpha))
+
+    def second_order(self, alpha, losses, among) -> tuple[Array, Array]:
+        """Q and q of ``q' beta - beta' Q beta / 2``, D up to a constant."""
+        return self._gram[np.ix_(among, among)], self.offsets[among]
+
+    def search(self, alpha, direction, prox) -> float:
+        """A full step: the model is D itself."""
+        return 1.0
+
+
+class _SmoothDual:
+    """D without the intercepts' part, for an Omega* that is twice differentiable."""
+
+    def __init__(self, planes: Array, offsets: Array, omega: Regularizer, reg_lambda: float):
+        self.offsets = offsets
+        self._planes, self._omega, self._lambda = planes, omega, reg_lambda
+
+    def better_start(self, alpha: Array) -> Array:
+        """Alpha, or the flattest plane if that is better: -D may be huge, or infinite."""
+        flattest = np.eye(len(alpha))[np.abs(self._planes).max(axis=1).argmin()]
+        return (flattest if self._value(flattest) > self._value(alpha) else alpha).copy()
+
+    def _value(self, alpha: Array) -> float:
+        conjugate = self._omega.conjugate(self._slope_of(alpha))
+        return float(alpha @ self.offsets) - self._lambda * conjugate
+
+    def losses(self, alpha: Array) -> Array:
+        """``<a_i, w> + c_i`` at the w of alpha: the gradient of D."""
+        w = self._omega.conjugate_gradient(self._slope_of(alpha))
+        with np.errstate(over="ignore", invalid="ignore"):  # far out, where no step ends
+            return self._planes @ w + self.offsets
+
+    def among(self, alpha: Array, rise: Array) -> NDArray[np.intp]:
+        """Planes with weight or violated; computing their curvature is the cost of a step."""
+        return np.flatnonzero((rise > 0.0) | (alpha > 0.0))
+
+    def second_order(self, alpha, losses, among) -> tuple[Array, Array]:
+        """Q and q of ``q' beta - beta' Q beta / 2``, the second-order model of D at alpha.
+
+        It is centered at the aggregate plane, which changes nothing on the simplex: Q alpha = 0.
+        """
+        centered = self._planes[among] - alpha @ self._planes
+        Q = self._omega.conjugate_curvature(self._slope_of(alpha), centered) / self._lambda
+        Q[np.diag_indices_from(Q)] += _DAMPING * max(0.0, float(losses.max()) - _dot(alpha, losses))
+        return Q, losses[among]
+
+    def search(self, alpha, direction, prox) -> float:
+        """Step in [0, 1] at which the slope of D along the direction is small."""
+        m, along = self._slope_of(alpha), self._slope_of(direction)
+        constant, bend = -float(direction @ self.offsets), 0.0
+        if prox is not None:
+            constant, bend = constant + prox.slope(alpha, direction), prox.bend(direction)
+
+        def slope(s):
+            w = self._omega.conjugate_gradient(m + s * along)
+            return self._lambda * _dot(along, w) + constant + s * bend, np.nan
+
+        return min(1.0, search_zero(slope, precision=NEWTON_SLOPE_LEFT))
+
+    def _slope_of(self, alpha: Array) -> Array:
+        return (alpha @ self._planes) / -self._lambda
+
+
 def _maximize(
-    model: SmoothDual | QuadraticDual, prox: "_Proximal | None", alpha: Array, tolerance: float
+    model: _SmoothDual | _QuadraticDual, prox: "_Proximal | None", alpha: Array, tolerance: float
 ) -> tuple[Array, Array | None, float]:
     losses = model.losses(alpha)
     best = point = _certified(model, prox, alpha, losses)
@@ -178,14 +264,14 @@ def _maximize(
 def _certified(model, prox, alpha, losses) -> _Point:
     """A balanced point: alpha, or one near it."""
     if prox is None:
-        return _Point(alpha, None, _excess(losses, dot(alpha, losses)))
+        return _Point(alpha, None, _excess(losses, _dot(alpha, losses)))
     b = prox.intercept(alpha)
     point = balanced(alpha, prox.balance)
     if point is None:
         point = np.eye(len(alpha))[0]
     losses = model.losses(point)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Point(point, b, _excess(losses + prox.balance @ b, dot(point, losses)))
+        return _Point(point, b, _excess(losses + prox.balance @ b, _dot(point, losses)))
 
 
 def _excess(values: Array, mean: float) -> float:
@@ -228,7 +314,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     direction = end - alpha
     end_losses = model.losses(end)
     # Slopes of -D as sums of differences: those of its two terms cancel near the optimum.
-    first, last = -float(direction @ rise), -dot(direction, end_losses - losses + rise)
+    first, last = -float(direction @ rise), -_dot(direction, end_losses - losses + rise)
     if prox is not None:
         last += prox.bend(direction)
     step = 1.0 if last <= NEWTON_SLOPE_LEFT * abs(first) else model.search(alpha, direction, prox)

@@ -1,6 +1,7 @@
-"""L-BFGS for rows on workers and smooth losses of many features: usually one round per step."""
+"""L-BFGS for smooth losses of one score: of rows in memory, and of rows on workers."""
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,19 +9,25 @@ from scipy.linalg import blas
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, SLOPE_LEFT
-from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
-from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
-from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
-from sklearn_bundle.linear.solvers.linear_start import PointToStart
-from sklearn_bundle.linear.solvers.linear_task import Task
-from sklearn_bundle.linear.solvers.protocols import NewtonRounds
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, REFRESHED, SLOPE_LEFT
+from sklearn_bundle.core.one_variable import Bracket, search_in_rounds, search_zero
+from sklearn_bundle.linear._compiled import design
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
+from sklearn_bundle.linear.solvers._descent import COARSEST
 from sklearn_bundle.linear.solvers.rounds import MOST_MOVES, WIDER, without_rounding
+from sklearn_bundle.linear.solvers.solver import PointToStart
 
 Array = NDArray[np.float64]
 
+# Largest derivative in b that is left, in objectives per unit of the scores. Balancing the plane
+# costs about that derivative times the unit.
+_BALANCED = 1e-9
+# The least, in typical slopes: with 1e-12 nearly separable data stalled at gaps of 5e-3.
+_FINEST = 1e-14
+
+# In rounds.
 # Steps whose slopes a round returns: near a whole step, and without knowledge of the curvature.
 _NEAR = np.array([0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0])
 _ANY = np.append(np.geomspace(1e-8, 1.0, 17), [3.0, 10.0])
@@ -31,6 +38,171 @@ _MOVES_OF_B = np.concatenate([-np.geomspace(8.0, 0.125, 7), np.geomspace(0.125, 
 _SHORTEST = 1e-6
 _USEFUL_GAIN = 0.1  # of a step's gain: a better b that gains more takes another round
 _NONE = np.empty(0)
+
+
+class ScoreDescent:
+    """A point w, at its best intercept, that moves along L-BFGS directions of the objective.
+
+    The objective is ``reg_lambda/2 ||w||^2 + min_b R(w, b)``. With fewer features than samples a
+    direction begins with the curvature's diagonal; otherwise most eigenvalues are reg_lambda, and
+    the newest pair gives its length. The line search uses only scores: a step costs one product
+    with X and one with X'.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    reg_lambda : float
+    start : (ndarray of shape (d,), intercept)
+        A point whose objective is above that of w = 0 is not used.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,)
+        The point; arrays are not written to again.
+    intercept, objective : float
+    n_steps : int
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        start: PointToStart,
+    ):
+        self._model: NewtonModel
+        self.attach(problem)
+        model = self._model
+        self._lambda = reg_lambda
+        self._units = model.loss.start(model.y, model.weights, model.free)
+        n, d = model.rows.shape
+        self._derivatives, self._scratch = np.empty((2, n))
+        self._pairs = Corrections(MEMORY)
+        self.n_steps, self.objective = 0, np.inf
+        self._zero = np.zeros(d)
+        self._move_to(self._zero)
+        if start[0].any():
+            highest = self.objective
+            self._move_to(start[0])
+            if not self.objective <= highest:
+                self._move_to(self._zero)
+        self._diagonal = self._curvature_of_columns() if d < n else None
+        self._slopes = self._differentiate()
+
+    @property
+    def predicted_gap(self) -> float:
+        """The gap to the plane at the point."""
+        return blas.ddot(self._slopes, self._slopes) / (2.0 * self._lambda)
+
+    def plane(self) -> tuple[Array, float]:
+        """A plane of the risk from the derivatives at the point."""
+        return self._gradient, self._offset
+
+    def attach(self, problem: LinearProblem) -> None:
+        """Continue with the same data in another object."""
+        self._model = problem.newton_model()
+
+    def detach(self) -> None:
+        """Release the data."""
+        self._model = ABSENT
+
+    def step(self) -> bool:
+        """Take a step; False if no descent direction is left, up to rounding."""
+        along = _downhill(self._pairs, self._slopes, self._solved)
+        if along is None:
+            return False
+        model = self._model
+        direction = model.rows.scores(along)
+        across = self._lambda * blas.ddot(along, self.w)
+        square = self._lambda * blas.ddot(along, along)
+        along_b = self._move_of_intercept(direction)
+        args = self._scores, direction, *self._args, along_b
+
+        def derivative(t: float) -> tuple[float, float]:
+            first, second = model.loss.slope(*args, t)
+            return first + across + t * square, second + square
+
+        length = search_zero(derivative, precision=SLOPE_LEFT)
+        self.n_steps += 1
+        if not length > 0.0:
+            self._pairs.clear()
+            self._move_to(self.w)
+            self._slopes = self._differentiate()
+            return False
+        change, before = length * along, self._slopes
+        if self.n_steps % REFRESHED == 0:
+            self._move_to(self.w + change)
+        else:
+            self.w = self.w + change
+            design.add(length, direction, self._scores)
+            self.intercept += length * along_b
+            self._evaluate()
+        self._slopes = self._differentiate()
+        self._pairs.remember(change, self._slopes - before)
+        return True
+
+    @property
+    def _args(self) -> tuple:
+        model = self._model
+        return model.y, model.weights, self._units.unit, self.intercept
+
+    def _move_to(self, w: Array) -> None:
+        """Move to w, with its scores from the data and the intercept that fits the targets."""
+        n = len(self._model.y)
+        self.w = w
+        self._scores = self._model.rows.scores(w) if w.any() else np.zeros(n)
+        self.intercept = self._units.intercept
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Compute the best intercept, the objective, and derivatives that balance."""
+        model, units = self._model, self._units
+        if model.free:
+            left = units.slope
+            if np.isfinite(self.objective):
+                left = _BALANCED * self.objective / units.unit
+            precision = min(max(left, _FINEST * units.slope), COARSEST * units.slope)
+            args = self._scores, *self._args, units.unit, precision, self._scratch
+            self.intercept = model.loss.intercept(*args)
+        risk, self._offset = model.loss.cut(
+            self._scores, *self._args, model.free, self._derivatives
+        )
+        self.objective = risk + 0.5 * self._lambda * blas.ddot(self.w, self.w)
+
+    def _differentiate(self) -> Array:
+        """Gradient of the objective; that of the risk is the plane's."""
+        self._gradient = self._model.rows.gradient(self._derivatives)
+        return self._gradient + self._lambda * self.w
+
+    def _solved(self, x: Array) -> Array:
+        if self._diagonal is not None:
+            return x / self._diagonal
+        return x * (self._pairs.scale if len(self._pairs) else 1.0 / self._lambda)
+
+    def _curvature(self) -> tuple[NDArray[np.int64], Array]:
+        """The rows with curvature, and their curvature."""
+        model, (y, _, width, b) = self._model, self._args
+        rows = self._scratch.view(np.int64)
+        rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
+        return rows, model.loss.curvature(self._scores, *self._args, rows)
+
+    def _move_of_intercept(self, direction: Array) -> float:
+        """The change of the best intercept along the direction, to first order."""
+        if not self._model.free:
+            return 0.0
+        rows, curvature = self._curvature()
+        total = float(curvature.sum())
+        move = -float(curvature @ direction[rows]) / total if total > 0.0 else 0.0
+        return move if np.isfinite(move) else 0.0
+
+    def _curvature_of_columns(self) -> Array:
+        """Diagonal of the Hessian, as if all rows had the same curvature."""
+        model = self._model
+        _, curvature = self._curvature()
+        variances = squares = model.rows.column_squares(model.weights)
+        if model.free:
+            means = model.rows.gradient(model.weights)
+            variances = np.maximum(squares - means**2, CONSTANT * squares)
+        return float(curvature.sum()) * variances + self._lambda
 
 
 class _Evaluation(NamedTuple):
@@ -47,19 +219,19 @@ class _Evaluation(NamedTuple):
 class RoundsGradientDescent:
     """A point (w, b) that moves along L-BFGS directions of the objective with the best b.
 
-    A :class:`~._descent_solver.SmoothDescent`. A round returns risk and gradient at the end of a
+    A :class:`~.descent_solver.SmoothDescent`. A round returns risk and gradient at the end of a
     whole step, slopes at other steps, and derivatives in b at other b; if one of these is better,
     a second round goes there. The derivative in b is then small, but not zero. A plane proves a
     bound only if it is zero, so planes of both signs are mixed.
     """
 
-    def __init__(self, problem: NewtonRounds, reg_lambda: float, start: PointToStart | None):
+    def __init__(self, problem: RowBlocks, reg_lambda: float, start: PointToStart):
         self._problem, self._lambda = problem, reg_lambda
         self._free = problem.n_free > 0
         _, self._units = problem.sample(0)
         d = problem.n_features
-        w, b = (np.zeros(d), None) if start is None else start
-        self.w, self.b = w, self._units.intercept if b is None else float(np.ravel(b)[0])
+        self.w, b = start
+        self.b = self._units.intercept if b is None else float(np.ravel(b)[0])
         self._pairs = Corrections(MEMORY)
         self._scale = 1.0 / reg_lambda  # the inverse of a curvature
         means, squares = problem.column_moments()
@@ -91,7 +263,7 @@ class RoundsGradientDescent:
         slopes = self._slopes()
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
 
-    def attach(self, problem: NewtonRounds) -> None:
+    def attach(self, problem: RowBlocks) -> None:
         """Continue with the same data in another object."""
         self._problem = problem
 
@@ -127,7 +299,7 @@ class RoundsGradientDescent:
     def step(self) -> bool:
         """Take a step; False if no descent direction is left, up to rounding."""
         before, objective = self._slopes(), self.objective
-        along = self._direction(before)
+        along = _downhill(self._pairs, before, self._solved)
         self.n_steps += 1
         if along is None:
             return False
@@ -184,14 +356,8 @@ class RoundsGradientDescent:
             self.b += move
             self._here = self._evaluate([(self.w, self.b)])
 
-    def _direction(self, slopes: Array) -> Array | None:
-        """The corrected gradient, downhill; None where there is none."""
-        for _ in range(2):
-            along = self._pairs.correct(-slopes, lambda x: self._scale * x / self._metric)
-            if -np.inf < blas.ddot(along, slopes) < 0.0:
-                return along
-            self._pairs.clear()
-        return None
+    def _solved(self, x: Array) -> Array:
+        return self._scale * x / self._metric
 
     def _with_regularizer(self, slopes: Array, along: Array, steps: Array) -> Array:
         across = self._lambda * blas.ddot(along, self.w)
@@ -218,38 +384,11 @@ class RoundsGradientDescent:
         return found
 
 
-class LBFGSRoundsSolver(DescentSolver[RoundsGradientDescent]):
-    """L-BFGS in w and b for smooth losses of rows on workers, where Hessians are too large."""
-
-    needs: ClassVar[type] = NewtonRounds
-    name = "lbfgs"
-    _problem: NewtonRounds
-
-    @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss is one of the smooth losses that have L-BFGS in memory too."""
-        form = newton_loss(loss)
-        return omega.is_euclidean and form is not None and form.smooth
-
-    @classmethod
-    def is_best(cls, task: Task) -> bool:
-        """Always: Newton's method, which is better for few features, comes before it."""
-        return True
-
-    def _begin(self, start: PointToStart | None) -> RoundsGradientDescent:
-        return RoundsGradientDescent(self._problem, self._lambda, start)
-
-
-class SquaresRoundsSolver(LBFGSRoundsSolver):
-    """L-BFGS for squared errors, for "auto" only: in memory "lbfgs" does not support them."""
-
-    @classmethod
-    def supports(cls, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss is a squared error."""
-        form = curved_loss(loss)
-        return omega.is_euclidean and form is not None and form.quadratic
-
-    @classmethod
-    def is_best(cls, task: Task) -> bool:
-        """Where Hessians are too large."""
-        return task.problem.n_features > MOST_SIDE
+def _downhill(pairs: Corrections, slopes: Array, solve: Callable[[Array], Array]) -> Array | None:
+    """The corrected gradient, downhill; None if there is no such direction without pairs either."""
+    for _ in range(2):
+        along = pairs.correct(-slopes, solve)
+        if -np.inf < blas.ddot(along, slopes) < 0.0:
+            return along
+        pairs.clear()
+    return None

@@ -1,0 +1,182 @@
+"""Descent on a smooth objective as a solver: the best point, and a bound from its derivatives."""
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.limits import MOST_SIDE
+from sklearn_bundle.linear.losses._newton import curved_loss
+from sklearn_bundle.linear.losses._softmax import class_loss
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._class_curvature import Hessians, RoughHessians
+from sklearn_bundle.linear.solvers._class_descent import ClassDescent
+from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent, ScoreDescent
+from sklearn_bundle.linear.solvers.protocols import Points, offers
+from sklearn_bundle.linear.solvers.solver import (
+    NOTHING,
+    LinearSolver,
+    LinearStart,
+    PointToStart,
+    Task,
+)
+
+Array = NDArray[np.float64]
+
+_USEFUL_GAP = 0.5  # of the gap: a plane that promises no less is not computed
+_MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
+
+
+class SmoothDescent(Protocol):
+    """A point that moves down ``reg_lambda/2 ||w||^2 + R``.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps so far.
+    """
+
+    n_steps: int
+
+    @property
+    def w(self) -> Array:
+        """Weights of the point, not written to again."""
+        ...
+
+    @property
+    def intercept(self) -> float | Array:
+        """Intercept of the point, not written to again."""
+        ...
+
+    @property
+    def objective(self) -> float:
+        """The objective at the point."""
+        ...
+
+    @property
+    def predicted_gap(self) -> float:
+        """The gap to the plane at the point, if its derivatives balance."""
+        ...
+
+    def step(self) -> bool:
+        """Take a step; False if no descent direction is left, up to rounding."""
+        ...
+
+    def plane(self) -> tuple[Array, float]:
+        """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
+        ...
+
+    def attach(self, problem: Any) -> None:
+        """Continue with the same data in another object."""
+        ...
+
+    def detach(self) -> None:
+        """Release the data."""
+        ...
+
+
+class DescentSolver(LinearSolver):
+    """The point of a descent, and the bound from its derivatives.
+
+    Derivatives of a smooth loss in its scores are a dual point; once balanced, they give a plane.
+    It is computed only if it promises to halve the gap: by the gradient, its gap is
+    ``||grad J||^2 / (2 reg_lambda)`` if balanced.
+
+    The descent is by L-BFGS in w, each w at its best intercept, for losses of one score: for wide
+    data, and sparse data of many columns. A step costs two passes and needs no matrix. Where rows
+    lie on workers it is one that takes few rounds. For softmax it is L-BFGS or Newton's method in
+    (W, b), which begin with W = 0 and the logarithms of the class shares.
+
+    It starts from the last point; by default from w = 0 with the intercept that fits the targets.
+    """
+
+    needs: ClassVar[type] = Points
+    advice: ClassVar[str] = "center and scale the features"
+    yields_start = True
+
+    def __init__(self, task: Task, kept: LinearStart = NOTHING):
+        problem, name = task.problem, task.solver
+        if name == "auto":
+            few = problem.dimension + problem.n_free <= _MOST_COORDINATES
+            name = "newton" if few and isinstance(problem, LinearProblem) else "lbfgs"
+        self.name = name
+        super().__init__(task, kept)
+
+    @classmethod
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
+        """Whether the loss is smooth with a known curvature, and the regularizer is L2.
+
+        Squared errors are for "auto" only, on workers: in memory there are better ways.
+        """
+        form = curved_loss(loss)
+        one_score = form is not None and form.smooth and (name == "auto" or not form.quadratic)
+        return omega.is_euclidean and (one_score or class_loss(loss) is not None)
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """Whether the rows are in memory, or on workers and the loss has one score."""
+        problem = task.problem
+        if offers(problem, LinearProblem, "class_loss") or offers(
+            problem, RowBlocks, "newton_loss"
+        ):
+            return True
+        return task.solver == "lbfgs" and offers(problem, LinearProblem, "newton_loss")
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """For softmax, and on workers where Hessians are too large."""
+        problem = task.problem
+        return not isinstance(problem, RowBlocks) or problem.n_features > MOST_SIDE
+
+    def kept(self, point: PointToStart) -> LinearStart:
+        """Where a new solver may start."""
+        return LinearStart(point, self.dual_certificate)
+
+    def attach(self, problem: Points) -> None:
+        """Continue with the same problem in another object."""
+        super().attach(problem)
+        if self._has_begun:
+            self._descent.attach(problem)
+
+    def detach(self) -> None:
+        """Release the problem and its data."""
+        super().detach()
+        if self._has_begun:
+            self._descent.detach()
+
+    def begin(self) -> None:
+        """Make the descent, and evaluate its start."""
+        self._descent = self._first_descent()
+        self._evaluate()
+
+    def step(self) -> None:
+        """One step of the descent."""
+        moved, gap = self._descent.step(), self.best.gap
+        self._evaluate()
+        self._count_idle(gap, moved=moved)
+
+    def _first_descent(self) -> SmoothDescent:
+        problem, reg_lambda, start = self._problem, self._lambda, self._start
+        if isinstance(problem, RowBlocks):
+            return RoundsGradientDescent(problem, reg_lambda, start)
+        if problem.class_loss is None:
+            return ScoreDescent(problem, reg_lambda, start)
+        model = problem.softmax_model()
+        kind = Hessians if self.name == "newton" else RoughHessians
+        return ClassDescent(model, reg_lambda, kind(model, reg_lambda), start)
+
+    def _improve(self, point: Point) -> None:
+        """Nothing: descents keep the best intercept."""
+
+    def _evaluate(self) -> None:
+        """Offer the descent's point, and its plane if it promises enough."""
+        best, descent = self.best, self._descent
+        best.offer(descent.objective, Point(descent.w, None, descent.intercept))
+        predicted_gap = descent.predicted_gap
+        within = predicted_gap <= self._tol * best.primal
+        useful = predicted_gap <= _USEFUL_GAP * best.gap
+        if within or useful or self.idle or descent.n_steps == 0:
+            self._prove(descent.plane())
