@@ -99,8 +99,9 @@ def _worst(outputs, i, w, work, indices, values):
     loss, difference = _compared(outputs, start, T, pairs, work)
     score = loss + difference
     if score <= 0.0:
-        return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, 1.0, work, indices, values), loss, score
+        return 0, 0.0, 0.0, 0.0
+    count = _features(chains, i, outputs.labels, 1.0, work, indices, values)
+    return count, loss, score, score
 
 
 @registered(structures.worst, SlackChainOutputs)
@@ -112,13 +113,14 @@ def _worst_with_slack(outputs, i, w, work, indices, values):
     scores(chains, i, w, work.unary)
     level = _forward_by_levels(outputs, start, T, pairs, work)
     if level == 0:
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, 0.0
     _backward_by_levels(outputs, start, T, level, pairs, work)
     loss, difference = _compared(outputs, start, T, pairs, work)
     score = loss * (1.0 + difference)
     if score <= 0.0:
-        return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, loss, work, indices, values), loss, score
+        return 0, 0.0, 0.0, 0.0
+    count = _features(chains, i, outputs.labels, loss, work, indices, values)
+    return count, loss, score, score
 
 
 @inner

@@ -10,7 +10,7 @@ from sklearn_bundle.core.contract import run
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.structured.models.classes import Rows
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 
 K = 5
