@@ -12,6 +12,7 @@ from _m3n_fits import Task
 from scipy.sparse.linalg import LinearOperator, cg
 
 from sklearn_bundle import StructuredSVM
+from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 from sklearn_bundle.structured._compiled import chain_marginals, clique_projection
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual

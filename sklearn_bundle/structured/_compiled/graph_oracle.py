@@ -4,11 +4,11 @@ The parameters are those of a node with label 1, then those of an edge between u
 latter and the edge features are nonnegative.
 
 The cut, by push-relabel in double precision, finds labels y of 0 and 1 that minimize ``E(y) = sum_a
-b_a y_a + sum_e c_e |y_a - y_b|``, with e from a to b and c_e >= 0. A flow f_e from a to b, -c_e <= f_e <= c_e, takes f_e from b_a and adds it
-to b_b. The edge keeps ``c_e |y_a - y_b| + f_e (y_a - y_b)``, which is not negative. So for any flow
-the sum of the negative b is at most the minimum, and a largest flow makes them equal [1]_. Source
-and sink are implicit: the source feeds nodes with positive b, and those with negative b drain into
-the sink.
+b_a y_a + sum_e c_e |y_a - y_b|``, with e from a to b and c_e >= 0. A flow f_e from a to b, -c_e <=
+f_e <= c_e, takes f_e from b_a and adds it to b_b. The edge keeps ``c_e |y_a - y_b| + f_e (y_a -
+y_b)``, which is not negative. So for any flow the sum of the negative b is at most the minimum, and
+a largest flow makes them equal [1]_. Source and sink are implicit: the source feeds nodes with
+positive b, and those with negative b drain into the sink.
 
 The steps are those of the first phase of [2]_, starting from the farthest node, first in, first
 out; heights are reset to distances every few scans of the arcs. A full arc and an emptied node have

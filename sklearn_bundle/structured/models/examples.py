@@ -1,13 +1,13 @@
 """Examples bound to a model, the interface for solvers: compiled, or in plain Python."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.sparse import well_formed
@@ -25,9 +25,9 @@ _ROUNDING = 1e-9
 _SHIFT = 1e-13
 
 
-def ends_of(sizes: Iterable[int]) -> NDArray[np.int64]:
+def ends_of(sizes: ArrayLike) -> NDArray[np.int64]:
     """Where parts of these sizes begin and end, one after the other."""
-    return np.cumsum([0, *sizes], dtype=np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 class Found(NamedTuple):

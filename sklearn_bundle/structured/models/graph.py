@@ -299,8 +299,8 @@ def _packed(
     return GraphOutputs(
         float(costs[0, 1]),
         float(costs[1, 0]),
-        ends_of(map(len, features)),
-        ends_of(map(len, edge_features)),
+        ends_of([len(part) for part in features]),
+        ends_of([len(part) for part in edge_features]),
         np.concatenate([part.ravel() for part in labels]).astype(np.int8),
         *(np.concatenate(parts) for parts in zip(*arcs, strict=True)),
         np.concatenate(features, dtype=dtype),

@@ -96,7 +96,9 @@ class GraphModel(StructuredModel, ABC):
         nodes, edges = ([graph[part] for graph in graphs] for part in (0, 2))
         return tuple(
             ScoreRounding(
-                np.concatenate(rows), ends_of(map(len, rows)), lambda w, own=own: (own(w), w[:0])
+                np.concatenate(rows),
+                ends_of([len(part) for part in rows]),
+                lambda w, own=own: (own(w), w[:0]),
             )
             for rows, own in ((nodes, of_nodes), (edges, of_edges))
         )

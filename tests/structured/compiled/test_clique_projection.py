@@ -56,7 +56,7 @@ def repaired(point):
 
 def by_cones(m):
     """The nearest marginals by interior points, all constraints of the appendix written out."""
-    edges, rows, K = m.shape
+    edges, _, K = m.shape
     place = np.arange(m.size).reshape(m.shape)
     equations = [place[t].ravel() for t in range(edges)]
     A = sp.lil_matrix((edges + (edges - 1) * K, m.size))
