@@ -99,9 +99,10 @@ class Chain(StructuredModel):
     Notes
     -----
     The inferences and `fit` use the same compiled max-product: Viterbi's algorithm [1]_, with the
-    costs added to the scores of the labels, is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21) there,
-    keeps the best labeling for each possible loss up to a position. This takes T times the largest
-    loss times K^2 steps, and T times the largest loss times K numbers.
+    costs added to the scores of the labels, is the loss-augmented inference (4) of [2]_. Slack
+    rescaling, the maximum above (21) there, keeps the best labeling for each possible loss up to a
+    position. This takes T times the largest loss times K^2 steps, and T times the largest loss
+    times K numbers.
 
     References
     ----------

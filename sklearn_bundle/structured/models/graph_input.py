@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,15 +94,17 @@ class GraphModel(StructuredModel, ABC):
         of_edges: Callable[[Array], Array],
     ) -> tuple[ScoreRounding, ...]:
         """Of the scores of nodes and of edges, whose weights the functions select, as columns."""
-        nodes, edges = ([graph[part] for graph in graphs] for part in (0, 2))
-        return tuple(
-            ScoreRounding(
-                np.concatenate(rows),
-                ends_of([len(part) for part in rows]),
-                lambda w, own=own: (own(w), w[:0]),
-            )
-            for rows, own in ((nodes, of_nodes), (edges, of_edges))
-        )
+        roundings = []
+        for part, own in ((0, of_nodes), (2, of_edges)):
+            rows = [graph[part] for graph in graphs]
+            starts = ends_of([len(each) for each in rows])
+            taken_apart = partial(_columns, own)
+            roundings.append(ScoreRounding(np.concatenate(rows), starts, taken_apart))
+        return tuple(roundings)
+
+
+def _columns(own: Callable[[Array], Array], w: Array) -> tuple[Array, Array]:
+    return own(w), w[:0]
 
 
 def as_graph(x: Any, name: str, *, single: bool = False) -> GraphInput:

@@ -29,8 +29,7 @@ from sklearn_bundle.structured.models.segment_layout import (
     segments_of,
     taken_apart,
 )
-from sklearn_bundle.structured.models.segments import Segments
-from sklearn_bundle.structured.readers.structures import Array, Reader, Reading, reader_of
+from sklearn_bundle.structured.readers.structures import Array, Reader, Reading
 
 
 class SegmentReader(Reader):
@@ -76,11 +75,6 @@ class SegmentReader(Reader):
             output = segments_of(found.labels[first:last].tolist(), found.sizes[first:last])
             one[i], other[i] = model.loss(truth, output), model.max_loss(truth)
         return one, other
-
-
-@reader_of.register
-def _(model: Segments) -> Reader:
-    return SegmentReader()
 
 
 def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
