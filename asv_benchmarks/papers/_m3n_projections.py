@@ -12,6 +12,7 @@ from _m3n_fits import Task
 from scipy.sparse.linalg import LinearOperator, cg
 
 from sklearn_bundle import StructuredSVM
+from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 from sklearn_bundle.structured._compiled import chain_marginals, clique_projection
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
@@ -32,10 +33,7 @@ def compare_projections(study: Study, task: Task, sequences: int) -> None:
         edges, K, S = m.shape
         out = np.empty(m.size)
         of_newton = [
-            clique_projection.project(
-                m.ravel(), np.ones(edges), edges, K, _labels(problem), S, defect, out
-            )[1]
-            for defect in _DEFECTS
+            _newton(m.ravel(), edges, K, _labels(problem), S, defect, out)[1] for defect in _DEFECTS
         ]
         most.append((name, passes, of_newton))
     for name in dict.fromkeys(name for name, *_ in most):
@@ -95,6 +93,16 @@ def compare_exactness(study: Study, task: Task, sequences: int) -> None:
     )
 
 
+@jit
+def _newton(m, n_edges, rows, K, S, precision, out):
+    """The projection from a cold start, without repair; returns steps, passes and defect."""
+    work = clique_projection.new_work(n_edges, K, S)
+    clique_projection.start(m, n_edges, rows, K, S, work)
+    found = clique_projection.solve(m, n_edges, rows, K, S, precision, work)
+    out[:] = work.point[: out.shape[0]]
+    return found
+
+
 class Unrepaired(MarginalDual):
     """Projections as they come out, with sums that differ by the precision."""
 
@@ -104,8 +112,7 @@ class Unrepaired(MarginalDual):
         for i, m in enumerate(targets(self, center, point, step)):
             edges, rows = m.shape[:2]
             own = out[self._places[i] : self._places[i + 1]]
-            size = edges, rows, K, S
-            clique_projection.project(m.ravel(), np.ones(edges), *size, self._precision, own)
+            _newton(m.ravel(), edges, rows, K, S, self._precision, own)
         self.projections += len(chains.tokens) - 1
         return out
 

@@ -14,11 +14,12 @@ from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.sampling import pick, put
 from sklearn_bundle.structured._compiled.outputs import (
     LONGEST,
+    add_psi,
     enough,
     forget,
-    gathered,
     insert,
     new_table,
+    score_of,
 )
 from sklearn_bundle.structured._compiled.structures import new_work, worst
 
@@ -46,21 +47,12 @@ class Dual(NamedTuple):
 
 
 @inner
-def _score(outputs, slot, w):
-    """``loss - <w, psi>``."""
-    begin, length = outputs.begin[slot], outputs.length[slot]
-    return outputs.loss[slot] - gathered(outputs.indices, outputs.values, begin, length, w)
-
-
-@inner
 def _add(outputs, slot, amount, dual):
-    """``w += amount * psi``."""
-    first, last = outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]
+    """Add ``amount * psi`` to w, with a cone also to raw."""
     if dual.cone.shape[0] == 0:
-        for e in range(first, last):
-            dual.w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
+        add_psi(outputs, slot, amount, dual.w)
         return
-    for e in range(first, last):
+    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
         at = np.int64(outputs.indices[e])
         dual.raw[at] += amount * outputs.values[e]
         dual.w[at] = max(dual.raw[at], 0.0) if dual.cone[at] else dual.raw[at]
@@ -160,7 +152,7 @@ def visit(outputs, i, dual, scores, before):
     read = 0
     q = outputs.q[first : first + count]
     for k in range(count):
-        scores[k] = _score(outputs, first + k, dual.w)
+        scores[k] = score_of(outputs, first + k, dual.w)
         highest = max(highest, scores[k])
         before[k] = q[k]
         read += outputs.length[first + k]
@@ -202,7 +194,7 @@ def epoch(structure, outputs, dual, sampling, longest, steps):
         if not enough(outputs, most):
             return step
         i = pick(sampling)
-        length, loss, _ = worst(structure, i, dual.w, work, indices, values)
+        length, loss, _, _ = worst(structure, i, dual.w, work, indices, values)
         scores, before, table = _fitting(outputs, i, scores, before, table)
         insert_and_visit(outputs, i, dual, indices, values, length, loss, scores, before, table)
         put(sampling, i, dual.weights[i] * dual.gaps[i])
@@ -258,7 +250,7 @@ def insert_all(outputs, dual, first, start, starts, indices, values, losses, fou
         mean = total = 0.0
         for slot in range(outputs.at[i], outputs.at[i] + outputs.count[i]):
             if outputs.q[slot] > 0.0:
-                mean += outputs.q[slot] * _score(outputs, slot, dual.w)
+                mean += outputs.q[slot] * score_of(outputs, slot, dual.w)
                 total += outputs.q[slot]
         highest = found[row]
         gap = highest - mean
@@ -278,7 +270,7 @@ def missed(outputs, dual, first, found):
         i = first + row
         for k in range(outputs.count[i]):
             slot = outputs.at[i] + k
-            score = _score(outputs, slot, dual.w)
+            score = score_of(outputs, slot, dual.w)
             excess, terms = score - found[row], abs(score) + outputs.loss[slot]
             if excess > _MISSED * terms:
                 own = outputs.gram[outputs.gram_at[i] + k * (outputs.capacity[i] + 1)]
@@ -324,7 +316,7 @@ def cached_gap(outputs, dual, blocks):
             scores = np.empty(2 * count)
         highest = -np.inf
         for k in range(count):
-            scores[k] = _score(outputs, first + k, dual.w)
+            scores[k] = score_of(outputs, first + k, dual.w)
             highest = max(highest, scores[k])
             dual.counts[1] += outputs.length[first + k]
         q = outputs.q[first : first + count]
@@ -381,10 +373,58 @@ def sums(outputs, weights, squared, w):
                 amount = weights[i] * outputs.q[slot]
                 own = outputs.gram_at[i] + (slot - first) * (outputs.capacity[i] + 1)
                 lengths += amount * np.sqrt(max(outputs.gram[own], 0.0))
-                for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
-                    w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
+                add_psi(outputs, slot, amount, w)
         value = weights[i] * loss - carry
         new = losses + value
         carry = (new - losses) - value
         losses = new
     return losses, lengths
+
+
+# ---- steps on many blocks together, over the outputs with weight -------------------------------
+
+
+@jit
+def scores_of(outputs, slots, w, out):
+    """Write the scores of the slots; returns the number of entries read."""
+    read = 0
+    for k in range(slots.shape[0]):
+        out[k] = score_of(outputs, slots[k], w)
+        read += outputs.length[slots[k]]
+    return read
+
+
+@jit
+def combination(outputs, slots, amounts, out):
+    """``out += sum_k amounts[k] psi_k``."""
+    for k in range(slots.shape[0]):
+        if amounts[k] != 0.0:
+            add_psi(outputs, slots[k], amounts[k], out)
+
+
+@jit
+def onto_simplexes(values, sizes):
+    """Project the values onto the unit simplex, block by block of these sizes."""
+    falling, first = np.empty(sizes.max()), 0
+    for size in sizes:
+        _sort(falling, values, first, first + size)
+        total, level = -1.0, 0.0
+        for k in range(size):
+            total += falling[k]
+            if falling[k] * (k + 1) <= total:
+                break
+            level = total / (k + 1)
+        for k in range(first, first + size):
+            values[k] = max(values[k] - level, 0.0)
+        first += size
+
+
+@inner
+def _sort(falling, values, first, last):
+    """Write the values from first to last in falling order: blocks are small."""
+    for k in range(last - first):
+        value, at = values[first + k], k
+        while at > 0 and falling[at - 1] < value:
+            falling[at] = falling[at - 1]
+            at -= 1
+        falling[at] = value

@@ -15,7 +15,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
 )
 from sklearn_bundle.chain._compiled.forward_backward import Workspace, loss_of, marginals, new_work
 from sklearn_bundle.core.roundoff import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, registered
+from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs
 
@@ -47,17 +47,13 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, ChainOutputs)
 def _new_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
-    T, d = largest(chains.tokens), chains.n_attributes
-    envelope = np.empty(d)
-    for a in range(d):
-        envelope[a] = largest_of(w[a * S : a * S + S], S)
-    bias, first = 0.0, (d + S) * S
+    T, bias, first = largest(chains.tokens), 0.0, (chains.n_attributes + S) * S
     for x in range(first, first + _BIASES * S, S):
         bias += largest_of(w[x : x + S], S)
     pair = largest_of(transitions(chains, w), S * S)
     arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S)
     of_tokens = np.empty(T), np.empty(T), np.empty(T), np.empty(T, np.int64)
-    return ExpectationRoom(new_work(T, S), *arrays, *of_tokens, envelope, bias, pair)
+    return ExpectationRoom(new_work(T, S), *arrays, *of_tokens, envelope_of(chains, w), bias, pair)
 
 
 @registered(structures.expect, ChainOutputs)
@@ -83,6 +79,15 @@ def _expect(outputs, i, w, work, weight, gradient):
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
     add_features(chains, i, weight, nodes, edges, gradient)
     return max(loss, 0.0), shift + share(T, K), size
+
+
+@inner
+def envelope_of(chains, w):
+    """The largest weight of each attribute."""
+    envelope, W = np.empty(chains.n_attributes), chains.width
+    for a in range(envelope.shape[0]):
+        envelope[a] = largest_of(w[a * W : a * W + W], W)
+    return envelope
 
 
 @inlined

@@ -43,7 +43,7 @@ def project(tokens, places, center, unary, pairs, step, K, S, precision, first, 
     the largest defect before the repair.
     """
     n_edges = max(largest(tokens) - 1, 1)
-    work, scales = clique_projection.new_work(n_edges, K, S), np.ones(n_edges)
+    work = clique_projection.new_work(n_edges, K, S)
     m = np.empty(n_edges * K * S)
     steps = passes = 0
     largest_defect = 0.0
@@ -51,7 +51,7 @@ def project(tokens, places, center, unary, pairs, step, K, S, precision, first, 
         T, n_edges, rows = _shape(tokens, i, K)
         size = n_edges * rows * S
         _ascend(tokens[i], T, n_edges, rows, S, center, places[i], unary, pairs, step, m)
-        arguments = m, scales, n_edges, rows, K, S
+        arguments = m, n_edges, rows, K, S
         at, height = (tokens[i] + i) * S, (n_edges + 1) * S
         if nu[at] == nu[at]:
             for x in range(height):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains, scores, transitions
 from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
@@ -21,18 +21,8 @@ _LINE = 64  # bytes of a line of the cache
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with the cost of predicting each label for another.
 
-    ``costs`` has a row per true label. This type stands for margin rescaling.
-    """
-
-    labels: NDArray[np.int64]
-    costs: NDArray[np.float64]
-    chains: Chains
-
-
-class SlackChainOutputs(NamedTuple):
-    """The same for slack rescaling.
-
-    The costs are integers, and the loss of every sequence is below ``levels``.
+    ``costs`` has a row per true label. ``levels`` is 0 with margin rescaling. With slack rescaling
+    the costs are integers, and the loss of every sequence is below ``levels``.
     """
 
     levels: int
@@ -62,16 +52,7 @@ class Workspace(NamedTuple):
 
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
-    return _work(outputs.chains, 1)
-
-
-@registered(structures.new_work, SlackChainOutputs)
-def _new_slack_work(outputs):
-    return _work(outputs.chains, outputs.levels)
-
-
-@inner
-def _work(chains, levels):
+    chains, levels = outputs.chains, max(outputs.levels, 1)
     T, S = largest(chains.tokens), chains.width
     rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
@@ -89,36 +70,36 @@ def aligned(size):
 
 @registered(structures.worst, ChainOutputs)
 def _worst(outputs, i, w, work, indices, values):
-    chains = outputs.chains
-    start = chains.tokens[i]
-    T = chains.tokens[i + 1] - start
-    pairs = transitions(chains, w)
+    loss, score = _find(outputs, i, w, work)
+    if score <= 0.0:
+        return 0, 0.0, 0.0, 0.0
+    factor = loss if outputs.levels > 0 else 1.0
+    count = _features(outputs.chains, i, outputs.labels, factor, work, indices, values)
+    return count, loss, score, score
+
+
+@inner
+def _find(outputs, i, w, work):
+    """Write the worst labeling to ``path``; returns its loss and its score."""
+    chains, start = outputs.chains, outputs.chains.tokens[i]
+    T, pairs = chains.tokens[i + 1] - start, transitions(chains, w)
     scores(chains, i, w, work.unary)
+    if outputs.levels > 0:
+        _find_by_levels(outputs, start, T, pairs, work)
+        loss, difference = _compared(outputs, start, T, pairs, work)
+        return loss, loss * (1.0 + difference)
     _forward(outputs, start, T, pairs, work)
     _backward(chains.n_labels, chains.width, T, pairs, work)
     loss, difference = _compared(outputs, start, T, pairs, work)
-    score = loss + difference
-    if score <= 0.0:
-        return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, 1.0, work, indices, values), loss, score
+    return loss, loss + difference
 
 
-@registered(structures.worst, SlackChainOutputs)
-def _worst_with_slack(outputs, i, w, work, indices, values):
-    chains = outputs.chains
-    start = chains.tokens[i]
-    T = chains.tokens[i + 1] - start
-    pairs = transitions(chains, w)
-    scores(chains, i, w, work.unary)
-    level = _forward_by_levels(outputs, start, T, pairs, work)
-    if level == 0:
-        return 0, 0.0, 0.0
-    _backward_by_levels(outputs, start, T, level, pairs, work)
-    loss, difference = _compared(outputs, start, T, pairs, work)
-    score = loss * (1.0 + difference)
-    if score <= 0.0:
-        return 0, 0.0, 0.0
-    return _features(chains, i, outputs.labels, loss, work, indices, values), loss, score
+@jit
+def best_labels(outputs, w, out):
+    """Write the worst labeling of the only sequence; without costs it is the best."""
+    work = structures.new_work(outputs)
+    _find(outputs, 0, w, work)
+    out[:] = work.path[: out.shape[0]]
 
 
 @inner
@@ -164,8 +145,8 @@ def _backward(K, S, T, pairs, work):
 
 
 @inner
-def _forward_by_levels(outputs, start, T, pairs, work):
-    """The same also per loss up to a position; returns the loss of the worst output.
+def _find_by_levels(outputs, start, T, pairs, work):
+    """The same with slack rescaling, also per loss up to a position, and the path of the worst.
 
     ``best`` has a row per position and loss from 0. No cost is added: what counts for each loss is
     the best difference of scores among all labelings with this loss.
@@ -201,19 +182,10 @@ def _forward_by_levels(outputs, start, T, pairs, work):
         score = level * (1.0 + (highest - (truth + carry)))
         if score > worst:
             worst, chosen = score, level
-    return chosen
-
-
-@inner
-def _backward_by_levels(outputs, start, T, level, pairs, work):
-    """The best path among those with the loss ``level``."""
-    K, S, labels, levels = (
-        outputs.chains.n_labels,
-        outputs.chains.width,
-        outputs.labels,
-        outputs.levels,
-    )
-    best, path = work.best, work.path
+    if chosen == 0:
+        work.path[:T] = labels[start : start + T]
+        return
+    level, path = chosen, work.path
     for t in range(T - 1, -1, -1):
         row, label, highest = (t * levels + level) * S, 0, -np.inf
         for k in range(K):

@@ -77,17 +77,11 @@ def add_row(outputs, i, node, factor, count, indices, values):
 
     A zero is written, and then overwritten: a branch would be mispredicted.
     """
-    d = outputs.n_features
-    if outputs.width > 0:
-        row = outputs.data[i * d : (i + 1) * d]
-        for j in range(d):
-            indices[count], values[count] = node * d + j, factor * row[j]
-            count += row[j] != 0.0
-    else:
-        for e in range(outputs.indptr[i], outputs.indptr[i + 1]):
-            indices[count] = np.uint64(node * d) + np.uint64(outputs.indices[e])
-            values[count] = factor * outputs.data[e]
-            count += outputs.data[e] != 0.0
+    first, last = row_ends(outputs, i)
+    for e in range(first, last):
+        indices[count] = np.uint64(node * outputs.n_features) + np.uint64(column(outputs, i, e))
+        values[count] = factor * outputs.data[e]
+        count += outputs.data[e] != 0.0
     return count
 
 
@@ -104,7 +98,7 @@ def _worst(outputs, i, w, work, indices, values):
     class_scores(scores, starts, nodes, of_classes)
     score, at = highest(of_classes, 0, label, outputs.costs, outputs.slack)
     if at == label:
-        return 0, 0.0, score
+        return 0, 0.0, score, score
     cost = outputs.costs[min(label, outputs.costs.shape[0] - 1), at]
     factor = cost if outputs.slack else 1.0
     count = 0
@@ -118,19 +112,16 @@ def _worst(outputs, i, w, work, indices, values):
             count = add_row(outputs, i, node, sign * factor, count, indices, values)
         a += of_label
         b += of_other
-    return count, cost, score
+    return count, cost, score, score
 
 
 @registered(structures.new_expectation_work, ClassOutputs)
 def _new_expectation_work(outputs, w):
-    d, envelope, depth = outputs.n_features, np.zeros(outputs.n_features), 0
-    for v in range(outputs.n_nodes):
-        for j in range(d):
-            envelope[j] = max(envelope[j], abs(w[v * d + j]))
+    depth = 0
     for k in range(outputs.starts.shape[0] - 1):
         depth = max(depth, outputs.starts[k + 1] - outputs.starts[k])
-    scores = np.empty((1, outputs.n_nodes)), np.empty((1, outputs.starts.shape[0] - 1))
-    return *scores, np.empty(outputs.n_nodes), envelope, float(depth)
+    further = np.empty(outputs.n_nodes), envelope_of(outputs, w), float(depth)
+    return structures.new_work(outputs) + further
 
 
 @registered(structures.expect, ClassOutputs)
@@ -158,17 +149,34 @@ def _expect(outputs, i, w, work, weight, gradient):
         of_class = -wrong if k == label else powers[k] / mass
         for j in range(starts[k], starts[k + 1]):
             shares[nodes[j]] += of_class
-    squares = reach = 0.0
-    terms = row_ends(outputs, i)
-    for e in range(terms[0], terms[1]):
-        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
-        squares += x * x
-        reach += abs(x) * envelope[j]
+    terms, squares, reach = row_sizes(outputs, i, envelope, 0.0)
     for v in range(outputs.n_nodes):
         if shares[v] != 0.0:
             add_scaled_row(outputs, i, v, weight * shares[v], gradient)
-    roundings = (terms[1] - terms[0] + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
+    roundings = (terms + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
     return loss, DOUBLE * roundings, 2.0 * depth * wrong * np.sqrt(squares)
+
+
+@inner
+def envelope_of(outputs, w):
+    """The largest absolute weight of each feature."""
+    d, envelope = outputs.n_features, np.zeros(outputs.n_features)
+    for v in range(outputs.n_nodes):
+        for j in range(d):
+            envelope[j] = max(envelope[j], abs(w[v * d + j]))
+    return envelope
+
+
+@inner
+def row_sizes(outputs, i, envelope, squares):
+    """Number of entries of a row, ``squares`` and theirs, and the sum of their largest terms."""
+    first, last = row_ends(outputs, i)
+    reach = 0.0
+    for e in range(first, last):
+        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
+        squares += x * x
+        reach += abs(x) * envelope[j]
+    return last - first, squares, reach
 
 
 @inlined

@@ -4,13 +4,13 @@ A point has a matrix for each edge of the chain, for positions t and t + 1, with
 label of the first and a column for each label of the second; rows are padded to ``width``, and a
 chain of one position has a single row. It is the marginals of a distribution of labelings where
 no entry is negative, each matrix sums to one, and the column sums of a matrix equal the row sums of
-the next one. The nearest such point to m, with the squares of edge t times ``d_t^2``, is::
+the next one. The nearest such point to m is::
 
-    alpha_t(i, j) = [m_t(i, j) + d_t^-2 (nu_(t+1)(j) - nu_t(i))]_+
+    alpha_t(i, j) = [m_t(i, j) + nu_(t+1)(j) - nu_t(i)]_+
 
-with the nu that minimize ``sum_t d_t^2/2 sum_(i, j) alpha_t(i, j)^2 + nu_0``, where nu_0 is one
-number for all rows of the first edge and nu is 0 after the last. That is (38) of the appendix of
-Saha, Zhang and Vishwanathan (2010) with (36) substituted for xi, and so is its gradient: column
+with the nu that minimize ``sum_t sum_(i, j) alpha_t(i, j)^2 / 2 + nu_0``, where nu_0 is one number
+for all rows of the first edge and nu is 0 after the last. That is (38) of the appendix of Saha,
+Zhang and Vishwanathan (2010) with (36) substituted for xi, and so is its gradient: column
 sums of an edge minus row sums of the next. Their lambda of an edge shifts the nu that follow.
 Algorithm 3 alternates between xi and the rest; Newton's method on what remains needs at most a
 tenth of the passes.
@@ -69,7 +69,7 @@ class Workspace(NamedTuple):
 
 @inner
 def new_work(n_edges, K, S):
-    """Memory for :func:`project`."""
+    """Memory for :func:`solve`."""
     rows, square = (n_edges + 1) * S, n_edges * S * S
     return Workspace(
         np.empty(rows),
@@ -87,31 +87,21 @@ def new_work(n_edges, K, S):
     )
 
 
-@jit
-def project(m, scales, n_edges, rows, K, S, precision, out):
-    """Project a chain's flat m onto marginals; returns Newton steps, passes and the last defect.
-
-    ``scales`` are ``d_t^-2``. Column sums of an edge and row sums of the next differ by at most
-    ``precision``, if double precision allows it; :func:`repair` does the rest.
-    """
-    work = new_work(n_edges, K, S)
-    start(m, scales, n_edges, rows, K, S, work)
-    found = solve(m, scales, n_edges, rows, K, S, precision, work)
-    for x in range(n_edges * rows * S):
-        out[x] = work.point[x]
-    return found
-
-
 @inner
-def solve(m, scales, n_edges, rows, K, S, precision, work):
-    """The same from ``work.nu``, into ``work.point``."""
-    value = _evaluate(m, scales, n_edges, rows, K, S, work.nu, work)
+def solve(m, n_edges, rows, K, S, precision, work):
+    """Project a chain's flat m onto marginals, from ``work.nu`` into ``work.point``.
+
+    Returns Newton steps, passes and the last defect: column sums of an edge and row sums of the
+    next differ by at most ``precision``, if double precision allows it; :func:`repair` does the
+    rest.
+    """
+    value = _evaluate(m, n_edges, rows, K, S, work.nu, work)
     defect = _largest(work.gradient, n_edges, K, S)
     steps, passes = 0, 1
     while defect > precision and steps < _MOST_STEPS:
         steps += 1
-        _newton(scales, n_edges, rows, K, S, defect, work)
-        value, trials = _search(m, scales, n_edges, rows, K, S, value, work)
+        _newton(n_edges, rows, K, S, defect, work)
+        value, trials = _search(m, n_edges, rows, K, S, value, work)
         passes += trials
         defect = _largest(work.gradient, n_edges, K, S)
         if trials == _MOST_TRIALS or not defect < np.inf:
@@ -129,7 +119,7 @@ def _largest(gradient, n_edges, K, S):
 
 
 @inner
-def start(m, scales, n_edges, rows, K, S, work):
+def start(m, n_edges, rows, K, S, work):
     """nu for which the best labeling has 1 along its edges, and other edges have less.
 
     Let a and b be the most that a labeling gains up to a position and from there on. nu is half the
@@ -141,30 +131,27 @@ def start(m, scales, n_edges, rows, K, S, work):
         store(a, c, splat(0.0))
         store(nu, n_edges * S + c, splat(0.0))
     for t in range(n_edges):
-        inverse = splat(1.0 / scales[t])
         for c in range(0, S, WIDTH):
             highest = splat(-np.inf)
             for i in range(rows):
-                value = fma(inverse, load(m, (t * rows + i) * S + c), splat(a[t * S + i]))
+                value = plus(load(m, (t * rows + i) * S + c), splat(a[t * S + i]))
                 highest = larger(value, highest)
             store(a, (t + 1) * S + c, highest)
     for t in range(n_edges - 1, -1, -1):
-        inverse = 1.0 / scales[t]
         for i in range(rows):
             highest = -np.inf
             for j in range(K):
-                value = inverse * m[(t * rows + i) * S + j] + nu[(t + 1) * S + j]
-                highest = max(highest, value)
+                highest = max(highest, m[(t * rows + i) * S + j] + nu[(t + 1) * S + j])
             nu[t * S + i] = highest
     best = nu[0]
     for i in range(1, rows):
         best = max(best, nu[i])
     limits = 0.0  # of the edges from here on, in the unit of nu
     for t in range(n_edges - 1, 0, -1):
-        limits += 1.0 / scales[t]
+        limits += 1.0
         for j in range(t * S, t * S + K):
             nu[j] = 0.5 * (nu[j] - a[j] + best) - limits
-    limits += 1.0 / scales[0]
+    limits += 1.0
     for i in range(K):
         nu[i], nu[n_edges * S + i] = best - limits, 0.0
     for t in range(n_edges + 1):
@@ -173,14 +160,14 @@ def start(m, scales, n_edges, rows, K, S, work):
 
 
 @inner
-def _evaluate(m, scales, n_edges, rows, K, S, nu, work):
+def _evaluate(m, n_edges, rows, K, S, nu, work):
     """The dual at ``nu``; ``point``, the sums of its rows, and ``gradient``."""
     point, sums, gradient = work.point, work.sums, work.gradient
     value, mass = nu[0], 0.0
     for c in range(0, S, WIDTH):
         store(gradient, c, splat(0.0))
     for t in range(n_edges):
-        right, scale = (t + 1) * S, splat(scales[t])
+        right = (t + 1) * S
         for c in range(0, S, WIDTH):
             store(gradient, right + c, splat(0.0))
         squares = splat(0.0)
@@ -189,7 +176,7 @@ def _evaluate(m, scales, n_edges, rows, K, S, nu, work):
             row = splat(0.0)
             for c in range(0, S, WIDTH):
                 step = minus(load(nu, right + c), left)
-                entry = positive(fma(scale, step, load(m, at + c)))
+                entry = positive(plus(step, load(m, at + c)))
                 store(point, at + c, entry)
                 store(gradient, right + c, plus(load(gradient, right + c), entry))
                 squares = fma(entry, entry, squares)
@@ -197,7 +184,7 @@ def _evaluate(m, scales, n_edges, rows, K, S, nu, work):
             of_row = total(row)
             sums[t * S + i] = of_row
             gradient[t * S + i] -= of_row
-        value += total(squares) / (2.0 * scales[t])
+        value += 0.5 * total(squares)
     for i in range(rows):
         mass += sums[i]
     gradient[0] = 1.0 - mass
@@ -205,7 +192,7 @@ def _evaluate(m, scales, n_edges, rows, K, S, nu, work):
 
 
 @inner
-def _matrix(scales, n_edges, rows, K, S, work):
+def _matrix(n_edges, rows, K, S, work):
     """Which labels are active, and the diagonal of Newton's matrix."""
     diagonal, count, place, active = work.diagonal, work.count, work.place, work.active
     for x in range((n_edges + 1) * S):
@@ -216,8 +203,8 @@ def _matrix(scales, n_edges, rows, K, S, work):
                 at, here = (t * rows + i) * S, 0.0
                 for j in range(K):
                     if work.point[at + j] > 0.0:
-                        diagonal[(t + 1) * S + j] += scales[t]
-                        here += scales[t]
+                        diagonal[(t + 1) * S + j] += 1.0
+                        here += 1.0
                 diagonal[t * S + (i if t > 0 else 0)] += here
     for t in range(n_edges):
         count[t] = 0
@@ -229,9 +216,9 @@ def _matrix(scales, n_edges, rows, K, S, work):
 
 
 @inner
-def _newton(scales, n_edges, rows, K, S, defect, work):
+def _newton(n_edges, rows, K, S, defect, work):
     """Newton's ``direction``: minus the inverse of the block tridiagonal matrix times gradient."""
-    _matrix(scales, n_edges, rows, K, S, work)
+    _matrix(n_edges, rows, K, S, work)
     count, active, direction, square = work.count, work.active, work.direction, S * S
     factors, coupling = work.factors, work.coupling
     shift = max(_SHIFT * min(defect, 1.0), _LEAST_SHIFT)
@@ -243,14 +230,14 @@ def _newton(scales, n_edges, rows, K, S, defect, work):
             for q in range(p, n):
                 factors[block + p * S + q] = 0.0
             label = active[t * S + p]
-            factors[block + p * S + p] = work.diagonal[t * S + label] + shift * scales[t]
+            factors[block + p * S + p] = work.diagonal[t * S + label] + shift
             direction[t * S + p] = -work.gradient[t * S + label]
         if t > 0:
             _eliminate(count[t - 1], n, (t - 1) * S, S, work)
         _factorize(factors, block, n, S)
         _forward(factors, block, n, S, direction, t * S)
         if t < n_edges - 1:
-            _couple(scales[t], t, rows, S, work)
+            _couple(t, rows, S, work)
             _forward_rows(factors, block, n, S, coupling, count[t + 1])
     for t in range(n_edges - 1, -1, -1):
         n, block = count[t], t * square
@@ -275,8 +262,8 @@ def _newton(scales, n_edges, rows, K, S, defect, work):
 
 
 @inner
-def _couple(scale, t, rows, S, work):
-    """Entries of Newton's matrix for edge t: minus its scale where the point is not 0."""
+def _couple(t, rows, S, work):
+    """Entries of Newton's matrix for edge t: -1 where the point is not 0."""
     coupling, block = work.coupling, t * S * S
     for p in range(work.count[t]):
         for q in range(work.count[t + 1]):
@@ -287,7 +274,7 @@ def _couple(scale, t, rows, S, work):
             for q in range(work.count[t + 1]):
                 j = work.active[(t + 1) * S + q]
                 if work.point[(t * rows + i) * S + j] > 0.0:
-                    coupling[row + q] -= scale
+                    coupling[row + q] -= 1.0
 
 
 @inner
@@ -349,7 +336,7 @@ def _forward_rows(factors, block, n, S, matrix, n_columns):
 
 
 @inner
-def _search(m, scales, n_edges, rows, K, S, value, work):
+def _search(m, n_edges, rows, K, S, value, work):
     """Search along ``direction`` for a small slope; returns the dual there and points tried."""
     nu, trial, direction = work.nu, work.trial, work.direction
     size = (n_edges + 1) * S
@@ -361,7 +348,7 @@ def _search(m, scales, n_edges, rows, K, S, value, work):
         trials += 1
         for x in range(size):
             trial[x] = nu[x] + step * direction[x]
-        reached = _evaluate(m, scales, n_edges, rows, K, S, trial, work)
+        reached = _evaluate(m, n_edges, rows, K, S, trial, work)
         slope = _slope(n_edges, K, S, work)
         lower = reached <= value + _NOISE * abs(value)
         if lower and abs(slope) <= -_SLOPE * start:

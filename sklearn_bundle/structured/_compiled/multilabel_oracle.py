@@ -16,9 +16,9 @@ from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.class_oracle import (
     add_row,
     add_scaled_row,
-    column,
+    envelope_of,
     node_scores,
-    row_ends,
+    row_sizes,
 )
 
 
@@ -62,12 +62,10 @@ class Workspace(NamedTuple):
     ones: NDArray[np.int64]  # the number of bits set in a number
     shares: NDArray[np.float64]  # probabilities of states
     together: NDArray[np.float64]  # probabilities of pairs of states
-    envelope: NDArray[np.float64]  # largest absolute weight of each feature
 
 
-@inner
-def new_work(outputs):
-    """Memory for the worst output of any of the examples."""
+@registered(structures.new_work, MultilabelOutputs)
+def _new_work(outputs):
     L, E = outputs.n_nodes, outputs.tails.shape[0]
     size = 1 << L if outputs.listed else 1
     ones = np.zeros(size, np.int64)
@@ -86,7 +84,6 @@ def new_work(outputs):
         ones,
         np.empty((L, 2)),
         np.empty((E, 2, 2)),
-        np.zeros(outputs.n_features),
     )
 
 
@@ -165,14 +162,7 @@ def _best_in_forest(outputs, i, work):
         for state in range(2):
             wrong = outputs.truths[i, v] != state
             up[v, state] = work.node[v, state] + outputs.cost * wrong
-    for r in range(outputs.n_nodes - 1, -1, -1):
-        v, a = order[r], above[order[r]]
-        if a >= 0:
-            parent = outputs.tails[a] + outputs.heads[a] - v
-            for state in range(2):
-                zero = up[v, 0] + _of_pair(outputs, work, a, parent, state, 0)
-                one = up[v, 1] + _of_pair(outputs, work, a, parent, state, 1)
-                up[parent, state] += max(zero, one)
+    _to_roots(outputs, work, False)
     for r in range(outputs.n_nodes):
         v, a = order[r], above[order[r]]
         zero, one = up[v, 0], up[v, 1]
@@ -181,6 +171,34 @@ def _best_in_forest(outputs, i, work):
             zero += _of_pair(outputs, work, a, parent, work.found[parent], 0)
             one += _of_pair(outputs, work, a, parent, work.found[parent], 1)
         work.found[v] = one > zero
+
+
+@inner
+def _to_roots(outputs, work, summed):
+    """Messages from the leaves to the roots: maxima, or logarithms of sums of exponentials.
+
+    ``up`` has the scores of states before. Returns the sum over the roots, if ``summed``.
+    """
+    up, send, order, above = work.up, work.send, outputs.order, outputs.above
+    in_all = 0.0
+    for r in range(outputs.n_nodes - 1, -1, -1):
+        v, a = order[r], above[order[r]]
+        if a >= 0:
+            parent = outputs.tails[a] + outputs.heads[a] - v
+            for state in range(2):
+                zero = up[v, 0] + _of_pair(outputs, work, a, parent, state, 0)
+                one = up[v, 1] + _of_pair(outputs, work, a, parent, state, 1)
+                send[v, state] = _log_sum(zero, one) if summed else max(zero, one)
+                up[parent, state] += send[v, state]
+        elif summed:
+            in_all += _log_sum(up[v, 0], up[v, 1])
+    return in_all
+
+
+@inner
+def _log_sum(a, b):
+    """``log(exp a + exp b)``."""
+    return max(a, b) + np.log1p(np.exp(-abs(a - b)))
 
 
 @inner
@@ -212,15 +230,10 @@ def _find(outputs, i, w, work):
 @jit
 def best_sets(outputs, w, out):
     """Write the best sets of all rows to the rows of ``out``."""
-    work = new_work(outputs)
+    work = structures.new_work(outputs)
     for i in range(outputs.truths.shape[0]):
         _find(outputs, i, w, work)
         out[i] = work.found
-
-
-@registered(structures.new_work, MultilabelOutputs)
-def _new_work(outputs):
-    return new_work(outputs)
 
 
 @registered(structures.worst, MultilabelOutputs)
@@ -245,7 +258,8 @@ def _worst(outputs, i, w, work, indices, values):
             indices[count], values[count] = at + own, factor
             indices[count + 1], values[count + 1] = at + other, -factor
             count += 2
-    return count, loss, loss * (1.0 + score) if outputs.slack else loss + score
+    value = loss * (1.0 + score) if outputs.slack else loss + score
+    return count, loss, value, value
 
 
 # ---- expectations -----------------------------------------------------------------------------
@@ -253,12 +267,7 @@ def _worst(outputs, i, w, work, indices, values):
 
 @registered(structures.new_expectation_work, MultilabelOutputs)
 def _new_expectation_work(outputs, w):
-    work = new_work(outputs)
-    d = outputs.n_features
-    for v in range(outputs.n_nodes):
-        for j in range(d):
-            work.envelope[j] = max(work.envelope[j], abs(w[v * d + j]))
-    return work
+    return structures.new_work(outputs), envelope_of(outputs, w)
 
 
 @inner
@@ -284,30 +293,13 @@ def _sum_of_all(outputs, i, work):
     return np.log1p(others) if top == 0.0 else top + np.log(total)
 
 
-@inlined
-def _log_sum(a, b):
-    """``log(exp a + exp b)``."""
-    return max(a, b) + np.log1p(np.exp(-abs(a - b)))
-
-
 @inner
 def _sum_in_forest(outputs, work):
     """The same by sum-product, and probabilities of the true states too."""
     up, send, shares = work.up, work.send, work.shares
     order, above = outputs.order, outputs.above
     up[:] = work.node
-    log_z = 0.0
-    for r in range(outputs.n_nodes - 1, -1, -1):
-        v, a = order[r], above[order[r]]
-        if a < 0:
-            log_z += _log_sum(up[v, 0], up[v, 1])
-            continue
-        parent = outputs.tails[a] + outputs.heads[a] - v
-        for state in range(2):
-            zero = up[v, 0] + _of_pair(outputs, work, a, parent, state, 0)
-            one = up[v, 1] + _of_pair(outputs, work, a, parent, state, 1)
-            send[v, state] = _log_sum(zero, one)
-            up[parent, state] += send[v, state]
+    log_z = _to_roots(outputs, work, True)
     for r in range(outputs.n_nodes):
         v, a = order[r], above[order[r]]
         if a < 0:
@@ -329,19 +321,14 @@ def _sum_in_forest(outputs, work):
 
 
 @registered(structures.expect, MultilabelOutputs)
-def _expect(outputs, i, w, work, weight, gradient):
+def _expect(outputs, i, w, memory, weight, gradient):
     L, d, E = outputs.n_nodes, outputs.n_features, outputs.tails.shape[0]
-    truth = outputs.truths[i]
+    truth, (work, envelope) = outputs.truths[i], memory
     _set_scores(outputs, i, w, work)
     work.shares[:] = 0.0
     work.together[:] = 0.0
     log_z = _sum_of_all(outputs, i, work) if outputs.listed else _sum_in_forest(outputs, work)
-    first, last = row_ends(outputs, i)
-    reach, squares = 0.0, 1.0
-    for e in range(first, last):
-        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
-        squares += x * x
-        reach += abs(x) * work.envelope[j]
+    terms, squares, reach = row_sizes(outputs, i, envelope, 1.0)
     largest, size = 0.0, 0.0
     for v in range(L):
         # One minus the probability of the true state is that of the other, without cancellation.
@@ -364,6 +351,6 @@ def _expect(outputs, i, w, work, weight, gradient):
         gradient[at + own] -= weight * wrong
         largest += 2.0 * highest
         size += 2.0 * wrong
-    roundings = L * (last - first + 4.0) * reach + (L + E + 8.0) * (largest + L) + 16.0
+    roundings = L * (terms + 4.0) * reach + (L + E + 8.0) * (largest + L) + 16.0
     roundings += work.table.shape[0]
     return max(log_z, 0.0), DOUBLE * roundings, 2.0 * size

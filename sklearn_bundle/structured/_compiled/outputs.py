@@ -84,6 +84,20 @@ def gathered(indices, values, begin, length, w):
 
 
 @inner
+def score_of(outputs, slot, w):
+    """``loss - <w, psi>`` of an output."""
+    begin, length = outputs.begin[slot], outputs.length[slot]
+    return outputs.loss[slot] - gathered(outputs.indices, outputs.values, begin, length, w)
+
+
+@inner
+def add_psi(outputs, slot, amount, w):
+    """``w += amount * psi``."""
+    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
+        w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
+
+
+@inner
 def _first_place(index, mask):
     """The first place to look for an index: its high bits, since strides are powers of two."""
     product = np.uint32(index) * _MULTIPLIER
@@ -233,6 +247,14 @@ def _free_slot(outputs, i, table):
 
 
 @inner
+def _copy(outputs, source, target):
+    """Copy an output, without its products, to another slot."""
+    outputs.q[target], outputs.loss[target] = outputs.q[source], outputs.loss[source]
+    outputs.begin[target], outputs.length[target] = outputs.begin[source], outputs.length[source]
+    outputs.key[target], outputs.idle[target] = outputs.key[source], outputs.idle[source]
+
+
+@inner
 def _move(outputs, i):
     """Move a block to the end of the pools, with twice the capacity."""
     capacity, count = outputs.capacity[i], outputs.count[i]
@@ -240,12 +262,7 @@ def _move(outputs, i):
     source, target = outputs.at[i], outputs.used[SLOTS]
     from_gram, to_gram = outputs.gram_at[i], outputs.used[PRODUCTS]
     for k in range(count):
-        outputs.q[target + k] = outputs.q[source + k]
-        outputs.loss[target + k] = outputs.loss[source + k]
-        outputs.begin[target + k] = outputs.begin[source + k]
-        outputs.length[target + k] = outputs.length[source + k]
-        outputs.key[target + k] = outputs.key[source + k]
-        outputs.idle[target + k] = outputs.idle[source + k]
+        _copy(outputs, source + k, target + k)
         for other in range(count):
             value = outputs.gram[from_gram + k * capacity + other]
             outputs.gram[to_gram + k * wide + other] = value
@@ -341,13 +358,7 @@ def forget(outputs, i, patience):
         if outputs.q[first + k] == 0.0 and outputs.idle[first + k] > patience:
             last = outputs.count[i] - 1
             if k < last:
-                source, target = first + last, first + k
-                outputs.q[target] = outputs.q[source]
-                outputs.loss[target] = outputs.loss[source]
-                outputs.begin[target] = outputs.begin[source]
-                outputs.length[target] = outputs.length[source]
-                outputs.key[target] = outputs.key[source]
-                outputs.idle[target] = outputs.idle[source]
+                _copy(outputs, first + last, first + k)
                 for other in range(last):
                     value = outputs.gram[gram_at + last * capacity + other]
                     if other == k:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.chain._compiled.chain_dual import largest
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
 
@@ -66,17 +67,11 @@ class Workspace(NamedTuple):
     found: NDArray[np.int64]
     chosen: NDArray[np.int64]  # per branch: the node, the label, and whether it is excluded
     open: NDArray[np.float64]  # per branch: the bound above it
-    bound: NDArray[np.float64]  # of the last graph
 
 
-@inner
-def new_work(outputs):
-    """Memory for the worst output of any of the examples."""
-    n = m = 1
-    for i in range(outputs.nodes.shape[0] - 1):
-        n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
-        m = max(m, outputs.edges[i + 1] - outputs.edges[i])
-    K = outputs.n_labels
+@registered(structures.new_work, PairwiseOutputs)
+def _new_work(outputs):
+    n, m, K = largest(outputs.nodes), max(largest(outputs.edges), 1), outputs.n_labels
     depth = n * K + 1
     return Workspace(
         np.empty((n, K)),
@@ -88,7 +83,6 @@ def new_work(outputs):
         np.empty(n, np.int64),
         np.empty((depth, 3), np.int64),
         np.empty(depth),
-        np.empty(1),
     )
 
 
@@ -394,7 +388,7 @@ def _write(outputs, i, work, indices, values):
 @jit
 def labeling(outputs, w, out):
     """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
-    work = new_work(outputs)
+    work = structures.new_work(outputs)
     bounds = np.empty(outputs.nodes.shape[0] - 1)
     for i in range(bounds.shape[0]):
         _, bounds[i] = solve(outputs, i, w, work)
@@ -403,33 +397,8 @@ def labeling(outputs, w, out):
     return bounds
 
 
-@inner
+@registered(structures.worst, PairwiseOutputs)
 def _worst(outputs, i, w, work, indices, values):
     score, bound = solve(outputs, i, w, work)
     count, loss = _write(outputs, i, work, indices, values)
-    work.bound[0] = bound
-    return count, loss, score
-
-
-@jit
-def bounded_sweep(outputs, w, first, last, starts, indices, values, losses, scores, bounds):
-    """:func:`~.structures.sweep` with bounds."""
-    work = new_work(outputs)
-    starts[0] = at = 0
-    for i in range(first, last):
-        count, losses[i - first], scores[i - first] = _worst(
-            outputs, i, w, work, indices[at:], values[at:]
-        )
-        bounds[i - first] = work.bound[0]
-        at += count
-        starts[i - first + 1] = at
-
-
-@registered(structures.new_work, PairwiseOutputs)
-def _new_work(outputs):
-    return new_work(outputs)
-
-
-@registered(structures.worst, PairwiseOutputs)
-def _registered_worst(outputs, i, w, work, indices, values):
-    return _worst(outputs, i, w, work, indices, values)
+    return count, loss, score, bound

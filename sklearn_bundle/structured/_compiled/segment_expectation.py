@@ -22,7 +22,7 @@ from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_expectation import errors_of_scores
+from sklearn_bundle.structured._compiled.chain_expectation import envelope_of, errors_of_scores
 from sklearn_bundle.structured._compiled.segment_oracle import (
     SegmentOutputs,
     allowed_lengths,
@@ -72,10 +72,7 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, SegmentOutputs)
 def _new_work(outputs, w):
     chains, S, K, L = outputs.chains, outputs.width, outputs.n_labels, longest(outputs.limits)
-    T, W, d = largest(chains.tokens), chains.width, chains.n_attributes
-    envelope = np.empty(d)
-    for a in range(d):
-        envelope[a] = largest_of(w[a * W : a * W + W], W)
+    T, W = largest(chains.tokens), chains.width
     n = T * S
     columns = np.empty(T * W), np.empty(T * W)
     rows = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -84,7 +81,7 @@ def _new_work(outputs, w):
     sums, touched = np.zeros((K + L + 2) * S), np.empty(2 * T + 2, np.int64)
     of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
     return ExpectationRoom(
-        *columns, *rows, *more, *single, sums, touched, *of_tokens, envelope, 0.0
+        *columns, *rows, *more, *single, sums, touched, *of_tokens, envelope_of(chains, w), 0.0
     )
 
 
@@ -100,8 +97,9 @@ def _expect(outputs, i, w, work, weight, gradient):
     for k in range(S):
         work.peaks[k] = 0.0
     size = _less_true(outputs, T, true, tail, work)
-    log_z = _forward(outputs, T, tail, work)
-    _backward(outputs, T, tail, work)
+    _recursion(outputs, T, tail, True, work.entered, work.reached, work)
+    _recursion(outputs, T, tail, False, work.left, work.begun, work)
+    log_z = _log_partition(outputs, T, tail, work)
     _marginals(outputs, T, log_z, tail, work)
     peak = largest_of(work.peaks, K) + largest_of(tail, (K + L + 2) * S)
     columns = 3.0 if outputs.boundaries else 1.0
@@ -129,36 +127,36 @@ def _less_true(outputs, T, true, tail, work):
     for t in range(T):
         label, own = labels[t], work.unary[t * W + labels[t]]
         in_all = abs(own)
-        last = t + 1 == T or sizes[t + 1] > 0
+        first = last = end = 0.0
         if sizes[t] > 0:
             before = tail[biases + label] if t == 0 else tail[labels[t - 1] * S + label]
             length = tail[lengths + (sizes[t] - 1) * S + label]
             own += before + length
             in_all += abs(before) + abs(length)
             if outputs.boundaries:
-                own += work.unary[t * W + K + label]
-                in_all += abs(work.unary[t * W + K + label])
-        if last and outputs.boundaries:
-            own += work.unary[t * W + 2 * K + label]
-            in_all += abs(work.unary[t * W + 2 * K + label])
+                first = work.unary[t * W + K + label]
         if t + 1 == T:
-            own += tail[biases + S + label]
-            in_all += abs(tail[biases + S + label])
+            end = tail[biases + S + label]
+        if outputs.boundaries and (t + 1 == T or sizes[t + 1] > 0):
+            last = work.unary[t * W + 2 * K + label]
+        for term in (first, last, end):
+            own += term
+            in_all += abs(term)
         size += in_all
         for k in range(K):
             work.gains[t * S + k] = work.unary[t * W + k] - own
     return size
 
 
-@inlined
+@inner
 def _log_sums(work, n, K, S, out, at):
-    """Set ``out[at + k]`` to the logarithm of the sum of exponentials of column k of ``ways``.
-
-    ``highest`` has the largest of each column.
-    """
+    """Set ``out[at + k]`` to the logarithm of the sum of exponentials of column k of ``ways``."""
     highest, mass, ways, peaks = work.highest, work.mass, work.ways, work.peaks
     for k in range(K):
-        mass[k] = 0.0
+        highest[k], mass[k] = -np.inf, 0.0
+    for x in range(0, n * S, S):
+        for k in range(K):
+            highest[k] = max(highest[k], ways[x + k])
     for x in range(0, n * S, S):
         for k in range(K):
             mass[k] += exp(ways[x + k] - highest[k])
@@ -168,96 +166,68 @@ def _log_sums(work, n, K, S, out, at):
 
 
 @inner
-def _forward(outputs, T, tail, work):
-    """Fill ``entered``: all ways to the first position of a segment, with the scores of a first.
-
-    Fills ``reached`` with all ways up to the end of a segment. Returns log Z.
-    """
-    K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
-    L, highest, ways, inside = longest(outputs.limits), work.highest, work.ways, work.inside
-    biases, peaks = (K + L) * S, work.peaks
-    for e in range(1, T + 1):
-        s = (e - 1) * S
-        if e == 1:
-            for k in range(K):
-                work.entered[k] = tail[biases + k]
-        else:
-            for k in range(K):
-                highest[k] = -np.inf
-            for j in range(K):
-                for k in range(K):
-                    ways[j * S + k] = work.reached[s + j] + tail[j * S + k]
-                    highest[k] = max(highest[k], ways[j * S + k])
-            _log_sums(work, K, K, S, work.entered, s)
-        if outputs.boundaries:
-            for k in range(K):
-                work.entered[s + k] += work.unary[(e - 1) * W + K + k]
-                peaks[k] = max(peaks[k], abs(work.entered[s + k]))
-        most = min(L, e)
-        for k in range(K):
-            inside[k], highest[k] = 0.0, -np.inf
-        for n in range(1, most + 1):
-            before, way = (e - n) * S, (n - 1) * S
-            for k in range(K):
-                inside[k] += work.gains[before + k]
-                ways[way + k] = inside[k] + (work.entered[before + k] + work.lengths[way + k])
-                highest[k] = max(highest[k], ways[way + k])
-                peaks[k] = max(peaks[k], abs(inside[k]))
-        _log_sums(work, most, K, S, work.reached, e * S)
-        if outputs.boundaries:
-            for k in range(K):
-                work.reached[e * S + k] += work.unary[(e - 1) * W + 2 * K + k]
-                peaks[k] = max(peaks[k], abs(work.reached[e * S + k]))
-    top, mass = -np.inf, 0.0
+def _add_column(work, column, K, out, at):
+    """Add the scores of a boundary."""
     for k in range(K):
-        top = max(top, work.reached[T * S + k] + tail[biases + S + k])
-    for k in range(K):
-        mass += np.exp(work.reached[T * S + k] + tail[biases + S + k] - top)
-    return top + np.log(mass)
+        out[at + k] += work.unary[column + k]
+        work.peaks[k] = max(work.peaks[k], abs(out[at + k]))
 
 
 @inner
-def _backward(outputs, T, tail, work):
-    """Fill ``begun``: all ways on from the first position of a segment, with all its scores.
+def _recursion(outputs, T, tail, forward, entered, reached, work):
+    """Fill ``entered`` and ``reached``: all ways from one end, into segments and through them.
 
-    Fills ``left`` with all ways on from the end of a segment, with the scores of a last position.
+    Forward, from the start: ``entered`` has all ways to the first token of a segment, with its
+    score as the first one; ``reached`` all ways up to the end of a segment, with the score of its
+    last token. Backward, from the end, it is the other way around: ``entered`` has all ways on from
+    the end of a segment, with the score of its last token, and ``reached`` all ways on from the
+    first token, with all scores of the segment.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
-    L, highest, ways, inside = longest(outputs.limits), work.highest, work.ways, work.inside
-    biases, peaks = (K + L + 1) * S, work.peaks
-    for s in range(T, -1, -1):
-        here = s * S
-        if s < T:
-            most = min(L, T - s)
+    L, ways, inside, peaks = longest(outputs.limits), work.ways, work.inside, work.peaks
+    biases = (K + L) * S + (0 if forward else S)
+    opening, closing = (K, 2 * K) if forward else (2 * K, K)
+    for p in range(T + 1):  # tokens passed
+        here = (p if forward else T - p) * S
+        if p > 0:
+            most = min(L, p)
             for k in range(K):
-                inside[k], highest[k] = 0.0, -np.inf
+                inside[k] = 0.0
             for n in range(1, most + 1):
                 way = (n - 1) * S
+                token = (p - n if forward else T - p + n - 1) * S
+                before = token if forward else token + S
                 for k in range(K):
-                    inside[k] += work.gains[here + way + k]
-                    on = work.left[here + n * S + k] + work.lengths[way + k]
-                    ways[way + k] = inside[k] + on
-                    highest[k] = max(highest[k], ways[way + k])
-            _log_sums(work, most, K, S, work.begun, here)
+                    inside[k] += work.gains[token + k]
+                    ways[way + k] = inside[k] + (entered[before + k] + work.lengths[way + k])
+                    if forward:
+                        peaks[k] = max(peaks[k], abs(inside[k]))
+            _log_sums(work, most, K, S, reached, here)
             if outputs.boundaries:
-                for k in range(K):
-                    work.begun[here + k] += work.unary[s * W + K + k]
-                    peaks[k] = max(peaks[k], abs(work.begun[here + k]))
-        if s == T:
+                _add_column(work, (p - 1 if forward else T - p) * W + closing, K, reached, here)
+        if p < T:
             for k in range(K):
-                work.left[here + k] = tail[biases + k]
-        elif s > 0:
-            for j in range(K):
-                highest[j] = -np.inf
-            for k in range(K):
+                entered[here + k] = tail[biases + k]
+            if p > 0:
                 for j in range(K):
-                    ways[k * S + j] = tail[j * S + k] + work.begun[here + k]
-                    highest[j] = max(highest[j], ways[k * S + j])
-            _log_sums(work, K, K, S, work.left, here)
-        if s > 0 and outputs.boundaries:
-            for k in range(K):
-                work.left[here + k] += work.unary[(s - 1) * W + 2 * K + k]
-                peaks[k] = max(peaks[k], abs(work.left[here + k]))
+                    for k in range(K):
+                        pair = tail[j * S + k] if forward else tail[k * S + j]
+                        ways[j * S + k] = reached[here + j] + pair
+                _log_sums(work, K, K, S, entered, here)
+            if outputs.boundaries:
+                _add_column(work, (p if forward else T - 1 - p) * W + opening, K, entered, here)
+
+
+@inner
+def _log_partition(outputs, T, tail, work):
+    K, S = outputs.n_labels, outputs.width
+    last, ends = T * S, (K + longest(outputs.limits) + 1) * S
+    top, mass = -np.inf, 0.0
+    for k in range(K):
+        top = max(top, work.reached[last + k] + tail[ends + k])
+    for k in range(K):
+        mass += np.exp(work.reached[last + k] + tail[ends + k] - top)
+    return top + np.log(mass)
 
 
 @inner

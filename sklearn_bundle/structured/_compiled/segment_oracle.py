@@ -101,10 +101,11 @@ def _worst(outputs, i, w, work, indices, values):
     if loss + margin <= 0.0:
         for p in range(pending):
             work.sums[work.touched[p]] = 0.0
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, 0.0
     out = indices, values, 1.0
     count = flush(work.sums, work.touched, pending, chains.n_attributes * chains.width, out, 0)
-    return _attributes(outputs, i, work, out, count), loss, loss + margin
+    score = loss + margin
+    return _attributes(outputs, i, work, out, count), loss, score, score
 
 
 @jit

@@ -17,7 +17,7 @@ def new_work(structure) -> Any:
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
-def worst(structure, i, w, work, indices, values) -> tuple[int, float, float]:
+def worst(structure, i, w, work, indices, values) -> tuple[int, float, float, float]:
     """The output y of example i with the largest loss-augmented score.
 
     With margin rescaling that is the largest ``l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``, with
@@ -25,27 +25,28 @@ def worst(structure, i, w, work, indices, values) -> tuple[int, float, float]:
     ``values`` get the nonzero entries of ``phi(x_i, y_i) - phi(x_i, y)``, with slack rescaling
     times l_i(y), each index once. The true output has none.
 
-    Returns the number of entries, l_i(y), and the score: l_i(y) minus ``<w, entries>``, as precise
-    as the sum in the inference or more so; 0 for the true output.
+    Returns the number of entries, l_i(y), the score: l_i(y) minus ``<w, entries>``, as precise as
+    the sum in the inference or more so, 0 for the true output; and an upper bound of the scores of
+    all outputs, which is the score itself if the inference is exact.
     """
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
 @jit
-def sweep(structure, w, first, last, starts, indices, values, losses, scores):
+def sweep(structure, w, first, last, starts, indices, values, losses, scores, bounds):
     """The worst outputs of the examples from first to last, one after the other.
 
-    ``starts``, ``losses`` and ``scores`` begin with the example ``first``; ``indices`` and
-    ``values`` must have room for all entries.
+    ``starts``, ``losses``, ``scores`` and ``bounds`` begin with the example ``first``; ``indices``
+    and ``values`` must have room for all entries.
     """
     work = new_work(structure)
     starts[0] = at = 0
     for i in range(first, last):
-        count, losses[i - first], scores[i - first] = worst(
-            structure, i, w, work, indices[at:], values[at:]
-        )
+        k = i - first
+        found = worst(structure, i, w, work, indices[at:], values[at:])
+        count, losses[k], scores[k], bounds[k] = found
         at += count
-        starts[i - first + 1] = at
+        starts[k + 1] = at
 
 
 def new_expectation_work(structure, w) -> Any:

@@ -11,11 +11,13 @@ from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.structured.readers.structures import Reading
-from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver, StructuredLBFGS
-from sklearn_bundle.structured.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.structured.solvers.adapted import (
+    MarginalGapSolver,
+    OneSlackSolver,
+    StructuredLBFGS,
+)
+from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
-from sklearn_bundle.structured.solvers.one_slack import OneSlackSolver
-from sklearn_bundle.structured.solvers.simplicial import SimplicialSolver
 
 # By name: solvers with points of all examples together, variants of restricted simplicial
 # decomposition for a product of simplexes, and the solvers of the logistic loss.

@@ -28,9 +28,8 @@ from sklearn_bundle.structured.estimators._structured_solvers import (
 )
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.problems.structured import StructuredRisk
-from sklearn_bundle.structured.readers import multilabel_reader, segment_reader  # noqa: F401 - each registers a reader
-from sklearn_bundle.structured.readers.outputs import OutputFinder
-from sklearn_bundle.structured.readers.structures import checked_model, forget, reader_of
+from sklearn_bundle.structured.readers.outputs import OutputFinder, reader_of
+from sklearn_bundle.structured.readers.structures import checked_model, forget
 
 
 @fill_doc

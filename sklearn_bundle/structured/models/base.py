@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import sparray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core.shared_docs import Documented
-from sklearn_bundle.structured.models.examples import Examples
+from sklearn_bundle.linear.losses.multiclass import check_cost
+from sklearn_bundle.structured.models.examples import Examples, ListedExamples
 
 # Checked before any work; the error names all that are missing.
 _REQUIRED = ("n_parameters", "joint_feature", "loss", "inference", "loss_augmented_inference")
@@ -243,8 +244,6 @@ class StructuredModel(Documented, BaseEstimator):
         ValueError
             If a method returns an invalid value, or if no method finds outputs for this scaling.
         """
-        from sklearn_bundle.structured.models.listed import ListedExamples
-
         kind = type(self)
         missing = [m for m in _REQUIRED if getattr(kind, m) is getattr(StructuredModel, m)]
         if missing:
@@ -252,3 +251,32 @@ class StructuredModel(Documented, BaseEstimator):
                 f"{kind.__name__} must define {', '.join(missing)}: see StructuredModel."
             )
         return ListedExamples(self, X, y, scaling)
+
+
+# ---- checks that models share -----------------------------------------------------------------
+
+
+def check_size(model: StructuredModel, n_parameters: int, parts: str) -> None:
+    """Refuse more parameters than 32-bit indices can tell apart."""
+    if n_parameters >= 1 << 32:
+        raise ValueError(
+            f"{type(model).__name__} takes at most 2^32 - 1 parameters, but {parts} make "
+            f"{n_parameters}."
+        )
+
+
+def checked_labels(y: Any, n: int, n_labels: int) -> NDArray[np.int64]:
+    """The numbers of n labels."""
+    labels = np.ascontiguousarray(y, np.int64)
+    if labels.shape != (n,) or labels.min() < 0 or labels.max() >= n_labels:
+        raise ValueError(
+            f"y must hold {n} numbers of labels, from 0 to {n_labels - 1}, got an array of shape "
+            f"{labels.shape} with {labels.min()} to {labels.max()}."
+        )
+    return labels
+
+
+def cost_matrix(cost: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
+    """Checked costs of predicting the label of the column for that of the row; by default 1."""
+    check_cost(cost, n_labels)
+    return 1.0 - np.eye(n_labels) if cost is None else np.asarray(cost, np.float64)

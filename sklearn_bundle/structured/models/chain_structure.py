@@ -8,12 +8,16 @@ from numpy.typing import NDArray
 
 import sklearn_bundle.structured._compiled.chain_expectation  # noqa: F401 - registers expect
 from sklearn_bundle.chain._compiled.chain import Chains
-from sklearn_bundle.chain.model import Weights, pack, padded
+from sklearn_bundle.chain.model import Weights, flat, pack, padded
 from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.linear.losses.multiclass import check_cost
-from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, SlackChainOutputs
-from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.examples import CompiledExamples
+from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, best_labels
+from sklearn_bundle.structured.models.base import (
+    StructuredModel,
+    check_size,
+    checked_labels,
+    cost_matrix,
+)
+from sklearn_bundle.structured.models.examples import CompiledExamples, ends_of
 
 Array = NDArray[np.float64]
 
@@ -34,13 +38,13 @@ class TokenRows(NamedTuple):
     n_labels: int
 
 
-def joined(weights: Weights) -> Array:
-    """The parameters in one vector: coef, transitions, intercept, start, end."""
+def joined(weights: tuple[Array, ...]) -> Array:
+    """The parameters in one vector, in the public order of the parts, each row by row."""
     return np.concatenate([part.ravel() for part in weights])
 
 
 def split(w: Array, n_labels: int) -> Weights:
-    """The inverse of :func:`joined`."""
+    """The parts of w, as views: the inverse of :func:`joined`."""
     K = n_labels
     d = len(w) // K - K - 3
     coef, transitions, *biases = np.split(w, np.cumsum([K * d, K * K, K, K]))
@@ -94,11 +98,11 @@ class Chain(StructuredModel):
 
     Notes
     -----
-    The methods handle one example each and are written to be read. `fit` uses compiled max-product
-    over all sequences: Viterbi's algorithm [1]_, with the costs added to the scores of the labels,
-    is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21) there,
-    keeps the best labeling for each possible loss up to a position. This takes T times the largest
-    loss times K^2 steps, and T times the largest loss times K numbers.
+    The inferences and `fit` use the same compiled max-product: Viterbi's algorithm [1]_, with the
+    costs added to the scores of the labels, is the loss-augmented inference (4) of [2]_. Slack
+    rescaling, the maximum above (21) there, keeps the best labeling for each possible loss up to a
+    position. This takes T times the largest loss times K^2 steps, and T times the largest loss
+    times K numbers.
 
     References
     ----------
@@ -132,7 +136,7 @@ class Chain(StructuredModel):
             self.n_labels_, d = X.n_labels, X.X.shape[1]
         else:
             self.n_labels_, d = 1 + max(int(np.max(labels)) for labels in y), X[0].shape[1]
-        self._costs()
+        cost_matrix(self.cost, self.n_labels_)
         return self.n_labels_ * (d + self.n_labels_ + 3)
 
     def joint_feature(self, x: Array, y: NDArray[np.int64]) -> Array:
@@ -148,19 +152,20 @@ class Chain(StructuredModel):
         )
 
     def loss(self, y: NDArray[np.int64], y_hat: NDArray[np.int64]) -> float:
-        return float(self._costs()[y, y_hat].sum())
+        return float(cost_matrix(self.cost, self.n_labels_)[y, y_hat].sum())
 
     def max_loss(self, y: NDArray[np.int64]) -> float:
-        return float(len(y) if self.cost is None else self._costs()[y].max(axis=1).sum())
+        if self.cost is None:  # with a single label too, whose loss is 0
+            return float(len(y))
+        return float(cost_matrix(self.cost, self.n_labels_)[y].max(axis=1).sum())
 
     def inference(self, x: Array, w: Array) -> NDArray[np.int64]:
-        return _best_path(*self._scores(x, w))
+        return self._best(x, None, w, "margin")
 
     def loss_augmented_inference(
         self, x: Array, y: NDArray[np.int64], w: Array
     ) -> NDArray[np.int64]:
-        unary, pairs = self._scores(x, w)
-        return _best_path(unary + self._costs()[y], pairs)
+        return self._best(x, y, w, "margin")
 
     def slack_rescaled_inference(
         self, x: Array, y: NDArray[np.int64], w: Array
@@ -181,98 +186,57 @@ class Chain(StructuredModel):
         y_hat : ndarray of int of shape (T,)
             Numbers of labels.
         """
-        unary, pairs = self._scores(x, w)
-        steps = _whole(self._costs())[y]
-        levels = 1 + int(steps.max(axis=1).sum())
-        # best[c, k]: best score of the labelings up to a position with loss c and label k there.
-        best = np.full((levels, self.n_labels_), -np.inf)
-        best[steps[0], np.arange(self.n_labels_)] = unary[0]
-        origins = []
-        for scores, step in zip(unary[1:], steps[1:], strict=True):
-            reached = best[:, :, None] + pairs
-            origins.append(reached.argmax(axis=1))
-            best = np.full_like(best, -np.inf)
-            for k, c in enumerate(step):
-                best[c:, k] = reached[: levels - c, :, k].max(axis=1) + scores[k]
-        truth = w @ self.joint_feature(x, y)
-        highest = best.max(axis=1)
-        possible = np.flatnonzero(highest > -np.inf)
-        level = possible[np.argmax(possible * (1.0 + highest[possible] - truth))]
-        path = [int(best[level].argmax())]
-        for step, origin in zip(steps[:0:-1], reversed(origins), strict=True):
-            level -= step[path[-1]]
-            path.append(int(origin[level, path[-1]]))
-        return np.array(path[::-1])
+        return self._best(x, y, w, "slack")
 
     def examples(self, X: TokenRows, y: NDArray[np.int64], scaling: str) -> CompiledExamples:
         """All sequences bound to the model, for solvers, with parameters in padded rows.
 
         y has the labels of all positions, one sequence after the other.
         """
-        K, (n, d), S = X.n_labels, X.X.shape, padded(X.n_labels)
+        K, (n, d) = X.n_labels, X.X.shape
         self.n_parameters(X, y)
+        outputs = self._outputs(X, checked_labels(y, n, K), cost_matrix(self.cost, K), scaling)
+        chains, S = outputs.chains, outputs.chains.width
         n_parameters = (d + S + 3) * S
-        if n_parameters >= 1 << 32:
-            raise ValueError(
-                f"A chain takes at most 2^32 - 1 parameters, but {d} attributes and {K} labels, "
-                f"padded to {S}, make {n_parameters}."
-            )
-        labels = np.ascontiguousarray(y, np.int64)
-        if labels.shape != (n,) or labels.min() < 0 or labels.max() >= K:
-            raise ValueError(
-                f"y must hold {n} numbers of labels, from 0 to {K - 1}, got an array of shape "
-                f"{labels.shape} with {labels.min()} to {labels.max()}."
-            )
-        costs = np.zeros((K, S))
-        costs[:, :K] = self._costs()
-        chains = pack(X.X, X.lengths, K, self.fit_intercept)
-        structure = ChainOutputs(labels, costs.ravel(), chains)
-        if scaling == "slack":
-            most = _whole(costs[:, :K]).max(axis=1)[labels]
-            levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
-            structure = SlackChainOutputs(levels, *structure)
-        given = n_parameters, _longest(chains)
-        terms = np.diff(chains.tokens)
-        examples = CompiledExamples(structure, *given, likelihood=True, terms=terms)
-        examples.has_edges = True
-        factor = levels - 1.0 if scaling == "slack" else 1.0
         rounding = ScoreRounding(
             X.X,
             chains.tokens,
             lambda w: (w[: d * S].reshape(d, S), w[d * S :]),
             others=3,  # a bias and a transition; two more per sequence
-            factor=factor,
+            factor=max(outputs.levels - 1.0, 1.0),
         )
-        examples.roundings = (rounding,)
+        given = n_parameters, _longest(chains), (rounding,)
+        terms = np.diff(chains.tokens)
+        examples = CompiledExamples(outputs, *given, likelihood=True, terms=terms)
+        examples.has_edges = True
         return examples
 
-    def _costs(self) -> Array:
-        K = self.n_labels_
-        check_cost(self.cost, K)
-        return 1.0 - np.eye(K) if self.cost is None else np.asarray(self.cost, np.float64)
+    def _outputs(
+        self, X: TokenRows, labels: NDArray[np.int64], costs: Array, scaling: str
+    ) -> ChainOutputs:
+        """Sequences in the form for compiled code."""
+        K, S = X.n_labels, padded(X.n_labels)
+        check_size(
+            self,
+            (X.X.shape[1] + S + 3) * S,
+            f"{X.X.shape[1]} attributes and {K} labels, padded to {S},",
+        )
+        chains, levels = pack(X.X, X.lengths, K, bool(self.fit_intercept)), 0
+        if scaling == "slack":
+            most = _whole(costs).max(axis=1)[labels]
+            levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
+        costs = np.pad(costs, ((0, 0), (0, S - K)))
+        return ChainOutputs(levels, labels, costs.ravel(), chains)
 
-    def _scores(self, x: Array, w: Array) -> tuple[Array, Array]:
-        """Scores of positions and labels, of shape (T, K), and the transitions."""
-        weights = split(w, self.n_labels_)
-        unary = np.asarray(x @ weights.coef.T)
-        if self.fit_intercept:
-            unary += weights.intercept
-            unary[0] += weights.start
-            unary[-1] += weights.end
-        return unary, weights.transitions
-
-
-def _best_path(unary: Array, pairs: Array) -> NDArray[np.int64]:
-    """Viterbi's algorithm."""
-    best, origins = unary[0], []
-    for scores in unary[1:]:
-        reached = best[:, None] + pairs
-        origins.append(reached.argmax(axis=0))
-        best = reached.max(axis=0) + scores
-    path = [int(best.argmax())]
-    for origin in reversed(origins):
-        path.append(int(origin[path[-1]]))
-    return np.array(path[::-1])
+    def _best(self, x: Array, y: Any, w: Array, scaling: str) -> NDArray[np.int64]:
+        """The best labels of a sequence, with losses if y is given."""
+        K, found = self.n_labels_, np.zeros(len(x), np.int64)
+        costs = np.zeros((K, K)) if y is None else cost_matrix(self.cost, K)
+        truth = found if y is None else checked_labels(y, len(x), K)
+        rows = TokenRows(sp.csr_array(x, dtype=np.float64), np.array([len(x)]), K)
+        outputs = self._outputs(rows, truth.copy(), costs, scaling)
+        best_labels(outputs, flat(split(np.asarray(w, np.float64), K)), found)
+        return found
 
 
 def _whole(costs: Array) -> NDArray[np.int64]:
@@ -291,9 +255,13 @@ def _whole(costs: Array) -> NDArray[np.int64]:
 def _longest(chains: Chains) -> NDArray[np.int64]:
     """Upper bound on the entries of a difference of features, two per wrong label, plus one."""
     T, K = np.diff(chains.tokens), chains.n_labels
+    longest = attribute_entries(chains, 2) + np.minimum(2 * (T - 1), K * K)
+    return longest + chains.intercept * (np.minimum(2 * T, K) + 4) + 1
+
+
+def attribute_entries(chains: Chains, changes: int) -> NDArray[np.int64]:
+    """Upper bound on the entries for attributes, if a token differs in so many columns."""
     first = np.repeat(chains.blocks[:-1], np.diff(chains.entries))
     repeats = np.bincount(first + chains.slots, minlength=int(chains.blocks[-1]))
-    until = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(2 * repeats, K))])
-    longest = until[chains.blocks[1:]] - until[chains.blocks[:-1]]
-    longest += np.minimum(2 * (T - 1), K * K)
-    return longest + chains.intercept * (np.minimum(2 * T, K) + 4) + 1
+    until = ends_of(np.minimum(changes * repeats, chains.n_labels))
+    return until[chains.blocks[1:]] - until[chains.blocks[:-1]]

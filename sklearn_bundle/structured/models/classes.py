@@ -15,7 +15,7 @@ from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.linear.losses.ontology import hierarchy
 from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs
-from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.base import StructuredModel, check_size, checked_labels
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
 
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
@@ -103,17 +103,8 @@ class _Classes(StructuredModel, ABC):
     def examples(self, X, y, scaling) -> Examples:
         rows = _as_rows(X, y)
         n_parameters, (n, d) = self.n_parameters(rows, y), rows.X.shape
-        if n_parameters >= 1 << 32:
-            raise ValueError(
-                f"{type(self).__name__} takes at most 2^32 - 1 parameters, but "
-                f"{n_parameters // d} rows of {d} features are {n_parameters}."
-            )
-        labels = np.ascontiguousarray(y, dtype=np.int64)
-        if labels.shape != (n,) or labels.min() < 0 or labels.max() >= rows.n_classes:
-            raise ValueError(
-                f"y must hold {n} numbers of classes, from 0 to {rows.n_classes - 1}, got a "
-                f"vector of length {len(labels)} with {labels.min()} to {labels.max()}."
-            )
+        check_size(self, n_parameters, f"{n_parameters // d} rows of {d} features")
+        labels = checked_labels(y, n, rows.n_classes)
         width, indptr, indices, data = stored(rows.X)
         starts = self.ancestors_.indptr.astype(np.int64)
         nodes = self.ancestors_.indices.astype(np.int64)
@@ -132,7 +123,6 @@ class _Classes(StructuredModel, ABC):
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
         longest = entries * (depths[labels] + depths.max())
-        examples = CompiledExamples(outputs, n_parameters, longest, likelihood=True)
         rounding = ScoreRounding(
             rows.X,
             np.arange(n + 1),
@@ -140,8 +130,7 @@ class _Classes(StructuredModel, ABC):
             columns=int(depths.max()),
             factor=float(self.costs_.max()) if outputs.slack else 1.0,
         )
-        examples.roundings = (rounding,)
-        return examples
+        return CompiledExamples(outputs, n_parameters, longest, (rounding,), likelihood=True)
 
     def _class_scores(self, x: Array, w: Array) -> Array:
         return self.ancestors_ @ (w.reshape(-1, len(x)) @ x)
@@ -204,7 +193,8 @@ class Multiclass(_Classes):
     def _learn(self, rows):
         check_cost(self.cost, rows.n_classes)
         self.ancestors_ = sp.csr_array(sp.eye(rows.n_classes))
-        self.costs_ = _costs(np.ones((1, rows.n_classes)) if self.cost is None else self.cost)
+        costs = np.ones((1, rows.n_classes)) if self.cost is None else self.cost
+        self.costs_ = np.ascontiguousarray(costs, np.float64)
 
 
 class Ontology(_Classes):
@@ -267,22 +257,24 @@ class Ontology(_Classes):
     def _learn(self, rows):
         self.nodes_, self.ancestors_, distances = hierarchy(self.edges, rows.classes)
         check_cost(self.cost, rows.n_classes)
-        self.costs_ = _costs(distances if self.cost is None else self.cost)
-
-
-def _costs(cost: ArrayLike) -> Array:
-    return np.ascontiguousarray(cost, dtype=np.float64)
+        costs = distances if self.cost is None else self.cost
+        self.costs_ = np.ascontiguousarray(costs, np.float64)
 
 
 def _as_rows(X: Any, y: Any) -> Rows:
     """Rows; a matrix or a list of vectors gets the class numbers as labels."""
     if isinstance(X, Rows):
         return X
-    if not sp.issparse(X):
-        X = np.ascontiguousarray(X)
-        X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     n_classes = int(np.max(y)) + 1
-    return Rows(X, n_classes, range(n_classes))
+    return Rows(as_matrix(X), n_classes, range(n_classes))
+
+
+def as_matrix(X: Any) -> Matrix:
+    """Rows as compiled code reads them, from a matrix or a list of vectors."""
+    if sp.issparse(X):
+        return X
+    X = np.ascontiguousarray(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 def stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:

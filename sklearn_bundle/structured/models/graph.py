@@ -2,139 +2,92 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import as_numbers, shown
-from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.structured._compiled.graph_oracle import GraphOutputs, best_labels
-from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.structured.models.base import cost_matrix
+from sklearn_bundle.structured.models.examples import (
+    Array,
+    CompiledExamples,
+    Examples,
+    check_scaling,
+    ends_of,
+)
+from sklearn_bundle.structured.models.graph_input import (
+    GraphInput,
+    GraphModel,
+    as_features,
+    as_graph,
+    as_node_labels,
+)
 
 # Cost of the oracle without its product with the node features, in stored entries read in the same
 # time: 0.1 microseconds per node, measured on images of 600 and of 10,000 nodes.
 _CUT_ENTRIES = 60
 
 
-class _Nodes(NamedTuple):
-    """A checked graph; features are float64, or float32 if both were."""
-
-    features: np.ndarray  # (n, d)
-    edges: NDArray[np.int64]  # (m, 2)
-    edge_features: np.ndarray  # (m, e)
-    shape: tuple[int, ...]  # of the labels
-
-
-class _Cut(StructuredModel, ABC):
-    """Base of models whose best labels are a minimum cut.
-
-    The length of node features and of edge features is learned from the data.
-    """
-
-    n_features_: int
-    n_edge_features_: int
+class _Cut(GraphModel):
+    """Base of models whose best labels are a minimum cut."""
 
     cost: ArrayLike | None
 
-    @abstractmethod
-    def _nodes(self, x: Any, name: str) -> _Nodes:
-        """An input as a graph, or ValueError; messages call it ``name``."""
-
-    def n_parameters(self, X, y) -> int:
-        self._learn(X, y)
+    @property
+    def _size(self) -> int:
         return self.n_features_ + self.n_edge_features_
+
+    def _as_labels(self, y, shape, name) -> NDArray[np.int64]:
+        return as_node_labels(y, shape, 2, name)
 
     def nonnegative(self) -> NDArray[np.int64]:
         return np.arange(self.n_features_, self.n_features_ + self.n_edge_features_)
 
     def joint_feature(self, x, y) -> np.ndarray:
-        nodes = self._known(x)
-        labels = _labels(y, nodes.shape, "y").ravel()
-        first, second = labels[nodes.edges].T
+        graph = self._known(x)
+        labels = self._as_labels(y, graph.shape, "y").ravel()
+        first, second = labels[graph.edges].T
         unequal = (first != second).astype(np.float64)
-        return np.concatenate([labels @ nodes.features, -unequal @ nodes.edge_features])
+        return np.concatenate([labels @ graph.nodes, -unequal @ graph.edge_features])
 
     def loss(self, y, y_hat) -> float:
         y_hat = np.asarray(y_hat)
-        labels = _labels(y, y_hat.shape, "y")
-        return float(self._costs()[labels, y_hat].sum())
+        labels = self._as_labels(y, y_hat.shape, "y")
+        return float(cost_matrix(self.cost, 2)[labels, y_hat].sum())
 
     def max_loss(self, y) -> float:
-        labels = _labels(y, np.shape(y), "y")
-        return float(self._costs().max(axis=1)[labels].sum()) or 1.0
+        labels = self._as_labels(y, np.shape(y), "y")
+        return float(cost_matrix(self.cost, 2).max(axis=1)[labels].sum()) or 1.0
 
     def inference(self, x, w) -> np.ndarray:
-        nodes = self._known(x)
-        return self._best(nodes, np.zeros(nodes.shape, np.int8), w, False)
+        return self._best(x, None, w)
 
     def loss_augmented_inference(self, x, y, w) -> np.ndarray:
-        nodes = self._known(x)
-        return self._best(nodes, _labels(y, nodes.shape, "y"), w, True)
+        return self._best(x, y, w)
 
     def examples(self, X, y, scaling) -> Examples:
-        if scaling == "slack":
-            raise ValueError(
-                f"scaling='slack' needs a method slack_rescaled_inference, which "
-                f"{type(self).__name__} does not have: a cut cannot find its output. Use "
-                "scaling='margin'."
-            )
+        check_scaling(self, scaling)
         graphs, labels = self._learn(X, y)
-        n_parameters = self.n_features_ + self.n_edge_features_
-        outputs = _packed(graphs, labels, self._costs())
-        longest = np.full(len(graphs), n_parameters)
-        examples = CompiledExamples(outputs, n_parameters, longest)
+        outputs = _packed(graphs, labels, self.cost)
+        longest, d = np.full(len(graphs), self._size), self.n_features_
+        roundings = self._roundings(graphs, lambda w: w[:d, None], lambda w: w[d:, None])
+        examples = CompiledExamples(outputs, self._size, longest, roundings)
         examples.nonnegative = self.nonnegative()
-        examples.n_entries = len(outputs.labels) * (self.n_features_ + _CUT_ENTRIES)
+        examples.n_entries = len(outputs.labels) * (d + _CUT_ENTRIES)
         examples.oracle_cost = examples.n_entries / len(graphs)
-        d = self.n_features_
-        examples.roundings = (
-            ScoreRounding(outputs.node_features, outputs.nodes, lambda w: (w[:d, None], w[:0])),
-            ScoreRounding(outputs.edge_features, outputs.edges, lambda w: (w[d:, None], w[:0])),
-        )
         return examples
 
-    def _learn(self, X: Sequence, y: Sequence) -> tuple[list[_Nodes], list[NDArray[np.int8]]]:
-        """Every graph with its labels, after checks."""
-        self._costs()
-        graphs = [self._nodes(x, f"X[{i}]") for i, x in enumerate(X)]
-        self.n_features_ = graphs[0].features.shape[1]
-        self.n_edge_features_ = graphs[0].edge_features.shape[1]
-        for i, nodes in enumerate(graphs):
-            self._check_lengths(nodes, f"X[{i}]", "X[0]")
-        labels = [
-            _labels(part, nodes.shape, f"y[{i}]")
-            for i, (part, nodes) in enumerate(zip(y, graphs, strict=True))
-        ]
-        return graphs, labels
+    def _learn(self, X, y):
+        check_cost(self.cost, 2)
+        return super()._learn(X, y)
 
-    def _known(self, x: Any) -> _Nodes:
-        nodes = self._nodes(x, "x")
-        self._check_lengths(nodes, "x", "the training data")
-        return nodes
-
-    def _check_lengths(self, nodes: _Nodes, name: str, other: str) -> None:
-        given = nodes.features.shape[1], nodes.edge_features.shape[1]
-        for what, length, right in zip(
-            ("node", "edge"), given, (self.n_features_, self.n_edge_features_), strict=True
-        ):
-            if length != right:
-                raise ValueError(
-                    f"{name} must have {right} {what} features, as {other}, but has {length}."
-                )
-
-    def _best(
-        self, nodes: _Nodes, labels: NDArray[np.int8], w: ArrayLike, augmented: bool
-    ) -> NDArray[np.int64]:
-        w = frozen(np.ascontiguousarray(w, dtype=np.float64))
-        n_parameters = self.n_features_ + self.n_edge_features_
-        if w.shape != (n_parameters,):
-            raise ValueError(f"w must have the shape ({n_parameters},), but has {w.shape}.")
+    def _best(self, x: Any, y: Any, w: ArrayLike) -> NDArray[np.int64]:
+        """The best labels, with costs if y is given."""
+        graph, w = self._known(x), self._weights(w)
+        labels = self._as_labels(np.zeros(graph.shape) if y is None else y, graph.shape, "y")
         pairs = w[self.n_features_ :]
         if (pairs < 0.0).any():
             k = int(np.argmax(pairs < 0.0))
@@ -142,12 +95,8 @@ class _Cut(StructuredModel, ABC):
                 "w must not be negative for edge features, since a cut could not find the best "
                 f"labels, but w[{self.n_features_ + k}] is {pairs[k]}."
             )
-        outputs = _packed([nodes], [labels], self._costs())
-        return best_labels(outputs, 0, w, augmented).reshape(nodes.shape)
-
-    def _costs(self) -> Array:
-        check_cost(self.cost, 2)
-        return 1.0 - np.eye(2) if self.cost is None else np.asarray(self.cost, np.float64)
+        outputs = _packed([graph], [labels], self.cost)
+        return best_labels(outputs, 0, w, y is not None).reshape(graph.shape)
 
 
 class Graph(_Cut):
@@ -221,29 +170,16 @@ class Graph(_Cut):
     def __init__(self, *, cost: ArrayLike | None = None):
         self.cost = cost
 
-    def _nodes(self, x, name):
-        if not (isinstance(x, list | tuple) and len(x) == 3):
-            parts = f" of length {len(x)}" if isinstance(x, list | tuple) else ""
-            raise ValueError(
-                f"{name} must be a tuple (node_features, edges, edge_features), got a "
-                f"{type(x).__name__}{parts}."
-            )
-        features = _features(x[0], f"node features of {name}", 2)
-        edges = _edges(x[1], len(features), f"edges of {name}")
-        edge_features = _features(x[2], f"edge features of {name}", 2)
-        if len(edge_features) != len(edges):
-            raise ValueError(
-                f"edge features of {name} must have a row for each of the {len(edges)} edges, got "
-                f"{len(edge_features)}."
-            )
-        negative = edge_features < 0.0
+    def _as_graph(self, x, name):
+        graph = as_graph(x, name, single=True)
+        negative = graph.edge_features < 0.0
         if negative.any():
             at = tuple(map(int, np.argwhere(negative)[0]))
             raise ValueError(
                 f"edge features of {name} must not be negative, but the one at {at} is "
-                f"{edge_features[at]}."
+                f"{graph.edge_features[at]}."
             )
-        return _Nodes(features, edges, edge_features, (len(features),))
+        return graph
 
 
 class Grid(_Cut):
@@ -314,8 +250,8 @@ class Grid(_Cut):
         self.contrast = contrast
         self.cost = cost
 
-    def _nodes(self, x, name):
-        image = _features(x, name, 3)
+    def _as_graph(self, x, name):
+        image = as_features(x, name, 3, single=True)
         h, w, d = image.shape
         if not image.size:
             raise ValueError(
@@ -329,7 +265,7 @@ class Grid(_Cut):
         edge_features[: len(rows), 0] = edge_features[len(rows) :, 1] = 1.0
         if self.contrast is not None:
             edge_features[:, 2] = self._similarities(features[:, self._colors(d)], edges)
-        return _Nodes(features, edges, edge_features, (h, w))
+        return GraphInput(features, edges, edge_features, (h, w))
 
     def _colors(self, d: int) -> NDArray[np.int64]:
         numbers = as_numbers("contrast", self.contrast)
@@ -351,80 +287,25 @@ class Grid(_Cut):
         return np.exp(-distances / (2.0 * mean)) if mean > 0.0 else np.ones(len(edges))
 
 
-def _features(values: Any, name: str, ndim: int) -> np.ndarray:
-    """A C-ordered array of float64, or float32 if it was float32."""
-    if not (isinstance(values, np.ndarray) and values.dtype == np.float32):
-        values = as_numbers(name, values)
-    if values.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} dimensions, but the shape is {values.shape}.")
-    if not np.isfinite(values).all():
-        at = tuple(map(int, np.argwhere(~np.isfinite(values))[0]))
-        raise ValueError(f"{name} must be finite, but the entry at {at} is {values[at]}.")
-    return np.ascontiguousarray(values)
-
-
-def _edges(values: Any, n: int, name: str) -> NDArray[np.int64]:
-    if not n:
-        raise ValueError(f"{name}: there must be at least one node, but there is none.")
-    edges = as_numbers(name, values)
-    edges = edges.reshape(0, 2) if edges.size == 0 else edges
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise ValueError(f"{name} must be pairs of nodes, shape (m, 2), but have {edges.shape}.")
-    wrong = ~((edges >= 0) & (edges < n) & (edges == np.floor(edges))).all(axis=1)
-    if wrong.any():
-        k = int(wrong.argmax())
-        raise ValueError(
-            f"{name} must be numbers of nodes, from 0 to {n - 1}, but number {k} is "
-            f"{shown(edges[k])}."
-        )
-    loops = edges[:, 0] == edges[:, 1]
-    if loops.any():
-        k = int(loops.argmax())
-        raise ValueError(
-            f"{name} must join two nodes, but number {k} goes from node {int(edges[k, 0])} to "
-            "itself."
-        )
-    return edges.astype(np.int64)
-
-
-def _labels(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.int8]:
-    labels = as_numbers(name, values)
-    if labels.shape != shape:
-        raise ValueError(f"{name} must have the shape {shape}, but has {labels.shape}.")
-    wrong = (labels != 0.0) & (labels != 1.0)
-    if wrong.any():
-        at = tuple(map(int, np.argwhere(wrong)[0]))
-        raise ValueError(
-            f"{name} must hold labels 0 and 1, but the one at {shown(at)} is {labels[at]:g}."
-        )
-    return labels.astype(np.int8)
-
-
-def _packed(graphs: list[_Nodes], labels: list[NDArray[np.int8]], costs: Array) -> GraphOutputs:
+def _packed(
+    graphs: list[GraphInput], labels: list[NDArray[np.int64]], cost: ArrayLike | None
+) -> GraphOutputs:
     """All graphs in the form for compiled code."""
-    nodes = _ends([len(graph.features) for graph in graphs])
-    edges = _ends([len(graph.edges) for graph in graphs])
-    arcs = [_arcs(len(graph.features), graph.edges) for graph in graphs]
-    single = all(
-        part.dtype == np.float32
-        for graph in graphs
-        for part in (graph.features, graph.edge_features)
-    )
+    costs = cost_matrix(cost, 2)
+    features, edge_features = ([graph[part] for graph in graphs] for part in (0, 2))
+    arcs = [_arcs(len(graph.nodes), graph.edges) for graph in graphs]
+    single = all(part.dtype == np.float32 for part in features + edge_features)
     dtype = np.float32 if single else np.float64
     return GraphOutputs(
         float(costs[0, 1]),
         float(costs[1, 0]),
-        nodes,
-        edges,
-        np.concatenate([part.ravel() for part in labels]),
+        ends_of([len(part) for part in features]),
+        ends_of([len(part) for part in edge_features]),
+        np.concatenate([part.ravel() for part in labels]).astype(np.int8),
         *(np.concatenate(parts) for parts in zip(*arcs, strict=True)),
-        np.concatenate([graph.features for graph in graphs], dtype=dtype),
-        np.concatenate([graph.edge_features for graph in graphs], dtype=dtype),
+        np.concatenate(features, dtype=dtype),
+        np.concatenate(edge_features, dtype=dtype),
     )
-
-
-def _ends(sizes: list[int]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def _arcs(n: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int32], ...]:
@@ -436,5 +317,5 @@ def _arcs(n: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int32], ...]:
     there, back = np.split(places, 2)
     mates = np.empty_like(order)
     mates[there], mates[back] = back, there
-    starts = _ends(np.bincount(tails, minlength=n).tolist())
+    starts = ends_of(np.bincount(tails, minlength=n))
     return tuple(part.astype(np.int32) for part in (starts, heads[order], mates, there))

@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import rel_entr
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
-from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.classes import Matrix, stored
+from sklearn_bundle.structured.models.base import StructuredModel, check_size
+from sklearn_bundle.structured.models.classes import Matrix, as_matrix, stored
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.structured.models.graph_input import as_pairs, forest_order
 
 Numbers = NDArray[np.int64]
 
@@ -111,12 +112,12 @@ class Multilabel(StructuredModel):
         self.fit_intercept = fit_intercept
 
     def n_parameters(self, X, y) -> int:
-        rows, sets = _as_rows(X), _as_sets(y)
+        rows, sets = _as_rows(X), as_sets(y)
         self._learn(rows, sets)
         return self._size(rows.X.shape[1])
 
     def joint_feature(self, x, y) -> np.ndarray:
-        y = _as_sets([y], self.n_labels_)[0]
+        y = as_sets([y], self.n_labels_)[0]
         x = x.toarray().ravel() if sp.issparse(x) else np.asarray(x)
         states = np.eye(4)[2 * y[self.edges_[:, 0]] + y[self.edges_[:, 1]]]
         return np.concatenate([np.outer(y, x).ravel(), self._bias * y, states.ravel()])
@@ -191,34 +192,24 @@ class Multilabel(StructuredModel):
             Values 0 and 1.
         """
         none = np.zeros((X.shape[0], self.n_labels_), np.int64)
-        found = np.empty_like(none)
-        best_sets(self._outputs(X, none, 0.0, slack=False), _weights(w), found)
-        return found
+        return self._best(self._outputs(X, none, 0.0, slack=False), w)
 
     def examples(self, X, y, scaling) -> Examples:
-        rows, sets = _as_rows(X), _as_sets(y)
+        rows, sets = _as_rows(X), as_sets(y)
         self._learn(rows, sets)
-        n_parameters = self._size(rows.X.shape[1])
-        if n_parameters >= 1 << 32:
-            raise ValueError(
-                f"Multilabel takes at most 2^32 - 1 parameters, but {self.n_labels_} labels with "
-                f"{rows.X.shape[1]} features are {n_parameters}."
-            )
-        if len(sets) != rows.X.shape[0]:
-            raise ValueError(f"y must have {rows.X.shape[0]} rows, as X, got {len(sets)}.")
-        outputs = self._outputs(rows.X, sets, 1.0, slack=scaling == "slack")
-        examples = self._bound(outputs)
-        (n, d), L = rows.X.shape, self.n_labels_
+        (n, d), L, slack = rows.X.shape, self.n_labels_, scaling == "slack"
+        check_size(self, self._size(d), f"{L} labels with {d} features")
+        if len(sets) != n:
+            raise ValueError(f"y must have {n} rows, as X, got {len(sets)}.")
         rounding = ScoreRounding(
             rows.X,
             np.arange(n + 1),
             lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
             columns=L,
             others=L + 2 * len(self.edges_),
-            factor=float(L) if outputs.slack else 1.0,
+            factor=float(L) if slack else 1.0,
         )
-        examples.roundings = (rounding,)
-        return examples
+        return self._bound(self._outputs(rows.X, sets, 1.0, slack=slack), (rounding,))
 
     @property
     def _bias(self) -> float:
@@ -228,10 +219,13 @@ class Multilabel(StructuredModel):
         return self.n_labels_ * (n_features + 1) + 4 * len(self.edges_)
 
     def _augmented(self, x: Array, y: Any, w: Array, *, slack: bool) -> Numbers:
-        found = np.empty((1, self.n_labels_), np.int64)
-        truth = _as_sets([y], self.n_labels_)
-        best_sets(self._outputs(_row(x), truth, 1.0, slack=slack), _weights(w), found)
-        return found[0]
+        truth = as_sets([y], self.n_labels_)
+        return self._best(self._outputs(_row(x), truth, 1.0, slack=slack), w)[0]
+
+    def _best(self, outputs: MultilabelOutputs, w: Array) -> Numbers:
+        found = np.empty_like(outputs.truths)
+        best_sets(outputs, _weights(w), found)
+        return found
 
     def _learn(self, rows: WeightedRows, sets: Numbers) -> None:
         self.n_labels_ = L = sets.shape[1]
@@ -239,18 +233,23 @@ class Multilabel(StructuredModel):
             self.edges_ = np.empty((0, 2), np.int64)
         elif isinstance(self.edges, str):
             if self.edges not in ("tree", "full"):
-                raise _wrong_edges(self.edges)
+                raise ValueError(
+                    "edges must be 'tree', 'full', None or a list of pairs of numbers of labels, "
+                    f"got {shown(self.edges)}."
+                )
             full = np.argwhere(np.triu(np.ones((L, L)), 1))
             self.edges_ = full if self.edges == "full" else _tree(sets, rows.weights)
         else:
-            self.edges_ = _pairs(self.edges, L)
+            self.edges_ = as_pairs(self.edges, L, "edges", "labels")
 
-    def _bound(self, outputs: MultilabelOutputs) -> CompiledExamples:
+    def _bound(
+        self, outputs: MultilabelOutputs, roundings: tuple[ScoreRounding, ...] = ()
+    ) -> CompiledExamples:
         L, E, d = outputs.n_nodes, len(outputs.tails), outputs.n_features
-        n = len(outputs.truths)
-        entries = np.diff(outputs.indptr) if outputs.width == 0 else np.full(n, d)
-        longest = L * (entries + 1) + 2 * E
-        examples = CompiledExamples(outputs, L * (d + 1) + 4 * E, longest, likelihood=True)
+        dense = np.full(len(outputs.truths), d)
+        entries = np.diff(outputs.indptr) if outputs.width == 0 else dense
+        given = self._size(d), L * (entries + 1) + 2 * E, roundings
+        examples = CompiledExamples(outputs, *given, likelihood=True)
         sets = 4 << L if outputs.listed else 8 * L
         examples.oracle_cost = float(np.mean(entries) * L + 8 * E + sets)
         return examples
@@ -258,14 +257,17 @@ class Multilabel(StructuredModel):
     def _outputs(self, X: Matrix, sets: Numbers, cost: float, *, slack: bool) -> MultilabelOutputs:
         """Rows in the form for compiled code; ``cost`` is that of a wrong label."""
         L, edges = self.n_labels_, self.edges_
-        order, above = _forest(L, edges)
-        if (order is None or slack) and L > _MOST_LISTED:
+        order, above = forest_order(L, edges), np.full(L, -1)
+        listed = order is None or slack
+        if listed and L > _MOST_LISTED:
             why = "with slack rescaling" if slack else "if pairs form a cycle"
             raise ValueError(
                 f"Multilabel takes at most {_MOST_LISTED} labels {why}, but y has {L}. Use "
                 + ("scaling='margin'." if slack else "edges='tree'.")
             )
-        listed = order is None or slack
+        order = np.arange(L) if order is None else order
+        later = np.argsort(order)[edges].argmax(axis=1)  # ends that are below the other ones
+        above[edges[np.arange(len(edges)), later]] = np.arange(len(edges))
         width, indptr, indices, data = stored(X)
         return MultilabelOutputs(
             L,
@@ -277,7 +279,7 @@ class Multilabel(StructuredModel):
             cost,
             sets,
             *(np.ascontiguousarray(end) for end in edges.T),
-            np.arange(L) if order is None else order,
+            order,
             above,
             indptr,
             indices,
@@ -300,22 +302,23 @@ def _as_rows(X: Any) -> WeightedRows:
     """Weighted rows; a matrix or a list of vectors gets equal weights."""
     if isinstance(X, WeightedRows):
         return X
-    if not sp.issparse(X):
-        X = np.ascontiguousarray(X)
-        X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    X = as_matrix(X)
     return WeightedRows(X, np.full(X.shape[0], 1.0 / X.shape[0]))
 
 
-def _as_sets(y: Any, n_labels: int | None = None) -> Numbers:
+def as_sets(y: Any, n_labels: int | None = None) -> Numbers:
     """Sets of labels as rows of 0 and 1."""
-    sets = as_numbers("y", y)
+    sets = as_numbers("y", y.toarray() if sp.issparse(y) else y)
     if sets.ndim != 2 or not sets.shape[1] or sets.shape[1] != (n_labels or sets.shape[1]):
         width = "n_labels" if n_labels is None else n_labels
-        raise ValueError(f"y must have shape (n, {width}), of 0 and 1, got shape {sets.shape}.")
+        raise ValueError(
+            f"y must be an indicator matrix of shape (n_samples, {width}) for a multilabel model, "
+            f"got shape {sets.shape}. Convert lists with sklearn.preprocessing.MultiLabelBinarizer."
+        )
     wrong = np.argwhere((sets != 0.0) & (sets != 1.0))
     if len(wrong):
         i, j = wrong[0]
-        raise ValueError(f"y must hold 0 and 1, but row {i} has {sets[i, j]:g} for label {j}.")
+        raise ValueError(f"y must hold 0 and 1, but row {i} has {sets[i, j]:g} in column {j}.")
     return np.ascontiguousarray(sets, dtype=np.int64)
 
 
@@ -331,48 +334,3 @@ def _tree(sets: Numbers, weights: Array) -> Numbers:
     tree = minimum_spanning_tree(-np.where(shared > _INDEPENDENT, shared, 0.0)).tocoo()
     pairs = np.sort(np.c_[tree.row, tree.col].astype(np.int64), axis=1)
     return pairs[np.lexsort(pairs.T[::-1])]
-
-
-def _pairs(edges: ArrayLike, n_labels: int) -> Numbers:
-    """Checked pairs of a list."""
-    try:
-        pairs = as_numbers("edges", edges)
-    except ValueError:
-        raise _wrong_edges(edges) from None
-    pairs = pairs.reshape(0, 2) if pairs.size == 0 else pairs
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise _wrong_edges(edges)
-    wrong = (pairs != np.floor(pairs)) | (pairs < 0) | (pairs >= n_labels)
-    wrong[:, 0] |= pairs[:, 0] == pairs[:, 1]
-    if wrong.any():
-        at = np.flatnonzero(wrong.any(axis=1))[0]
-        raise ValueError(
-            f"edges must join two different labels, with numbers from 0 to {n_labels - 1}, but "
-            f"edges[{at}] is {shown(pairs[at])}."
-        )
-    return pairs.astype(np.int64)
-
-
-def _wrong_edges(edges: Any) -> ValueError:
-    return ValueError(
-        "edges must be 'tree', 'full', None or a list of pairs of numbers of labels, got "
-        f"{shown(edges)}."
-    )
-
-
-def _forest(n_labels: int, edges: Numbers) -> tuple[Numbers | None, Numbers]:
-    """Labels from roots to leaves, and the edge from each label to its parent; None for cycles."""
-    above = np.full(n_labels, -1)
-    ends = np.ones(len(edges)), (edges[:, 0], edges[:, 1])
-    graph = sp.csr_array(ends, shape=(n_labels, n_labels))
-    n_trees, of_label = connected_components(graph, directed=False)
-    if len(edges) != n_labels - n_trees:
-        return None, above
-    numbers = {frozenset(pair): a for a, pair in enumerate(edges.tolist())}
-    order = []
-    for root in np.unique(of_label, return_index=True)[1]:
-        tree, parents = breadth_first_order(graph, root, directed=False)
-        order += tree.tolist()
-        for v in tree[1:].tolist():
-            above[v] = numbers[frozenset((v, int(parents[v])))]
-    return np.array(order, np.int64), above

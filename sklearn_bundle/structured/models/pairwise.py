@@ -5,18 +5,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import pairwise_oracle
 from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs
-from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples, Found
-from sklearn_bundle.structured.models.pairwise_input import (
+from sklearn_bundle.structured.models.base import check_size
+from sklearn_bundle.structured.models.examples import (
+    Array,
+    CompiledExamples,
+    Examples,
+    check_scaling,
+    ends_of,
+)
+from sklearn_bundle.structured.models.graph_input import (
     GraphInput,
+    GraphModel,
     as_graph,
-    as_labels,
-    check_widths,
+    as_node_labels,
     ordered,
 )
 from sklearn_bundle.structured.models.pairwise_relaxed import Relaxed, RelaxedExamples
@@ -29,41 +33,7 @@ _SWEEPS = 200  # maximum of message sweeps before a branch: most graphs take 10 
 _TYPICAL_SWEEPS = 60
 
 
-class PairwiseExamples(CompiledExamples):
-    """Graphs with worst labelings and bounds.
-
-    Parameters
-    ----------
-    outputs : PairwiseOutputs
-    n_parameters : int
-    exact : bool
-        Whether all graphs are forests.
-    """
-
-    structure: PairwiseOutputs
-
-    def __init__(self, outputs: PairwiseOutputs, n_parameters: int, exact: bool):
-        K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
-        n, m = np.diff(outputs.nodes), np.diff(outputs.edges)
-        longest = np.minimum(2 * n, K) * d + np.minimum(2 * m, K * K) * e
-        super().__init__(outputs, n_parameters, longest)
-        self.exact = exact
-        sweeps = 1 if exact else _TYPICAL_SWEEPS
-        self.oracle_cost = float(np.mean(n * d * K + m * (e + 2 * sweeps) * K * K))
-
-    def find(self, w: Array, first: int, last: int) -> Found:
-        """The worst outputs with upper bounds, by the compiled sweep over the examples."""
-        n, work = last - first, int(self.longest[first:last].sum())
-        starts = np.empty(n + 1, np.int64)
-        indices, values = np.empty(work, np.uint32), np.empty(work)
-        losses, scores, bounds = np.empty(n), np.empty(n), np.empty(n)
-        of_examples = starts, indices, values, losses, scores, bounds
-        pairwise_oracle.bounded_sweep(self.structure, w, first, last, *of_examples)
-        used = starts[-1]
-        return Found(starts, indices[:used], values[:used], losses, scores, bounds)
-
-
-class PairwiseGraph(StructuredModel):
+class PairwiseGraph(GraphModel):
     """Labels of the nodes of a graph, K of them, with scores of pairs of labels along the edges.
 
     x is a tuple of the features of the nodes, of shape (n, d), the edges, pairs of numbers of nodes
@@ -157,19 +127,17 @@ class PairwiseGraph(StructuredModel):
         self.relaxed = relaxed
         self.max_branches = max_branches
 
-    def n_parameters(self, X, y) -> int:
-        self._learn(*self._checked(X, y))
-        return self.n_labels_ * (self._d + self._e * self.n_labels_)
+    @property
+    def _size(self) -> int:
+        return self.n_labels_ * (self.n_features_ + self.n_edge_features_ * self.n_labels_)
 
     def joint_feature(self, x, y) -> np.ndarray:
-        graph = self._graph(x)
-        K = self.n_labels_
+        graph, K = self._known(x), self.n_labels_
         if isinstance(y, Relaxed):
             nodes, pairs = y
         else:
-            is_label = np.eye(K)[self._labels(y, graph)]
-            nodes = is_label
-            pairs = is_label[graph.edges[:, 0], :, None] * is_label[graph.edges[:, 1], None, :]
+            nodes = np.eye(K)[as_node_labels(y, graph.shape, K, "y")]
+            pairs = nodes[graph.edges[:, 0], :, None] * nodes[graph.edges[:, 1], None, :]
         of_edges = graph.edge_features.T @ pairs.reshape(-1, K * K)
         return np.concatenate([(nodes.T @ graph.nodes).ravel(), of_edges.ravel()])
 
@@ -178,7 +146,7 @@ class PairwiseGraph(StructuredModel):
             y = np.asarray(y)
             return float(len(y) - y_hat.nodes[np.arange(len(y)), y].sum())
         y_hat = np.asarray(y_hat)
-        return float(np.count_nonzero(as_labels(y, len(y_hat), None, "y") != y_hat))
+        return float(np.count_nonzero(as_node_labels(y, y_hat.shape, None, "y") != y_hat))
 
     def max_loss(self, y) -> float:
         return float(len(y))
@@ -209,42 +177,30 @@ class PairwiseGraph(StructuredModel):
         return self._best(x, y, w)[1] + float(w @ self.joint_feature(x, y))
 
     def examples(self, X, y, scaling) -> Examples:
-        if scaling == "slack":
-            raise ValueError(
-                "PairwiseGraph takes only scaling='margin': with slack rescaling the loss is not a "
-                "sum over nodes."
-            )
-        graphs, labels = self._checked(X, y)
-        self._learn(graphs, labels)
-        n_parameters = self.n_labels_ * (self._d + self._e * self.n_labels_)
-        if n_parameters >= 1 << 32:
-            raise ValueError(
-                f"PairwiseGraph takes at most 2^32 - 1 parameters, but {self.n_labels_} labels "
-                f"with {self._d} features of nodes and {self._e} of edges make {n_parameters}."
-            )
+        check_scaling(self, scaling)
+        graphs, labels = self._learn(X, y)
+        K, d, e = self.n_labels_, self.n_features_, self.n_edge_features_
+        check_size(self, self._size, f"{K} labels with {d} features of nodes and {e} of edges")
+        roundings = self._roundings(
+            graphs,
+            lambda w: w[: K * d].reshape(K, -1).T,
+            lambda w: w[K * d :].reshape(-1, K * K),
+        )
         if self.relaxed:
-            of_model = self.n_labels_, n_parameters, self._potentials, self.joint_feature
+            of_model = K, self._size, self._potentials, self.joint_feature
             examples: Examples = RelaxedExamples(graphs, labels, *of_model)
-        else:
-            outputs, exact, _ = self._outputs(graphs, labels, 1.0)
-            examples = PairwiseExamples(outputs, n_parameters, exact)
-        examples.roundings = self._roundings(graphs)
+            examples.roundings = roundings
+            return examples
+        outputs, exact, _ = self._outputs(graphs, labels, 1.0)
+        n, m = np.diff(outputs.nodes), np.diff(outputs.edges)
+        longest = np.minimum(2 * n, K) * d + np.minimum(2 * m, K * K) * e
+        examples = CompiledExamples(outputs, self._size, longest, roundings)
+        examples.exact = exact
+        sweeps = 1 if exact else _TYPICAL_SWEEPS
+        examples.oracle_cost = float(np.mean(n * d * K + m * (e + 2 * sweeps) * K * K))
         return examples
 
-    def _roundings(self, graphs: list[GraphInput]) -> tuple[ScoreRounding, ScoreRounding]:
-        """Of the scores of nodes and of edges."""
-        K, size = self.n_labels_, self.n_labels_ * self._d
-        nodes = np.concatenate([graph.nodes for graph in graphs])
-        edges = np.concatenate([graph.edge_features for graph in graphs])
-        of_nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
-        of_edges = np.cumsum([0, *(len(graph.edge_features) for graph in graphs)])
-        return (
-            ScoreRounding(nodes, of_nodes, lambda w: (w[:size].reshape(K, -1).T, w[:0])),
-            ScoreRounding(edges, of_edges, lambda w: (w[size:].reshape(-1, K * K), w[:0])),
-        )
-
-    def _checked(self, X: Any, y: Any) -> tuple[list[GraphInput], list[Labels]]:
-        """Check the data and the parameters."""
+    def _learn(self, X, y):
         for name, least in (("n_labels", 1), ("max_branches", 0)):
             value = plain(getattr(self, name))
             known = isinstance(value, int) and not isinstance(value, bool) and value >= least
@@ -254,36 +210,31 @@ class PairwiseGraph(StructuredModel):
                 )
         if not isinstance(self.relaxed, bool | np.bool_):
             raise ValueError(f"relaxed must be True or False, got {shown(self.relaxed)}.")
-        graphs = [as_graph(x, f"X[{i}]") for i, x in enumerate(X)]
-        sizes = map(len, (graph.nodes for graph in graphs))
-        named = enumerate(zip(y, sizes, strict=True))
-        return graphs, [as_labels(y_i, n, self.n_labels, f"y[{i}]") for i, (y_i, n) in named]
-
-    def _learn(self, graphs: list[GraphInput], labels: list[Labels]) -> None:
-        d, e = graphs[0].nodes.shape[1], graphs[0].edge_features.shape[1]
-        for i, graph in enumerate(graphs):
-            check_widths(graph, d, e, f"X[{i}]")
+        graphs, labels = super()._learn(X, y)
         largest = max(int(y.max()) for y in labels)
         self.n_labels_ = largest + 1 if self.n_labels is None else int(self.n_labels)
-        self._d, self._e = d, e
+        return graphs, labels
+
+    def _as_graph(self, x, name):
+        return as_graph(x, name)
+
+    def _as_labels(self, y, shape, name) -> Labels:
+        return as_node_labels(y, shape, self.n_labels, name)
 
     def _potentials(self, graph: GraphInput, w: Array) -> tuple[Array, Array]:
         """Scores of the labels of nodes, of shape (n, K), and of pairs, of shape (m, K, K)."""
-        K, d = self.n_labels_, self._d
+        K, d = self.n_labels_, self.n_features_
         nodes = graph.nodes @ w[: K * d].reshape(K, d).T
         return nodes, (graph.edge_features @ w[K * d :].reshape(-1, K * K)).reshape(-1, K, K)
 
     def _best(self, x: Any, y: Any, w: Array) -> tuple[Labels, float]:
         """The best labels, with losses if y is given, and the bound relative to the score of y."""
-        graph = self._graph(x)
-        truth = np.zeros(len(graph.nodes), np.int64) if y is None else self._labels(y, graph)
+        graph, w = self._known(x), self._weights(w)
+        given = np.zeros(graph.shape) if y is None else y
+        truth = as_node_labels(given, graph.shape, self.n_labels_, "y")
         outputs, _, (order,) = self._outputs([graph], [truth], 0.0 if y is None else 1.0)
         found, labels = np.empty_like(truth), np.empty_like(truth)
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        n_parameters = self.n_labels_ * (self._d + self._e * self.n_labels_)
-        if w.shape != (n_parameters,):
-            raise ValueError(f"w must have the shape ({n_parameters},), but has {w.shape}.")
-        bounds = pairwise_oracle.labeling(outputs, frozen(w), found)
+        bounds = pairwise_oracle.labeling(outputs, w, found)
         labels[order] = found
         return labels, float(bounds[0])
 
@@ -293,34 +244,24 @@ class PairwiseGraph(StructuredModel):
         """Graphs for compiled code, whether all are forests, and the orders of nodes."""
         packed = [ordered(graph) for graph in graphs]
         orders = [graph.order for graph in packed]
-        joined = zip(graphs, orders, strict=True)
-        n = np.array([len(graph.nodes) for graph in graphs])
-        m = np.array([len(graph.edges) for graph in graphs])
         edges = np.concatenate([graph.edges for graph in packed])
-        around = np.concatenate([[0], *(graph.degrees for graph in packed)]).cumsum()
         outputs = PairwiseOutputs(
             self.n_labels_,
-            self._d,
-            self._e,
+            self.n_features_,
+            self.n_edge_features_,
             _SWEEPS,
             int(self.max_branches),
             cost,
             np.concatenate([y[order] for y, order in zip(labels, orders, strict=True)]),
-            np.concatenate([[0], n.cumsum()]),
-            np.concatenate([[0], m.cumsum()]),
+            ends_of([len(order) for order in orders]),
+            ends_of([len(graph.edges) for graph in graphs]),
             *(np.ascontiguousarray(end) for end in edges.T),
-            around,
+            ends_of(np.concatenate([graph.degrees for graph in packed])),
             np.concatenate([graph.incident for graph in packed]),
             np.concatenate([graph.shares for graph in packed]),
-            np.concatenate([graph.nodes[order].ravel() for graph, order in joined]),
+            np.concatenate(
+                [graph.nodes[order].ravel() for graph, order in zip(graphs, orders, strict=True)]
+            ),
             np.concatenate([graph.edge_features.ravel() for graph in graphs]),
         )
         return outputs, all(graph.forest for graph in packed), orders
-
-    def _graph(self, x: Any) -> GraphInput:
-        graph = x if isinstance(x, GraphInput) else as_graph(x, "x")
-        check_widths(graph, self._d, self._e, "x")
-        return graph
-
-    def _labels(self, y: Any, graph: GraphInput) -> Labels:
-        return as_labels(y, len(graph.nodes), self.n_labels_, "y")

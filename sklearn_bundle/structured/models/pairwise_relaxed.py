@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from sklearn_bundle.structured.models.examples import Array, Examples, Found
-from sklearn_bundle.structured.models.pairwise_input import GraphInput
+from sklearn_bundle.structured.models.graph_input import GraphInput
 
 _ROUNDING = 1e-14  # rounding of a bound, relative to the sum of the largest absolute scores
 

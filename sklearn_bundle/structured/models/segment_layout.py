@@ -1,6 +1,6 @@
 """Segmentations: packing, parameters, and the best segmentations for given parameters."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +12,12 @@ from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs
+from sklearn_bundle.structured.models.chain_structure import attribute_entries
+from sklearn_bundle.structured.models.examples import ends_of
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Segmentation = list[tuple[Any, int, int]]
 
 
 class TokenSegments(NamedTuple):
@@ -27,6 +30,23 @@ class TokenSegments(NamedTuple):
     labels: Numbers
     sizes: Numbers
     numbers: Numbers
+
+
+def by_tokens(segmentations: list[Segmentation]) -> tuple[list, Numbers]:
+    """The label of each token, and the length of the segment that begins there, or 0."""
+    segments = [segment for each in segmentations for segment in each]
+    labels = [label for label, start, stop in segments for _ in range(start, stop)]
+    lengths = [stop - start for _, start, stop in segments]
+    sizes = np.zeros(sum(lengths), np.int64)
+    sizes[ends_of(lengths)[:-1]] = lengths
+    return labels, sizes
+
+
+def segments_of(labels: list, sizes: Numbers) -> Segmentation:
+    """The segments of a sequence, from what :func:`by_tokens` returns."""
+    starts = np.flatnonzero(sizes)
+    stops = (starts + sizes[starts]).tolist()
+    return [(labels[s], s, stop) for s, stop in zip(starts.tolist(), stops, strict=True)]
 
 
 class SegmentWeights(NamedTuple):
@@ -49,13 +69,8 @@ class SegmentWeights(NamedTuple):
         return self.first.shape[1] > 0
 
 
-def joined(weights: SegmentWeights) -> Array:
-    """The parameters in one vector in the public order of the parts, each row by row."""
-    return np.concatenate([part.ravel() for part in weights])
-
-
 def split(w: Array, n_labels: int, max_length: int, boundaries: bool) -> SegmentWeights:
-    """The inverse of :func:`joined`."""
+    """The parts of w, as views: the inverse of :func:`~.chain_structure.joined`."""
     K, L = n_labels, max_length
     parts = 3 if boundaries else 1
     d = (len(w) // K - K - L - 2) // parts
@@ -65,12 +80,6 @@ def split(w: Array, n_labels: int, max_length: int, boundaries: bool) -> Segment
     first, last = tokens[1:] if boundaries else (none, none)
     pairs = transitions.reshape(K, K), lengths.reshape(K, L)
     return SegmentWeights(tokens[0], first, last, *pairs, start, end)
-
-
-def n_flat(n_attributes: int, n_labels: int, max_length: int, boundaries: bool) -> int:
-    """Number of parameters in the compiled code."""
-    width = padded(n_labels * (3 if boundaries else 1))
-    return n_attributes * width + (n_labels + max_length + 2) * padded(n_labels)
 
 
 def flat(weights: SegmentWeights) -> Array:
@@ -113,23 +122,31 @@ def structure(
     return SegmentOutputs(K, padded(K), cost, boundaries, *arrays, chains)
 
 
+def n_flat(outputs: SegmentOutputs) -> int:
+    """Number of parameters in the compiled code."""
+    tail = (outputs.n_labels + int(outputs.limits.max()) + 2) * outputs.width
+    return outputs.chains.n_attributes * outputs.chains.width + tail
+
+
 def longest_entries(outputs: SegmentOutputs) -> Numbers:
     """Upper bound on the entries of a difference of features, for each sequence, plus one."""
     chains: Chains = outputs.chains
     T, K, L = np.diff(chains.tokens), outputs.n_labels, int(outputs.limits.max())
     changes = 6 if outputs.boundaries else 2
-    first = np.repeat(chains.blocks[:-1], np.diff(chains.entries))
-    repeats = np.bincount(first + chains.slots, minlength=int(chains.blocks[-1]))
-    of_slots = np.minimum(changes * repeats, chains.n_labels)
-    until = np.concatenate([np.zeros(1, np.int64), np.cumsum(of_slots)])
-    longest = until[chains.blocks[1:]] - until[chains.blocks[:-1]]
-    return longest + np.minimum(2 * T, K * K) + np.minimum(2 * T, K * L) + 5
+    pairs = np.minimum(2 * T, K * K) + np.minimum(2 * T, K * L)
+    return attribute_entries(chains, changes) + pairs + 5
 
 
 def best_segments(
-    X: sp.csr_array, lengths: Numbers, weights: SegmentWeights, limits: Numbers, n_threads: int
+    X: sp.csr_array,
+    lengths: Numbers,
+    weights: SegmentWeights,
+    limits: Numbers,
+    n_threads: int,
+    truth: TokenSegments | None = None,
+    cost: int = segment_oracle.NOTHING,
 ) -> TokenSegments:
-    """The segmentations of the highest scores."""
+    """The segmentations of the highest scores, with costs of mistakes if there is a truth."""
     if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
         used, indices = np.unique(X.indices, return_inverse=True)
         indices = indices.astype(X.indices.dtype, copy=False)
@@ -138,13 +155,10 @@ def best_segments(
         if weights.boundaries:
             weights = weights._replace(first=weights.first[:, used], last=weights.last[:, used])
     n, w = X.shape[0], flat(weights)
-    found = TokenSegments(np.empty(n, np.int64), np.empty(n, np.int64), np.arange(len(lengths)))
-    none = np.zeros(n, np.int64)
-    truth = TokenSegments(none, none, found.numbers)
-    given = limits, weights.boundaries, truth, segment_oracle.NOTHING
-    outputs = structure(X, lengths, *given)
-    work = X.nnz + n * outputs.chains.width
-    bounds = row_blocks(work, len(lengths), 1)
+    found = TokenSegments(*np.zeros((2, n), np.int64), np.arange(len(lengths)))
+    known = TokenSegments(*np.zeros((2, n), np.int64), found.numbers) if truth is None else truth
+    outputs = structure(X, lengths, limits, weights.boundaries, known, cost)
+    bounds = row_blocks(X.nnz + n * outputs.chains.width, len(lengths), 1)
 
     def task(k: int) -> None:
         first, last = bounds[k], bounds[k + 1]

@@ -5,28 +5,31 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 import sklearn_bundle.structured._compiled.segment_expectation  # noqa: F401 - registers expect
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.structured._compiled import segment_oracle
-from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.chain_structure import TokenRows
-from sklearn_bundle.structured.models.examples import CompiledExamples
+from sklearn_bundle.structured.models.base import StructuredModel, check_size
+from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
+from sklearn_bundle.structured.models.examples import CompiledExamples, check_scaling
 from sklearn_bundle.structured.models.segment_layout import (
     Array,
+    Segmentation,
     SegmentWeights,
     TokenSegments,
-    joined,
+    best_segments,
+    by_tokens,
+    flat,
     longest_entries,
     n_flat,
+    segments_of,
     split,
     structure,
+    taken_apart,
 )
-
-Segmentation = list[tuple[int, int, int]]
 
 _COSTS = {
     "tags": segment_oracle.TAGS,
@@ -98,9 +101,8 @@ class Segments(StructuredModel):
     Notes
     -----
     These are the semi-Markov models of [1]_, with sums over positions for the features of a
-    segment. The methods handle one example each and are written to be read. `fit` uses compiled
-    dynamic programming over all sequences: ``T (L K + K^2)`` steps for each, since the best label
-    before a segment does not depend on its length.
+    segment. The inferences and `fit` use the same compiled dynamic programming: ``T (L K + K^2)``
+    steps for a sequence, since the best label before a segment does not depend on its length.
 
     References
     ----------
@@ -144,25 +146,29 @@ class Segments(StructuredModel):
             self.n_labels_, d = 1 + int(labels.max()), X[0].shape[1]
         self._check_parameters()
         self._set_limits(labels, sizes, numbers)
-        parts = 3 if self.boundaries else 1
-        return self.n_labels_ * (parts * d + self.n_labels_ + self._longest + 2)
+        return self._size(d)
 
     def joint_feature(self, x: Array, y: Segmentation) -> Array:
-        pieces = np.zeros((len(x), self._longest, self.n_labels_))
-        transitions = np.zeros((self.n_labels_, self.n_labels_))
+        phi = np.zeros(self._size(x.shape[1]))
+        parts = self._split(phi)
         for label, start, stop in y:
-            pieces[start, stop - start - 1, label] = 1.0
+            parts.coef[label] += x[start:stop].sum(axis=0)
+            parts.lengths[label, stop - start - 1] += 1.0
+            if self.boundaries:
+                parts.first[label] += x[start]
+                parts.last[label] += x[stop - 1]
         for (before, _, _), (label, _, _) in pairwise(y):
-            transitions[before, label] += 1.0
-        return self._features(x, pieces, transitions)
+            parts.transitions[before, label] += 1.0
+        parts.start[y[0][0]] = parts.end[y[-1][0]] = 1.0
+        return phi
 
     def loss(self, y: Segmentation, y_hat: Segmentation) -> float:
         if self.cost == "segments":
             return float(len(set(map(tuple, y)) ^ set(map(tuple, y_hat))))
-        (labels, begins), (others, other_begins) = _by_position(y), _by_position(y_hat)
-        wrong = labels != others
+        (labels, sizes), (others, other_sizes) = by_tokens([y]), by_tokens([y_hat])
+        wrong = np.not_equal(labels, others)
         if self.cost == "tags":
-            wrong |= begins != other_begins
+            wrong |= (sizes > 0) != (other_sizes > 0)
         return float(wrong.sum())
 
     def max_loss(self, y: Segmentation) -> float:
@@ -170,11 +176,10 @@ class Segments(StructuredModel):
         return float(T + len(y) if self.cost == "segments" else T)
 
     def inference(self, x: Array, w: Array) -> Segmentation:
-        return _best(*self._scores(x, w))
+        return self._best(x, w)
 
     def loss_augmented_inference(self, x: Array, y: Segmentation, w: Array) -> Segmentation:
-        pieces, weights = self._scores(x, w)
-        return _best(pieces + self._costs(y), weights)
+        return self._best(x, w, _tokens(y), _COSTS[self.cost])
 
     def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
         """The log-partition function, and the mean of phi(x, y) over all segmentations y of x.
@@ -193,57 +198,55 @@ class Segments(StructuredModel):
         expectation : ndarray of shape (n_parameters,)
             Mean of phi(x, y), with y drawn in proportion to ``exp <w, phi(x, y)>``.
         """
-        pieces, weights = self._scores(x, w)
-        T, L, _ = pieces.shape
-        # Scores of everything before a segment at t, up to a segment's end, and after either.
-        entered, reached = np.full((2, T + 1, self.n_labels_), -np.inf)
-        left, begun = np.full((2, T + 1, self.n_labels_), -np.inf)
-        entered[0], left[T] = weights.start, weights.end
-        for e in range(1, T + 1):
-            ways = [entered[e - n] + pieces[e - n, n - 1] for n in range(1, min(L, e) + 1)]
-            reached[e] = logsumexp(ways, axis=0)
-            entered[e] = logsumexp(reached[e][:, None] + weights.transitions, axis=0)
-        for s in range(T - 1, -1, -1):
-            ways = [pieces[s, n - 1] + left[s + n] for n in range(1, min(L, T - s) + 1)]
-            begun[s] = logsumexp(ways, axis=0)
-            left[s] = logsumexp(weights.transitions + begun[s], axis=1)
-        log_z = float(logsumexp(reached[T] + weights.end))
-        marginals = np.zeros_like(pieces)
-        for n in range(1, min(L, T) + 1):
-            ways = entered[: T + 1 - n] + pieces[: T + 1 - n, n - 1] + left[n:]
-            marginals[: T + 1 - n, n - 1] = np.exp(ways - log_z)
-        pairs = reached[1:T, :, None] + weights.transitions + begun[1:T, None]
-        return log_z, self._features(x, marginals, np.exp(pairs - log_z).sum(axis=0))
+        x, truth = np.asarray(x, np.float64), [(0, t, t + 1) for t in range(len(x))]
+        rows = sp.csr_array(x), np.array([len(x)]), self.max_lengths_, bool(self.boundaries)
+        outputs = structure(*rows, _tokens(truth), segment_oracle.NOTHING)
+        at, gradient = flat(self._split(w)), np.zeros(n_flat(outputs))
+        examples = CompiledExamples(outputs, len(gradient), longest_entries(outputs))
+        found = examples.expect(at, 0, 1, np.ones(1), gradient)
+        parts = taken_apart(gradient, self.n_labels_, self._longest, bool(self.boundaries))
+        phi = self.joint_feature(x, truth)  # of the output that all others were compared with
+        return float(found.losses[0] + w @ phi), joined(parts) + phi
 
     def examples(self, X: TokenRows, y: TokenSegments, scaling: str) -> CompiledExamples:
         """All sequences bound to the model, for solvers, with parameters in padded rows."""
-        if scaling == "slack":
-            raise ValueError(
-                "scaling='slack' needs a method slack_rescaled_inference, which Segments does not "
-                "have; use scaling='margin'."
-            )
+        check_scaling(self, scaling)
         self.n_parameters(X, y)
-        d, K = X.X.shape[1], X.n_labels
-        n_parameters = n_flat(d, K, self._longest, self.boundaries)
-        if n_parameters >= 1 << 32:
-            raise ValueError(
-                f"Segments takes at most 2^32 - 1 parameters, but {d} attributes, {K} labels and "
-                f"segments of {self._longest} positions make {n_parameters}."
-            )
         given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
         outputs = structure(X.X, X.lengths, *given)
-        longest, terms = longest_entries(outputs), np.diff(outputs.chains.tokens)
-        examples = CompiledExamples(outputs, n_parameters, longest, likelihood=True, terms=terms)
-        size = d * outputs.chains.width
+        d, chains, n_parameters = X.X.shape[1], outputs.chains, n_flat(outputs)
+        parts = f"{d} attributes, {X.n_labels} labels and segments of {self._longest} positions"
+        check_size(self, n_parameters, parts)
+        size = d * chains.width
         rounding = ScoreRounding(
             X.X,
-            outputs.chains.tokens,
+            chains.tokens,
             lambda w: (w[:size].reshape(d, -1), w[size:]),
             columns=3 if self.boundaries else 1,
             others=4,  # a transition, a length, and biases at both ends
         )
-        examples.roundings = (rounding,)
-        return examples
+        of_examples = n_parameters, longest_entries(outputs), (rounding,)
+        terms = np.diff(chains.tokens)
+        return CompiledExamples(outputs, *of_examples, likelihood=True, terms=terms)
+
+    def _size(self, n_attributes: int) -> int:
+        parts, K = 3 if self.boundaries else 1, self.n_labels_
+        return K * (parts * n_attributes + K + self._longest + 2)
+
+    def _split(self, w: Array) -> SegmentWeights:
+        return split(np.asarray(w), self.n_labels_, self._longest, bool(self.boundaries))
+
+    def _best(
+        self,
+        x: Array,
+        w: Array,
+        truth: TokenSegments | None = None,
+        cost: int = segment_oracle.NOTHING,
+    ) -> Segmentation:
+        rows = sp.csr_array(x, dtype=np.float64), np.array([len(x)])
+        given = self._split(w), self.max_lengths_, 1, truth, cost
+        found = best_segments(*rows, *given)
+        return segments_of(found.labels.tolist(), found.sizes)
 
     @property
     def _longest(self) -> int:
@@ -275,78 +278,7 @@ class Segments(StructuredModel):
                 "length of the longest segment in y, or None."
             )
 
-    def _scores(self, x: Array, w: Array) -> tuple[Array, SegmentWeights]:
-        """Scores of each segment, by its start, length minus one and label; and the parameters."""
-        K, L, T = self.n_labels_, self._longest, len(x)
-        weights = split(w, K, L, self.boundaries)
-        until = np.vstack([np.zeros(K), np.cumsum(x @ weights.coef.T, axis=0)])
-        pieces = np.full((T, L, K), -np.inf)
-        for n in range(1, min(L, T) + 1):
-            pieces[: T + 1 - n, n - 1] = until[n:] - until[: T + 1 - n] + weights.lengths[:, n - 1]
-            if self.boundaries:
-                pieces[: T + 1 - n, n - 1] += x[: T + 1 - n] @ weights.first.T
-                pieces[: T + 1 - n, n - 1] += x[n - 1 :] @ weights.last.T
-        pieces[:, np.arange(1, L + 1)[:, None] > self.max_lengths_] = -np.inf
-        return pieces, weights
 
-    def _costs(self, y: Segmentation) -> Array:
-        """What each segment adds to the loss, and the cost of each true segment that is missed."""
-        labels, begins = _by_position(y)
-        T, L, K = len(labels), self._longest, self.n_labels_
-        costs = np.zeros((T, L, K))
-        if self.cost == "segments":
-            costs += 1.0
-            for label, start, stop in y:
-                if stop - start <= self.max_lengths_[label]:
-                    costs[start, stop - start - 1, label] = -1.0
-            return costs
-        wrong = labels[:, None] != np.arange(K)
-        counts = self.cost == "tags"
-        opening, inside = (wrong | (counts & (begins != own))[:, None] for own in (True, False))
-        for s in range(T):
-            for n in range(1, min(L, T - s) + 1):
-                costs[s, n - 1] = opening[s] + inside[s + 1 : s + n].sum(axis=0)
-        return costs
-
-    def _features(self, x: Array, pieces: Array, transitions: Array) -> Array:
-        """Joint features from weights of segments (in the order of :meth:`_scores`) and pairs."""
-        T, L, _ = pieces.shape
-        first = pieces.sum(axis=1)
-        inside, last = np.zeros_like(first), np.zeros_like(first)
-        for n in range(1, min(L, T) + 1):
-            weights = pieces[: T + 1 - n, n - 1]
-            last[n - 1 :] += weights
-            for t in range(n):
-                inside[t : T + 1 - n + t] += weights
-        none = np.empty((self.n_labels_, 0))
-        ends = (first.T @ x, last.T @ x) if self.boundaries else (none, none)
-        lengths = pieces.sum(axis=0).T
-        return joined(SegmentWeights(inside.T @ x, *ends, transitions, lengths, first[0], last[-1]))
-
-
-def _by_position(y: Segmentation) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The label of each position, and whether a segment begins there."""
-    labels, begins = np.empty(y[-1][2], np.int64), np.zeros(y[-1][2], bool)
-    for label, start, stop in y:
-        labels[start:stop], begins[start] = label, True
-    return labels, begins
-
-
-def _best(pieces: Array, weights: SegmentWeights) -> Segmentation:
-    """Viterbi's algorithm over segments."""
-    T, L, _ = pieces.shape
-    entered = [weights.start]
-    before, sizes = [], []
-    for e in range(1, T + 1):
-        ways = np.array([entered[e - n] + pieces[e - n, n - 1] for n in range(1, min(L, e) + 1)])
-        reached = ways.max(axis=0)
-        sizes.append(1 + ways.argmax(axis=0))
-        ways = reached[:, None] + weights.transitions
-        before.append(ways.argmax(axis=0))
-        entered.append(ways.max(axis=0))
-    label, stop, found = int((reached + weights.end).argmax()), T, []
-    while stop > 0:
-        start = stop - int(sizes[stop - 1][label])
-        found.append((label, start, stop))
-        label, stop = int(before[start - 1][label]), start
-    return found[::-1]
+def _tokens(y: Segmentation) -> TokenSegments:
+    labels, sizes = by_tokens([y])
+    return TokenSegments(np.array(labels, np.int64), sizes, np.zeros(1, np.int64))

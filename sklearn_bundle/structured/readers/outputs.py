@@ -12,13 +12,41 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.core.validation import normalized
+from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.readers.structures import MODELS, Reader, reader_of, weighted_score
+from sklearn_bundle.structured.models.chain_structure import Chain
+from sklearn_bundle.structured.models.classes import Multiclass, Ontology
+from sklearn_bundle.structured.models.multilabel import Multilabel
+from sklearn_bundle.structured.models.segments import Segments
+from sklearn_bundle.structured.readers.segment_reader import SegmentReader
+from sklearn_bundle.structured.readers.structures import (
+    MODELS,
+    ChainReader,
+    ClassReader,
+    MultilabelReader,
+    Reader,
+    StructureReader,
+)
+
+_READERS: dict[type[StructuredModel], type[Reader]] = {
+    Chain: ChainReader,
+    Multiclass: ClassReader,
+    Ontology: ClassReader,
+    Multilabel: MultilabelReader,
+    Segments: SegmentReader,
+}
+
+
+def reader_of(model: Any) -> Reader:
+    """The reader for this kind of model: that of its class or of the nearest base class."""
+    kinds = [kind for kind in type(model).__mro__ if kind in _READERS]
+    return _READERS[kinds[0]]() if kinds else StructureReader()
 
 
 def _if_defined(method: str) -> Callable[[Callable], Any]:
     """Condition for a method that only the readers of some kinds of models have."""
-    return available_if(lambda estimator: estimator._reader.defines(method))
+    return available_if(lambda estimator: hasattr(estimator._reader, method))
 
 
 class OutputFinder(BaseEstimator):
@@ -81,7 +109,10 @@ class OutputFinder(BaseEstimator):
             At most 1; at least 0 if no loss is larger than the model's ``max_loss``.
         """
         check_is_fitted(self)
-        return weighted_score(*self._reader.losses(self, X, y), sample_weight)
+        losses, largest = self._reader.losses(self, X, y)
+        weights = normalized(check_sample_weight(sample_weight, len(losses)))
+        worst = float(weights @ largest)
+        return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
 
     @_if_defined("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
@@ -100,7 +131,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @available_if(lambda self: self.loss == "log" and self._reader.defines("predict_proba"))
+    @available_if(lambda self: self.loss == "log" and hasattr(self._reader, "predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, for models of classes with ``loss="log"``.
 
@@ -175,7 +206,7 @@ class OutputFinder(BaseEstimator):
         return tags
 
     @property
-    def _reader(self) -> Reader:
+    def _reader(self) -> Any:
         """Reader of the fitted model, or of the model to be fitted."""
         model = vars(self).get("model_", self.model)
         return reader_of(MODELS[model]() if isinstance(model, str) and model in MODELS else model)

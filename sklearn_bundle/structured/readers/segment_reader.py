@@ -1,13 +1,12 @@
 """Reader of segmentations: sequences, and their segments with labels."""
 
-from itertools import chain, pairwise
+from itertools import pairwise
 from numbers import Integral
 from reprlib import repr as short
 from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,18 +19,17 @@ from sklearn_bundle.chain.readers.sequences import (
 )
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.values import require_y, shown
-from sklearn_bundle.structured.models.chain_structure import TokenRows
+from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.segment_layout import (
+    Segmentation,
     SegmentWeights,
     TokenSegments,
     best_segments,
-    joined,
+    by_tokens,
+    segments_of,
     taken_apart,
 )
-from sklearn_bundle.structured.models.segments import Segments
-from sklearn_bundle.structured.readers.structures import Array, Reader, Reading, reader_of
-
-Segmentation = list[tuple[Any, int, int]]
+from sklearn_bundle.structured.readers.structures import Array, Reader, Reading
 
 
 class SegmentReader(Reader):
@@ -39,9 +37,9 @@ class SegmentReader(Reader):
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         segmentations = _checked(estimator, X, y)
-        tokens = [_spread(segments) for segments in segmentations]
+        tokens = [by_tokens([segments])[0] for segments in segmentations]
         data = check_training_sequences(estimator, X, tokens, sample_weight, least_classes=1)
-        sizes = _sizes([segmentations[i] for i in data.kept])
+        _, sizes = by_tokens([segmentations[i] for i in data.kept])
         labels = data.labels.astype(np.int64, copy=False)
         return Reading(
             TokenRows(data.X, data.lengths, len(data.classes)),
@@ -60,32 +58,23 @@ class SegmentReader(Reader):
 
     def predict(self, estimator, X) -> Any:
         sequences, found = _found(estimator, X)
-        begins = np.flatnonzero(found.sizes)
-        labels, sizes = estimator.classes_[found.labels[begins]].tolist(), found.sizes[begins]
-        starts = begins - np.repeat(sequences.starts[:-1], sequences.lengths)[begins]
-        segments = list(zip(labels, starts.tolist(), (starts + sizes).tolist(), strict=True))
-        bounds = np.searchsorted(begins, sequences.starts).tolist()
-        return [segments[first:last] for first, last in pairwise(bounds)]
+        labels, bounds = estimator.classes_[found.labels].tolist(), sequences.starts.tolist()
+        return [segments_of(labels[a:b], found.sizes[a:b]) for a, b in pairwise(bounds)]
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
         segmentations = _checked(estimator, X, y)
         sequences, found = _found(estimator, X)
-        tokens = [_spread(segments) for segments in segmentations]
+        tokens = [by_tokens([segments])[0] for segments in segmentations]
         true = check_labels(estimator, sequences, tokens).tolist()
-        model, sizes = estimator.model_, _sizes(segmentations)
+        model, (_, sizes) = estimator.model_, by_tokens(segmentations)
         one, other = np.zeros((2, len(segmentations)))
         for i, (first, last) in enumerate(pairwise(sequences.starts.tolist())):
             if first == last:
                 continue
-            truth = _numbered(true[first:last], sizes[first:last])
-            output = _numbered(found.labels[first:last].tolist(), found.sizes[first:last])
+            truth = segments_of(true[first:last], sizes[first:last])
+            output = segments_of(found.labels[first:last].tolist(), found.sizes[first:last])
             one[i], other[i] = model.loss(truth, output), model.max_loss(truth)
         return one, other
-
-
-@reader_of.register
-def _(model: Segments) -> Reader:
-    return SegmentReader()
 
 
 def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
@@ -184,23 +173,3 @@ def _length(x: Any) -> int | None:
     if kind == "matrix":
         return x.shape[0]
     return len(x) if kind == "list" else None
-
-
-def _spread(segments: Segmentation) -> list:
-    """The label of each position."""
-    return list(chain.from_iterable([label] * (stop - start) for label, start, stop in segments))
-
-
-def _sizes(segmentations: list[Segmentation]) -> NDArray[np.int64]:
-    """The length of the segment that begins at each position, or 0."""
-    sizes = [stop - start for segments in segmentations for _, start, stop in segments]
-    by_token = np.zeros(sum(sizes), np.int64)
-    by_token[np.cumsum(sizes, dtype=np.int64) - sizes] = sizes
-    return by_token
-
-
-def _numbered(labels: list[int], sizes: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Segments with numbers of labels, for the model's methods."""
-    begins = np.flatnonzero(sizes)
-    stops = (begins + sizes[begins]).tolist()
-    return [(labels[s], s, stop) for s, stop in zip(begins.tolist(), stops, strict=True)]

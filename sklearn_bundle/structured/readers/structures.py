@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import partial
 from reprlib import repr as short
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
@@ -29,21 +30,25 @@ from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
 from sklearn_bundle.core.base import features_of
 from sklearn_bundle.core.parameters import Names, suggestion
+from sklearn_bundle.core.sparse import arrays_of
 from sklearn_bundle.core.validation import (
+    X_CHECKS,
     check_classification_data,
     check_prediction_data,
+    checked_data,
+    drop_weightless,
     normalized,
 )
 from sklearn_bundle.core.values import require_y, shown
 from sklearn_bundle.core.warm import parts_fingerprint
 from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.jit.decorators import frozen
-from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.base import StructuredModel, cost_matrix
 from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined
-from sklearn_bundle.structured.models.classes import Multiclass, Ontology, Rows
+from sklearn_bundle.structured.models.classes import Multiclass, Rows
 from sklearn_bundle.structured.models.graph import Graph, Grid
 from sklearn_bundle.structured.models.matching import Matching
-from sklearn_bundle.structured.models.multilabel import Multilabel
+from sklearn_bundle.structured.models.multilabel import Multilabel, WeightedRows, as_sets
 from sklearn_bundle.structured.models.segments import Segments
 
 Array = NDArray[np.float64]
@@ -91,13 +96,6 @@ def forget(estimator: BaseEstimator) -> None:
             delattr(estimator, name)
 
 
-def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
-    """One minus the weighted loss divided by its maximum."""
-    weights = normalized(check_sample_weight(sample_weight, len(losses)))
-    worst = float(weights @ largest)
-    return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
-
-
 @dataclass
 class Reading:
     """Training data checked by a reader, without examples of weight zero.
@@ -116,7 +114,11 @@ class Reading:
 
 
 class Reader(ABC):
-    """The parts of an estimator that depend only on the kind of model."""
+    """The parts of an estimator that depend only on the kind of model.
+
+    The estimator has only those of the methods ``decision_function``, ``predict_proba``, ``decode``
+    and ``heaviest_features`` that its reader defines.
+    """
 
     #: Whether the estimator is a classifier for scikit-learn.
     is_classifier: ClassVar[bool] = False
@@ -136,34 +138,6 @@ class Reader(ABC):
     @abstractmethod
     def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
         """Loss of the best output of each example, and its divisor."""
-
-    # The following is optional; the estimator has only the methods that its reader defines.
-
-    def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
-        """Scores of the classes; for two classes, the second minus the first."""
-        raise NotImplementedError
-
-    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
-        """Probabilities of the classes."""
-        raise NotImplementedError
-
-    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
-        """The best labelings with their scores."""
-        raise NotImplementedError
-
-    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
-        """For each label the features with the largest weights."""
-        raise NotImplementedError
-
-    def defines(self, method: str) -> bool:
-        """Whether this kind of reader has the optional method."""
-        return getattr(type(self), method) is not getattr(Reader, method)
-
-
-@singledispatch
-def reader_of(model: Any) -> Reader:
-    """The reader for this kind of model: registered for its class or the nearest base class."""
-    return StructureReader()
 
 
 # ---- chains -----------------------------------------------------------------------------------
@@ -195,8 +169,7 @@ class ChainReader(Reader):
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
         sequences, bound = bound_chain(estimator, X)
         labels = check_labels(estimator, sequences, y)
-        given, n_classes = estimator.model_.cost, len(estimator.classes_)
-        cost = 1.0 - np.eye(n_classes) if given is None else np.asarray(given, dtype=np.float64)
+        cost = cost_matrix(estimator.model_.cost, len(estimator.classes_))
         tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
         losses = np.zeros((2, len(sequences.lengths)))
         kept = np.flatnonzero(sequences.lengths)
@@ -211,11 +184,6 @@ class ChainReader(Reader):
     def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
         """For each label the features with the largest weights."""
         return heaviest_features(estimator, n)
-
-
-@reader_of.register
-def _(model: Chain) -> Reader:
-    return ChainReader()
 
 
 # ---- classes ----------------------------------------------------------------------------------
@@ -272,9 +240,45 @@ class ClassReader(Reader):
         return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
-@reader_of.register
-def _(model: Multiclass | Ontology) -> Reader:
-    return ClassReader()
+# ---- sets of labels ---------------------------------------------------------------------------
+
+
+class MultilabelReader(Reader):
+    """Rows of X, each with a row of 0 and 1 in y."""
+
+    def read(self, estimator, X, y, sample_weight) -> Reading:
+        X, y = checked_data(estimator, X, y, **X_CHECKS, multi_output=True)
+        require_y(f"This {type(estimator).__name__} estimator", y)
+        sets = as_sets(y)
+        weights = check_sample_weight(sample_weight, len(sets))
+        total = total_of(weights)
+        X, weights, left = drop_weightless(X, weights)
+        sets = sets if left is None else sets[left]
+        fitted = features_of(estimator)
+        hashed = partial(joblib.hash, (arrays_of(X), sets, weights))
+        return Reading(WeightedRows(X, weights), sets, weights, total, fitted, hashed)
+
+    def attributes(self, model, reading, w) -> dict[str, Any]:
+        L, d = model.n_labels_, reading.X.X.shape[1]
+        coef, intercept, pairs = np.split(w, [L * d, L * (d + 1)])
+        parts = {"coef_": coef.reshape(L, d), "intercept_": intercept}
+        return parts | {"pairs_": pairs.reshape(-1, 2, 2)} | super().attributes(model, reading, w)
+
+    def predict(self, estimator, X) -> Any:
+        check_is_fitted(estimator)
+        return estimator.model_.best_sets(check_prediction_data(estimator, X), estimator.w_)
+
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
+        found = self.predict(estimator, X)
+        require_y(f"This {type(estimator).__name__} estimator", y)
+        sets = as_sets(y)
+        if sets.shape != found.shape:
+            raise ValueError(
+                f"y must have shape {found.shape}, one row per sample and one column per label of "
+                f"fit, got {sets.shape}."
+            )
+        wrong = np.count_nonzero(sets != found, axis=1).astype(np.float64)
+        return wrong, np.full(len(wrong), estimator.model_.max_loss(None))
 
 
 # ---- all others -------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.structured._compiled import min_cut
+from sklearn_bundle.structured._compiled import graph_oracle
 
 
 @jit
 def _cut(n, starts, heads, mates, left, balances):
-    work = min_cut.cut_work(n, len(heads))
+    work = graph_oracle.cut_work(n, len(heads))
     work.left[:], work.balances[:] = left, balances
-    min_cut.cut(n, starts, heads, mates, work)
+    graph_oracle.cut(n, starts, heads, mates, work)
     return work
 
 

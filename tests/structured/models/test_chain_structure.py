@@ -195,7 +195,8 @@ def test_nothing_is_written_beyond_the_room_that_is_told():
         w = flat(drawn(2, np.random.default_rng(i))._replace(coef=np.zeros((2, 1))))
         work = examples.longest[i]
         starts, indices, values = np.zeros(2, np.int64), np.zeros(99, np.uint32), np.zeros(99)
-        sweep(examples.structure, w, i, i + 1, starts, indices, values, np.zeros(1), np.zeros(1))
+        of_outputs = starts, indices, values, np.zeros(1), np.zeros(1), np.zeros(1)
+        sweep(examples.structure, w, i, i + 1, *of_outputs)
         assert not indices[work:].any()
 
 

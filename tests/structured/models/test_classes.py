@@ -10,7 +10,7 @@ from sklearn_bundle.core.contract import run
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.structured.models.classes import Rows
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 
 K = 5
@@ -250,7 +250,7 @@ def test_wrong_parameters(model, message):
 
 @pytest.mark.parametrize("y", [[0, 1, -1], [0, 1, 2], [0, 1]])
 def test_wrong_numbers_of_classes(y):
-    with pytest.raises(ValueError, match="y must hold 3 numbers of classes, from 0 to 1"):
+    with pytest.raises(ValueError, match="y must hold 3 numbers of labels, from 0 to 1"):
         Multiclass().examples(Rows(np.eye(3), 2, range(2)), y, "margin")
 
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.models import Graph, Grid
-from sklearn_bundle.structured._compiled import graph_oracle
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured._compiled import graph_oracle, structures
+from sklearn_bundle.structured.models.examples import ListedExamples
 from tests.certificates import judge
 from tests.reference_structured import GRID, Structured, grids
 from tests.user_models import Grid as EnumeratedGrid
@@ -129,7 +129,7 @@ def test_no_labels_exceed_what_a_flow_proves(seed):
 
 @jit
 def _proved(all_graphs, i, ones, capacities, left):
-    work = graph_oracle.work_for(all_graphs)
+    work = structures.new_work(all_graphs)
     work.ones[: len(ones)], work.capacities[: len(capacities)] = ones, capacities
     work.cut.left[: len(left)] = left
     return graph_oracle.excess(all_graphs, i, work)

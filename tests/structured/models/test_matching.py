@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Matching
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.examples import ListedExamples
 from tests.certificates import judge
 from tests.reference_structured import matchings
 

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Multilabel
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.examples import ListedExamples
 from tests.certificates import judge
 from tests.reference_structured import sets
 
@@ -246,10 +246,10 @@ def test_attributes_prediction_and_score():
     "edges, message",
     [
         ("chain", "edges must be 'tree', 'full', None or a list of pairs .* got 'chain'"),
-        (3, "edges must be 'tree', 'full', None or a list of pairs"),
-        ([(0, 1, 2)], "edges must be 'tree', 'full', None or a list of pairs"),
-        ([(0, 1), (1, 4)], r"from 0 to 3, but edges\[1\] is \[1\.0, 4\.0\]"),
-        ([(2, 2)], r"two different labels, .* but edges\[0\] is \[2\.0, 2\.0\]"),
+        (3, r"edges must be pairs of labels, shape \(m, 2\), but have \(\)"),
+        ([(0, 1, 2)], r"edges must be pairs of labels, .* have \(1, 3\)"),
+        ([(0, 1), (1, 4)], r"from 0 to 3, but number 1 is \[1\.0, 4\.0\]"),
+        ([(2, 2)], r"two different labels, .* but number 0 is \[2\.0, 2\.0\]"),
     ],
 )
 def test_wrong_edges(edges, message):

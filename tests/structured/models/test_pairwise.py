@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import PairwiseGraph
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.models.pairwise_relaxed import relaxation
 from tests.certificates import judge
 from tests.reference_structured import Structured, graphs
@@ -275,26 +275,26 @@ def test_labels_that_no_example_has():
 
 NODES, EDGES, FEATURES = np.ones((3, D)), np.array([[0, 1], [1, 2]]), np.ones((2, E))
 WRONG_X = {
-    "two parts": ((NODES, EDGES), r"X\[1\] must be a tuple of three: .* got a tuple of 2"),
-    "an array": (NODES, r"X\[1\] must be a tuple of three: .* got a ndarray"),
-    "a vector": ((NODES[0], EDGES, FEATURES), r"X\[1\]\[0\], .*, must be 2-dimensional"),
-    "no nodes": ((NODES[:0], EDGES[:0], FEATURES[:0]), r"X\[1\]\[0\] must have a row .* has none"),
-    "NaN": ((NODES * np.nan, EDGES, FEATURES), r"X\[1\]\[0\], .* row 0 has nan in column 0"),
-    "another d": ((NODES[:, :1], EDGES, FEATURES), r"X\[1\]\[0\] must have 2 features .* has 1"),
-    "another e": ((NODES, EDGES, FEATURES[:, :1]), r"X\[1\]\[2\] must have 2 features .* has 1"),
-    "triples": ((NODES, [[0, 1, 2]], FEATURES), r"X\[1\]\[1\], the edges, must have shape \(m, 2"),
-    "no node": ((NODES, [[0, 1], [1, 3]], FEATURES), r"from 0 to 2, but edge 1 is \[1, 3\]"),
-    "to itself": ((NODES, [[0, 1], [1, 1]], FEATURES), r"different .* but edge 1 is \[1, 1\]"),
-    "half": ((NODES, [[0, 1], [1, 1.5]], FEATURES), r"edges, must be whole numbers, .* 1\.5"),
-    "too few": ((NODES, EDGES, FEATURES[:1]), r"a row for each of the 2 edges, but has 1"),
+    "two parts": ((NODES, EDGES), r"X\[1\] must be a tuple \(node_f.* got a tuple of length 2"),
+    "an array": (NODES, r"X\[1\] must be a tuple \(node_features, .* got a ndarray"),
+    "a vector": ((NODES[0], EDGES, FEATURES), r"node features of X\[1\] must have 2 dimensions"),
+    "no nodes": ((NODES[:0], EDGES[:0], FEATURES[:0]), r"X\[1\] must have at least one node"),
+    "NaN": ((NODES * np.nan, EDGES, FEATURES), r"of X\[1\] must be finite, .* \(0, 0\) is nan"),
+    "another d": ((NODES[:, :1], EDGES, FEATURES), r"X\[1\] must have 2 node features, .* has 1"),
+    "another e": ((NODES, EDGES, FEATURES[:, :1]), r"X\[1\] must have 2 edge features, .* has 1"),
+    "triples": ((NODES, [[0, 1, 2]], FEATURES), r"edges of X\[1\] must be pairs of nodes, shape"),
+    "no node": ((NODES, [[0, 1], [1, 3]], FEATURES), r"from 0 to 2, but number 1 is \[1.0, 3.0\]"),
+    "to itself": ((NODES, [[0, 1], [1, 1]], FEATURES), r"different .* number 1 is \[1.0, 1.0\]"),
+    "half": ((NODES, EDGES + 0.5, FEATURES), r"edges of X\[1\] must join .* is \[0.5, 1.5\]"),
+    "too few": ((NODES, EDGES, FEATURES[:1]), r"a row for each of the 2 edges, got 1"),
 }
 WRONG_Y = {
-    "too few": ([0, 1], r"y\[1\] must have a label for each of the 3 nodes, got shape \(2,\)"),
-    "negative": ([0, 1, -1], r"y\[1\] must hold labels from 0 to 2, but node 2 has -1"),
-    "too large": ([0, 3, 1], r"y\[1\] must hold labels from 0 to 2, but node 1 has 3"),
-    "infinity": ([0, np.inf, 1], r"y\[1\] must be whole numbers, but one of them is inf"),
-    "a column": ([[0], [1], [2]], r"y\[1\] must have a label .*, got shape \(3, 1\)"),
-    "half": ([0, 0.5, 1], r"y\[1\] must be whole numbers, but one of them is 0\.5"),
+    "too few": ([0, 1], r"y\[1\] must have the shape \(3,\), but has \(2,\)"),
+    "negative": ([0, 1, -1], r"y\[1\] must hold whole .* from 0 to 2, .* at \(2,\) is -1"),
+    "too large": ([0, 3, 1], r"y\[1\] must hold whole .* from 0 to 2, .* at \(1,\) is 3"),
+    "infinity": ([0, np.inf, 1], r"y\[1\] must hold whole numbers .* at \(1,\) is inf"),
+    "a column": ([[0], [1], [2]], r"y\[1\] must have the shape \(3,\), but has \(3, 1\)"),
+    "half": ([0, 0.5, 1], r"y\[1\] must hold whole numbers .* at \(1,\) is 0\.5"),
     "text": (["a", "b", "c"], r"y\[1\] must hold numbers, got 'a'"),
 }
 
@@ -319,7 +319,7 @@ def test_wrong_labels(name):
     if name == "too large":
         return  # a label that nothing was fitted with counts as wrong
     svm = StructuredSVM(PairwiseGraph(K), random_state=0).fit(X, [[0, 1, 2]] * 2)
-    with pytest.raises(ValueError, match=message.replace(r"y\[1\]", "y").replace(" to 2", "")):
+    with pytest.raises(ValueError, match=message.replace(r"y\[1\]", "y").replace(" to 2", " on")):
         svm.score(X, [[0, 1, 2], value])
 
 
@@ -357,5 +357,5 @@ def test_points_whose_scores_overflow_have_no_value():
 
 def test_slack_rescaling_is_refused():
     X, y = tiny()
-    with pytest.raises(ValueError, match="PairwiseGraph takes only scaling='margin'"):
+    with pytest.raises(ValueError, match="scaling='slack' needs a method"):
         StructuredSVM(PairwiseGraph(), scaling="slack").fit(X, y)

@@ -9,12 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Chain, Segments
-from sklearn_bundle.structured.models.chain_structure import TokenRows
-from sklearn_bundle.structured.models.listed import ListedExamples
+from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
+from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.models.segment_layout import (
     TokenSegments,
     flat,
-    joined,
     split,
     taken_apart,
 )

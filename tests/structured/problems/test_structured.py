@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.structured.solvers.one_slack import _Planes
+from sklearn_bundle.structured.solvers.adapted import _Planes
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)

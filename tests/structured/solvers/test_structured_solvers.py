@@ -9,11 +9,10 @@ from numpy.testing import assert_array_equal
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.block_coordinate import BlockCoordinateSolver
-from sklearn_bundle.structured.solvers.inner import outputs
+from sklearn_bundle.structured.solvers import outputs
+from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
+from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
-from sklearn_bundle.structured.solvers.one_slack import OneSlackSolver
-from sklearn_bundle.structured.solvers.simplicial import SimplicialSolver
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound, drawn
 

@@ -17,8 +17,8 @@ from sklearn_bundle.structured.problems.structured import (
     not_exact,
     sum_of_features,
 )
-from sklearn_bundle.structured.solvers.inner.faces import Face
-from sklearn_bundle.structured.solvers.inner.outputs import OutputCache
+from sklearn_bundle.structured.solvers.faces import Face
+from sklearn_bundle.structured.solvers.outputs import OutputCache
 
 Array = NDArray[np.float64]
 

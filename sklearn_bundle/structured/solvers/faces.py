@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.structured._compiled import faces
+from sklearn_bundle.structured._compiled import block_steps
 from sklearn_bundle.structured._compiled.block_steps import Dual
 from sklearn_bundle.structured._compiled.outputs import Outputs
+from sklearn_bundle.structured.solvers.outputs import slots_of
 
 Array = NDArray[np.float64]
 
@@ -33,13 +34,11 @@ class Face:
     """
 
     def __init__(self, outputs: Outputs, dual: Dual, blocks: NDArray[np.int64]):
-        n = len(blocks)
-        slots = np.empty(int(outputs.count[blocks].sum()), np.int64)
-        self._starts = np.empty(n + 1, np.int64)
-        count = faces.supported(outputs, blocks, slots, self._starts)
+        slots, owner = slots_of(outputs, blocks)
+        used = outputs.q[slots] > 0.0
         self._outputs, self._dual = outputs, dual
-        self._slots = slots[:count]
-        self._owner = np.repeat(np.arange(n), np.diff(self._starts))
+        self._slots, self._owner = slots[used], owner[used]
+        self._sizes = np.bincount(self._owner, minlength=len(blocks))
         self._of_blocks = dual.weights[blocks]
         self._weights = self._of_blocks[self._owner]
         self._q = outputs.q[self._slots]
@@ -76,7 +75,7 @@ class Face:
         if self._dual.squared:
             target = np.maximum(target, 0.0)
         else:
-            faces.onto_simplexes(target, self._starts)
+            block_steps.onto_simplexes(target, self._sizes)
         direction = target - self._q
         change, bend = self._curvature(direction)
         slope = self._inner(direction, self._gradient())
@@ -86,11 +85,10 @@ class Face:
 
     def _gradient(self) -> Array:
         """The gradient of the dual in q, over the weights of examples, along the face."""
-        gradient = self._scores.copy()
         if self._dual.squared:
-            return gradient - self._totals(self._q)[self._owner]
-        faces.tangent(gradient, self._starts)
-        return gradient
+            return self._scores - self._totals(self._q)[self._owner]
+        means = self._totals(self._scores) / np.maximum(self._sizes, 1)
+        return self._scores - means[self._owner]
 
     def _totals(self, values: Array) -> Array:
         """The sum for each block."""
@@ -105,7 +103,7 @@ class Face:
         dual = self._dual
         change = np.zeros(len(dual.w))
         amounts = dual.factor * self._weights * direction
-        faces.combination(self._outputs, self._slots, amounts, change)
+        block_steps.combination(self._outputs, self._slots, amounts, change)
         bend = float(change @ change) / dual.factor
         if dual.squared:
             totals = self._totals(direction)
@@ -129,5 +127,5 @@ class Face:
     def _update_scores(self) -> None:
         """Compute the scores at w."""
         self._scores = np.empty(len(self._slots))
-        read = faces.scores_of(self._outputs, self._slots, self._dual.w, self._scores)
+        read = block_steps.scores_of(self._outputs, self._slots, self._dual.w, self._scores)
         self._dual.counts[1] += 2 * read  # the step has added up as many

@@ -1,6 +1,7 @@
 """The outputs that a solver keeps for each example, and the dual point that they form."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_bundle.structured._compiled.outputs import (
     BYTES_PER_ENTRY,
@@ -62,7 +63,7 @@ class OutputCache:
         """Make room for more outputs of up to ``longest`` entries: tidy or enlarge the pools."""
         o = self.outputs
         most, capacity = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
-        live = _live(o)
+        live = int(o.length[slots_of(o, np.arange(len(o.at)))[0]].sum())
         wanted = max(int(_GROWTH * live), live + 4 * most + 1024)
         indices, values = np.empty(wanted, np.uint32), np.empty(wanted)
         slots = _grown(len(o.q), int(o.used[SLOTS]) + capacity)
@@ -75,11 +76,12 @@ class OutputCache:
         self.outputs = o._replace(indices=indices, values=values, **fresh)
 
 
-def _live(o: Outputs) -> int:
-    """Entries of all outputs that are kept."""
-    owner = np.repeat(np.arange(len(o.at)), o.count)
-    offset = np.arange(len(owner)) - np.repeat(np.cumsum(o.count) - o.count, o.count)
-    return int(o.length[o.at[owner] + offset].sum())
+def slots_of(o: Outputs, blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The slots of these blocks' outputs, and the place in ``blocks`` of each one's block."""
+    counts = o.count[blocks]
+    owner = np.repeat(np.arange(len(blocks)), counts)
+    first = o.at[blocks] - (np.cumsum(counts) - counts)
+    return first[owner] + np.arange(len(owner)), owner
 
 
 def _grown(size: int, needed: int) -> int:

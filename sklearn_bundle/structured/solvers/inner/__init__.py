@@ -1,1 +1,0 @@
-"""Subproblems of one example, or of all in turn."""
