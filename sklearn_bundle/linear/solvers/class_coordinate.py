@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.check_schedule import Idling
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import TINY
-from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -116,7 +116,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
-        return super().supports(loss, omega) and class_dual(loss) is not None
+        return super().supports(loss, omega) and dual_hinge(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

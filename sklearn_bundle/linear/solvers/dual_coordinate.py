@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import TINY
-from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -93,7 +93,9 @@ class DualCoordinateSolver(DualAscentSolver):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
-        return super().supports(loss, omega) and dual_loss(loss) is not None
+        form = score_loss(loss)
+        has_steps = form is not None and form.has_dual_steps
+        return super().supports(loss, omega) and has_steps
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:

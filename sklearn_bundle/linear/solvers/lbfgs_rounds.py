@@ -10,8 +10,8 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, SLOPE_LEFT
 from sklearn_bundle.core.numeric.roots import Bracket, search_in_rounds
-from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.linear_start import PointToStart
@@ -228,8 +228,9 @@ class LBFGSRoundsSolver(DescentSolver[RoundsGradientDescent]):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is one of the smooth losses that have L-BFGS in memory too."""
-        form = newton_loss(loss)
-        return omega.is_euclidean and form is not None and form.smooth
+        form = score_loss(loss)
+        smooth = form is not None and form.smooth and not form.quadratic
+        return omega.is_euclidean and smooth
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -246,7 +247,7 @@ class SquaresRoundsSolver(LBFGSRoundsSolver):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is a squared error."""
-        form = curved_loss(loss)
+        form = score_loss(loss)
         return omega.is_euclidean and form is not None and form.quadratic
 
     @classmethod

@@ -11,8 +11,8 @@ from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, REFRESHED, SLOPE_LEFT
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -107,7 +107,7 @@ class ScoreDescent:
         args = self._scores, direction, *self._args, along_b
 
         def derivative(t: float) -> tuple[float, float]:
-            first, second = model.loss.slope(*args, t)
+            first, second = model.loss.smoothed_slope(*args, t)
             return first + across + t * square, second + square
 
         length = search_zero(derivative, precision=SLOPE_LEFT)
@@ -151,8 +151,8 @@ class ScoreDescent:
                 left = _BALANCED * self.objective / units.unit
             precision = min(max(left, _FINEST * units.slope), COARSEST * units.slope)
             args = self._scores, *self._args, units.unit, precision, self._scratch
-            self.intercept = model.loss.intercept(*args)
-        risk, self._offset = model.loss.cut(
+            self.intercept = model.loss.smoothed_intercept(*args)
+        risk, self._offset = model.loss.smoothed_cut(
             self._scores, *self._args, model.free, self._derivatives
         )
         self.objective = risk + 0.5 * self._lambda * blas.ddot(self.w, self.w)
@@ -178,10 +178,9 @@ class ScoreDescent:
 
     def _curvature(self) -> tuple[NDArray[np.int64], Array]:
         """The rows with curvature, and their curvature."""
-        model, (y, _, width, b) = self._model, self._args
-        rows = self._scratch.view(np.int64)
-        rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
-        return rows, model.loss.curvature(self._scores, *self._args, rows)
+        rows, coefs = self._scratch.view(np.int64), np.empty(len(self._scratch))
+        size = self._model.loss.curved(self._scores, *self._args, rows, coefs)
+        return rows[:size], coefs[:size]
 
     def _move_of_intercept(self, direction: Array) -> float:
         """The change of the best intercept along the direction, to first order."""
@@ -218,8 +217,9 @@ class LinearLBFGSSolver(DescentSolver[ScoreDescent]):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is smooth with a known curvature, and the regularizer is L2."""
-        form = newton_loss(loss)
-        return super().supports(loss, omega) and form is not None and form.smooth
+        form = score_loss(loss)
+        smooth = form is not None and form.smooth and not form.quadratic
+        return super().supports(loss, omega) and smooth
 
     def _begin(self, start: PointToStart | None) -> ScoreDescent:
         return ScoreDescent(self._problem, self._lambda, start)

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
-from sklearn_bundle.linear.losses._newton import newton_loss
-from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import Start, score_loss
 from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
@@ -54,7 +53,7 @@ class NewtonSolver(BundleSolver):
 
     A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
     smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
-    itself (see :mod:`~._newton_loss`), so that the bound is exact. Where it
+    itself (see :mod:`~.linear._compiled.scores`), so that the bound is exact. Where it
     stalls, line search goes on from its bundle and its best point.
 
     Parameters
@@ -111,7 +110,9 @@ class NewtonSolver(BundleSolver):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has a form for Newton's method, and the regularizer is L2."""
-        return super().supports(loss, omega) and newton_loss(loss) is not None
+        form = score_loss(loss)
+        known = form is not None and not form.quadratic
+        return super().supports(loss, omega) and known
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
-from sklearn_bundle.linear.losses._class_dual import ClassDual
-from sklearn_bundle.linear.losses._dual import DualLoss
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses.multiclass import MulticlassHinge
+from sklearn_bundle.linear.losses.scores import ScoreLoss, Start
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import Plane, Point
@@ -153,14 +152,14 @@ class NewtonRounds(LineSearch, Protocol):
 
     Attributes
     ----------
-    newton_loss : NewtonLoss
+    newton_loss : ScoreLoss
         The loss in the form for Newton's method; None if it has none.
     n_samples, n_features, n_entries : int
     column_scale : ndarray of shape (d,)
         See :class:`~.rows.RowOperator`.
     """
 
-    newton_loss: NewtonLoss
+    newton_loss: ScoreLoss
     n_samples: int
     n_features: int
     n_entries: int
@@ -200,13 +199,13 @@ class DualSteps(LineSearch, Protocol):
 
     Attributes
     ----------
-    dual_loss : DualLoss
+    dual_loss : ScoreLoss
         The loss in the form for dual coordinate ascent; None if it has none.
     rows : RowOperator
         The data, for a :class:`DualAscent` made for another object with the same data.
     """
 
-    dual_loss: DualLoss
+    dual_loss: ScoreLoss
     rows: RowOperator
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
@@ -227,14 +226,14 @@ class ClassSteps(LineSearch, Protocol):
 
     Attributes
     ----------
-    class_dual : ClassDual
+    class_dual : MulticlassHinge
         The loss in the form for these steps; None if it has none.
     rows : RowOperator
         See :class:`DualSteps`.
     n_samples : int
     """
 
-    class_dual: ClassDual
+    class_dual: MulticlassHinge
     rows: RowOperator
     n_samples: int
 

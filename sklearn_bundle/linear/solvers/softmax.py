@@ -4,8 +4,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from sklearn_bundle.core.limits import MOST_SIDE
-from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import (
@@ -48,7 +48,7 @@ class _SoftmaxSolver(DescentSolver[ClassDescent]):
     @classmethod
     def supports(cls, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is softmax, and the regularizer ``||w||^2 / 2``."""
-        return super().supports(loss, omega) and class_loss(loss) is not None
+        return super().supports(loss, omega) and softmax_loss(loss) is not None
 
     def _begin(self, start: PointToStart | None) -> ClassDescent:
         return ClassDescent(self._problem.softmax_model(), self._lambda, start)
