@@ -212,57 +212,53 @@ def _gain(loss, target, margin, alpha, new, weight, curvature):
 
 
 @jit
-def _far_left(loss, scores, direction, y, weights):
-    """The derivative p + q t along the direction where all r are far below the kinks."""
-    p, q = np.zeros(loops.LANES), np.zeros(loops.LANES)
+def _write_kinks(
+    loss, pieces, labels, scores, direction, y, weights, left, right, kinks, jumps, bends
+):
+    """Write where r crosses the kinks of the derivative at t between ``left`` and ``right``.
+
+    ``pieces`` holds a kink per row: where r is, and what the derivative gains there, ``jump + bend
+    (r - kink)``; for labels the bend is that of label -1. All crossings of a block are computed as
+    vectors; those to keep are then packed. Returns their number, the line p + q t of the derivative
+    at left+, and the sum of the sizes of all jumps. A row's line is found before it is summed: what
+    cancels within a row would leave rounding in the sum.
+    """
+    p, q, total = np.zeros((3, loops.LANES))
+    constant, slope, at, jump_at, bend_at = np.empty((5, loops.LANES))
+    size = np.uint64(0)
     for start in range(0, scores.shape[0], loops.LANES):
         rows = slice(start, start + loops.LANES)
         f, d, z, s = scores[rows], direction[rows], y[rows], weights[rows]
         for k in range(len(f)):
             low = interval(loss, z[k])[0]
-            straight = low > -np.inf
-            p[k] += s[k] * d[k] * (low if straight else (f[k] - z[k]) + half_width(loss))
-            q[k] += 0.0 if straight else s[k] * d[k] * d[k]
-    return p.sum(), q.sum()
-
-
-@jit
-def _append_kinks(
-    labels, scores, direction, y, weights, kink, jump, bend, left, right, size, kinks, jumps, bends
-):
-    """Append the crossings of r = ``kink`` at t between ``left`` and ``right``.
-
-    There the derivative gains ``jump + bend (r - kink)``; for labels the bend is that of label -1.
-    All crossings of a block are computed as vectors; those to keep are then packed.
-    Returns the number of crossings in the arrays, the line p + q t that is active at left+, and the
-    sum of the sizes of all jumps.
-    """
-    p, q, total = np.zeros((3, loops.LANES))
-    at, jump_at, bend_at = np.empty((3, loops.LANES))
-    end = np.uint64(size)
-    for start in range(0, scores.shape[0], loops.LANES):
-        rows = slice(start, start + loops.LANES)
-        f, d, z, s = scores[rows], direction[rows], y[rows], weights[rows]
+            constant[k] = low if low > -np.inf else half_width(loss)
+            slope[k] = 0.0 if low > -np.inf else 1.0
+        for m in range(pieces.shape[0]):
+            kink, jump, bend = pieces[m, 0], pieces[m, 1], pieces[m, 2]
+            for k in range(len(f)):
+                distance = kink - (f[k] - z[k])
+                t = distance / d[k]
+                rises = d[k] > 0.0
+                passed = (rises & (t <= left)) | ((d[k] < 0.0) & (t > left))
+                turn = -bend * z[k] if labels else bend
+                constant[k] += passed * (jump - turn * kink)
+                slope[k] += passed * turn
+                change = s[k] * abs(d[k])
+                gain = jump - turn * distance
+                total[k] += change * abs(gain)
+                at[k] = t
+                jump_at[k] = change * gain
+                bend_at[k] = change * turn * d[k]
+            for k in range(len(f)):
+                kinks[size] = at[k]
+                jumps[size] = jump_at[k]
+                bends[size] = bend_at[k]
+                size += np.uint64((at[k] > left) & (at[k] < right))
         for k in range(len(f)):
-            distance = kink - (f[k] - z[k])
-            t = distance / d[k]
-            rises = d[k] > 0.0
-            active = (rises & (t <= left)) | ((d[k] < 0.0) & (t > left))
-            turn = -bend * z[k] if labels else bend
-            constant = s[k] * d[k] * (jump - turn * distance)
-            slope = s[k] * d[k] * d[k] * turn
-            p[k] += constant * active
-            q[k] += slope * active
-            total[k] += abs(constant)
-            at[k] = t
-            jump_at[k] = constant if rises else -constant
-            bend_at[k] = slope if rises else -slope
-        for k in range(len(f)):
-            kinks[end] = at[k]
-            jumps[end] = jump_at[k]
-            bends[end] = bend_at[k]
-            end += np.uint64((at[k] > left) & (at[k] < right))
-    return np.intp(end), p.sum(), q.sum(), total.sum()
+            change = s[k] * d[k]
+            p[k] += change * (constant[k] + slope[k] * (f[k] - z[k]))
+            q[k] += change * slope[k] * d[k]
+    return np.intp(size), p.sum(), q.sum(), total.sum()
 
 
 @jit
@@ -332,14 +328,9 @@ class PieceLoss(ScoreLoss):
         The last result is the sum of the sizes of all jumps.
         """
         formula = self.formula()
-        p, q = _far_left(formula, scores, direction, y, weights)
-        size, total, labels = 0, 0.0, isinstance(formula, OneSided)
-        for kink in self.kinks():
-            size, kink_p, kink_q, jumps = _append_kinks(
-                labels, scores, direction, y, weights, *kink, left, right, size, *space
-            )
-            p, q, total = p + kink_p, q + kink_q, total + jumps
-        return size, p, q, total
+        pieces, labels = np.reshape(self.kinks(), (-1, 3)), isinstance(formula, OneSided)
+        args = scores, direction, y, weights, left, right
+        return _write_kinks(formula, pieces, labels, *args, *space)
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest minimizer b; of a smooth loss Newton steps remove the rounding of long sums.
