@@ -156,7 +156,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        options: Any = _OPTIONS | FRAGMENT
+        options: Any = _OPTIONS | FRAGMENT | {"forceinline": True}
 
         @overload(declared, jit_options=options, strict=False)
         def choose(first, *further):

@@ -30,7 +30,7 @@ from sklearn_bundle.linear.losses import (
     SquaredError,
     Target,
 )
-from sklearn_bundle.linear.losses._squares import squared_errors
+from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _SOLVERS = (

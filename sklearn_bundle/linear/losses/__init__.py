@@ -15,17 +15,18 @@ from sklearn_bundle.linear.losses.ontology import Ontology
 from sklearn_bundle.linear.losses.pairs import Preference
 from sklearn_bundle.linear.losses.poisson import Poisson
 from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
-from sklearn_bundle.linear.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.linear.losses.ranking import RankingLoss
 from sklearn_bundle.linear.losses.regression import (
+    AbsoluteError,
+    EpsilonInsensitive,
     Huber,
     MultivariateSquaredError,
-    RegressionLoss,
+    Quantile,
+    SquaredEpsilonInsensitive,
     SquaredError,
 )
-from sklearn_bundle.linear.losses.samples import BinaryLoss, SampleLoss
+from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.softmax import Softmax
-from sklearn_bundle.linear.losses.tube import SquaredEpsilonInsensitive
 
 # By the names that the parameter `loss` of an estimator accepts.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {

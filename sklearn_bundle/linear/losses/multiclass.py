@@ -17,7 +17,7 @@ from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear._compiled.classes import highest
-from sklearn_bundle.linear.losses.base import Array, Cut
+from sklearn_bundle.linear.losses.base import Array, Cut, Loss
 from sklearn_bundle.linear.losses.samples import SampleLoss
 
 
@@ -232,6 +232,23 @@ class MulticlassHinge(CompiledLoss):
             raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
         check_cost(self.cost, int(y.max()) + 1)
 
+    def costs(self, n_classes: int) -> Array:
+        """Delta.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number K of classes.
+
+        Returns
+        -------
+        costs : ndarray of shape (K, K)
+            Zeros on the diagonal.
+        """
+        if self.cost is None:
+            return 1.0 - np.eye(n_classes)
+        return np.array(self.cost, dtype=np.float64)
+
     def _costs(self, n_classes):
         if self.cost is None:
             return np.ones((1, n_classes))
@@ -294,3 +311,14 @@ def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
     if cost.diagonal().any():
         i = np.flatnonzero(cost.diagonal())[0]
         raise ValueError(f"cost must be 0 on its diagonal, but cost[{i}, {i}] is {cost[i, i]}.")
+
+
+def dual_hinge(loss: Loss) -> MulticlassHinge | None:
+    """The loss if it has dual steps; None otherwise.
+
+    Slack scaling weighs the differences of scores: the best alpha of a row is then not a projection
+    onto the simplex. Without costs both scalings are the same.
+    """
+    if type(loss) is MulticlassHinge and (loss.scaling == "margin" or loss.cost is None):
+        return loss
+    return None

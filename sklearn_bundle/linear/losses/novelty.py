@@ -3,28 +3,28 @@
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between, shown
-from sklearn_bundle.linear.losses._piecewise import (
-    balance_slopes,
-    constant_far_left,
-    intercept_zero,
-    line_zero,
-    plane_from_slopes,
-    step_risk,
-    step_share,
-    step_slopes,
-)
-from sklearn_bundle.linear.losses._sums import WEIGHT_ROUNDING
 from sklearn_bundle.linear.losses.base import Array, Cut, Loss
 from sklearn_bundle.linear.losses.measures import search_tangents
+from sklearn_bundle.linear.losses.pieces import WEIGHT_ROUNDING, Tube
+from sklearn_bundle.linear.losses.regression import ResidualLoss
 from sklearn_bundle.linear.losses.samples import SampleLoss
+
+
+class _Pinball(ResidualLoss):
+    """The slopes ``low`` and ``high`` on both sides of the target."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def formula(self):
+        return Tube(self.low, self.high, 0.0, 0.0)
 
 
 class Novelty(SampleLoss):
     """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
 
     Table 5 of [1]_. There is no target: ``y`` is None or ignored. A free intercept would lift all
-    scores above rho, so there is none. The compiled functions treat it as the pinball loss of
-    quantile 1 with the target rho.
+    scores above rho, so there is none. It is the pinball loss of quantile 1 with the target rho.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Novelty(SampleLoss):
 
     free_intercept = None
 
-    _slopes = -1.0, 0.0  # left and right of the kink
+    _pinball = _Pinball(-1.0, 0.0)
 
     def __init__(self, rho=1.0):
         self.rho = as_float(rho)
@@ -74,20 +74,14 @@ class Novelty(SampleLoss):
         return np.where(scores < self.rho, -1.0, 0.0)
 
     def risk(self, scores, y, weights, intercept) -> float:
-        return step_risk(scores, self._target(scores), weights, intercept, *self._slopes, 0.0)
+        return self._pinball.risk(scores, self._target(scores), weights, intercept)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        target = self._target(scores)
-        step_slopes(scores, target, 0.0, *self._slopes, 0.0, False, 0.0, out)
-        offset = plane_from_slopes(target, weights, 0.0, 0.0, 0.0, out)
-        return Cut(step_risk(scores, target, weights, 0.0, *self._slopes, 0.0), offset, 0.0)
+        return self._pinball.cut(scores, self._target(scores), weights, False, out, scratch)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        low, high = self._slopes
-        kinks = [(0.0, high - low, 0.0)]
-        target = self._target(scores)
-        args = scores, direction, target, weights, low, kinks, slope, curvature, scratch
-        return max(0.0, line_zero(*args))
+        args = scores, direction, self._target(scores), weights, slope, curvature, scratch
+        return self._pinball.line_search(*args)
 
     def _target(self, scores):
         return np.full(len(scores), self.rho)
@@ -173,16 +167,11 @@ class NuNovelty(Loss):
     def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
         # - f. Samples at rho share the rest of the weight nu.
-        nu = self._share(weights)
-        shape = nu - 1.0, nu, 0.0
-        b = -self._top(scores, weights)
-        zeros = np.zeros_like(scores)
-        share = step_share(scores, zeros, weights, b, *shape)
-        step_slopes(scores, zeros, b, *shape, True, share, out)
-        balance_slopes(weights, out)
+        nu, zeros = self._share(weights), np.zeros_like(scores)
+        scratch = np.empty((4, len(scores)))
+        _Pinball(nu - 1.0, nu).cut(scores, zeros, weights, True, out, scratch)
         out /= nu
-        out -= 1.0
-        out *= weights
+        out -= weights
         return float(out @ scores)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
@@ -200,8 +189,6 @@ class NuNovelty(Loss):
 
     def _top(self, scores: Array, weights: Array) -> float:
         """The largest optimal rho."""
-        high = self._share(weights)
-        low = high - 1.0
-        zeros, scratch = np.zeros_like(scores), np.empty((4, len(scores)))
-        left, kinks = constant_far_left(low), [(0.0, high - low, 0.0)]
-        return -float(intercept_zero(scores, zeros, weights, left, kinks, scratch))
+        nu, zeros = self._share(weights), np.zeros_like(scores)
+        scratch = np.empty((4, len(scores)))
+        return -_Pinball(nu - 1.0, nu).intercept(scores, zeros, weights, scratch)

@@ -1,16 +1,115 @@
-"""Poisson regression: half the deviance, of scores that are logarithms of means."""
+"""Poisson regression: half the deviance, of scores that are logarithms of means.
+
+In compiled functions ``m = exp(f)`` is the mean that the score f predicts.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
-from sklearn_bundle.core.one_variable import search_zero
-from sklearn_bundle.linear.losses import _poisson
-from sklearn_bundle.linear.losses._piecewise import balance_slopes
-from sklearn_bundle.linear.losses.base import Array, Cut
-from sklearn_bundle.linear.losses.regression import RegressionLoss, weighted_mean
+from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.elementary import exp, log
+from sklearn_bundle.linear._compiled import scores as loops
+from sklearn_bundle.linear.losses.base import Array
+from sklearn_bundle.linear.losses.scores import Start, TargetLoss
+
+_SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
+_SAME = 1e-15  # relative to score + 1: possible rounding from the logarithm of its target
+_NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
+_TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
 
-class Poisson(RegressionLoss):
+class PoissonFormula(NamedTuple):
+    """The type that stands for the Poisson loss in compiled code."""
+
+
+@inner
+def _exp_remainder(x, e):
+    """exp(x) - 1 - x given e = exp(x) - 1, by the series if x is small."""
+    p = 1.0 / 1307674368000.0
+    p = p * x + 1.0 / 87178291200.0
+    p = p * x + 1.0 / 6227020800.0
+    p = p * x + 1.0 / 479001600.0
+    p = p * x + 1.0 / 39916800.0
+    p = p * x + 1.0 / 3628800.0
+    p = p * x + 1.0 / 362880.0
+    p = p * x + 1.0 / 40320.0
+    p = p * x + 1.0 / 5040.0
+    p = p * x + 1.0 / 720.0
+    p = p * x + 1.0 / 120.0
+    p = p * x + 1.0 / 24.0
+    p = p * x + 1.0 / 6.0
+    p = (p * x + 0.5) * x * x
+    rest = e - x
+    return p if abs(x) < _SMALL else rest
+
+
+@inner
+def _is_apart(x, log_y):
+    """Whether ``x = f - log(y)`` is more than rounding; otherwise the loss, about 1e-30, is 0."""
+    return abs(x) > _SAME * (1.0 + abs(log_y))
+
+
+@inner
+def _log_remainder(r):
+    """(1 + r) log(1 + r) - r for |r| < _NEAR, from the series of atanh(s), s = r / (2 + r)."""
+    s = r / (2.0 + r)
+    z = s * s
+    p = 1.0 / 15.0
+    p = p * z + 1.0 / 13.0
+    p = p * z + 1.0 / 11.0
+    p = p * z + 1.0 / 9.0
+    p = p * z + 1.0 / 7.0
+    p = p * z + 1.0 / 5.0
+    p = p * z + 1.0 / 3.0
+    return 2.0 * z * (1.0 + s * p * (1.0 + s)) / (1.0 - s)
+
+
+@registered(loops.value, PoissonFormula)
+def _value(loss, f, r, y):
+    """``y (exp(x) - 1 - x)`` with x = f - log(y), and m for y = 0."""
+    m, positive = exp(f), max(y, _TINY)
+    log_y = log(positive)
+    x = f - log_y
+    deviance = positive * _exp_remainder(x, (m - y) / positive)
+    deviance = deviance if _is_apart(x, log_y) else 0.0
+    return deviance if y > 0.0 else m
+
+
+@registered(loops.slope, PoissonFormula)
+def _slope(loss, f, r, y, steepness):
+    return exp(f) - y
+
+
+@registered(loops.curvature, PoissonFormula)
+def _curvature(loss, f, r, y, steepness):
+    return exp(f)
+
+
+@registered(loops.height, PoissonFormula)
+def _height(loss, f, r, y, u, center):
+    log_y = log(max(y, _TINY))
+    near = u * (center - log_y) - ((f - log_y) * u - loops.value(loss, f, r, y))
+    empty = u - u * (f - center)
+    return near if y > 0.0 else empty
+
+
+@registered(loops.conjugate, PoissonFormula)
+def _conjugate(loss, u, y, center):
+    """``m log(m) - m - y log(y) + y`` with m = y + u; if y > 0, ``u log(y) + m log(m/y) - u``.
+
+    Near the targets u is small, and so are all terms of the second form.
+    """
+    m, positive = max(y + u, 0.0), max(y, _TINY)
+    log_m, log_y = log(max(m, _TINY)), log(positive)
+    r = u / positive
+    near, far = positive * _log_remainder(r), m * (log_m - log_y) - u
+    near = u * (log_y - center) + (near if abs(r) < _NEAR else far)
+    empty = m * (log_m - center) - u
+    return near if y > 0.0 else empty
+
+
+class Poisson(TargetLoss):
     """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
 
     0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). See table 5 of [1]_,
@@ -36,6 +135,11 @@ class Poisson(RegressionLoss):
     """
 
     positive_only = True
+    far_targets = False
+    closed_intercept = True
+
+    def formula(self):
+        return PoissonFormula()
 
     def check(self, y) -> None:
         if np.min(y) < 0.0:
@@ -50,38 +154,18 @@ class Poisson(RegressionLoss):
         with np.errstate(over="ignore"):
             return np.exp(scores)
 
-    def value(self, scores, y) -> Array:
-        return np.maximum(0.0, self.mean(scores) - y * scores + xlogy(y, y) - y)
-
-    def gradient(self, scores, y) -> Array:
-        return self.mean(scores) - y
-
-    def curvature(self, scores, y) -> Array:
-        return self.mean(scores)
-
-    def risk(self, scores, y, weights, intercept) -> float:
-        return _poisson.risk(scores, y, weights, intercept)
-
     def intercept(self, scores, y, weights, scratch) -> float:
         """The b at which the predictions have the mean of the targets, in closed form."""
         largest = float(scores.max())
-        means = np.exp(np.subtract(scores, largest, out=scratch[0]), out=scratch[0])
-        return float(np.log(weighted_mean(y, weights) / weighted_mean(means, weights))) - largest
+        means = np.exp(scores - largest)
+        return float(np.log((weights @ y) / (weights @ means))) - largest
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        b = center = 0.0
-        if fit_intercept:
-            b = self.intercept(scores, y, weights, scratch)
-            center = float(np.log(weighted_mean(y, weights)))
-        _poisson.slopes(scores, y, b, out)
-        if fit_intercept:
-            balance_slopes(weights, out)
-        risk = _poisson.risk(scores, y, weights, b)
-        return Cut(risk, _poisson.plane_from_slopes(y, weights, center, out), b)
+    def start(self, y, weights, free) -> Start:
+        mean = float(weights @ y)
+        return Start(float(np.log(mean)) if free else 0.0, 1.0, mean)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        def derivative(t):
-            first, second = _poisson.slope(scores, direction, y, weights, 0.0, 0.0, t)
-            return slope + curvature * t + first, curvature + second
+    def suffices(self, y) -> bool:
+        return bool(np.max(y) > 0.0)
 
-        return search_zero(derivative)
+    def center(self, y, weights) -> float:
+        return float(np.log(weights @ y))

@@ -1,103 +1,23 @@
-"""Losses of a score f and a target y, functions of the residual r = f - y or of a log mean.
+"""Losses of a score f and a real target y: functions of the residual r = f - y.
 
-Each best intercept and each line search is exact. Planes are written from slopes, as
-:mod:`~._piecewise` explains.
+Each best intercept and each line search is exact.
 """
 
-from abc import abstractmethod
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
-from sklearn_bundle.linear.losses._piecewise import (
-    balance_slopes,
-    clipped_risk,
-    clipped_slope,
-    clipped_slopes,
-    constant_far_left,
-    intercept_zero,
-    line_zero,
-    mean_residual,
-    plane_from_slopes,
-    squared_cut,
-)
-from sklearn_bundle.linear.losses.base import Array, Cut, Prepared
-from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.base import Array, Cut, Loss, Prepared
+from sklearn_bundle.linear.losses.pieces import PieceLoss, Tube, in_b
+from sklearn_bundle.linear.losses.samples import RegressionLoss
+from sklearn_bundle.linear.losses.scores import Start, TargetLoss
 
-ROUNDED = 1e-12  # of a mean of slopes, in units of the steepest
-POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
+_MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all residuals are within
+SOME_TARGETS = 1000  # are enough to find the unit
 # Tolerances for a matrix that is symmetric and semidefinite up to rounding, in units of its largest
 # entry: for the difference of M[i, j] and M[j, i], and for an eigenvalue below 0.
 _ASYMMETRY = 1e-8
-
-
-class RegressionLoss(SampleLoss):
-    """Base class of losses of a score and a real target, and the contract for your own.
-
-    A loss l(y, f) is convex in the score f and never negative. Two methods are required,
-    :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays, to which they must
-    not write. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
-
-    Raises
-    ------
-    ValueError
-        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and thus by `fit`.
-
-    See Also
-    --------
-    SquaredError, MultivariateSquaredError, Huber, SquaredEpsilonInsensitive : With curvature.
-    AbsoluteError, Quantile, EpsilonInsensitive : Piecewise linear.
-    Poisson : With a log link.
-    Loss : All methods that may be overridden.
-
-    Examples
-    --------
-    The logarithm of the hyperbolic cosine, a loss of your own:
-
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn_bundle import BMRMRegressor
-    >>> from sklearn_bundle.losses import RegressionLoss
-    >>> class LogCosh(RegressionLoss):
-    ...     def value(self, scores, y):
-    ...         size = np.abs(scores - y)
-    ...         return size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
-    ...
-    ...     def gradient(self, scores, y):
-    ...         return np.tanh(scores - y)
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> BMRMRegressor(LogCosh(), reg_lambda=1e-3).fit(X, y / 50.0).status_
-    'converged'
-    """
-
-    #: Whether several targets, y of shape (n, k), make one problem. If not, there is one for each.
-    multi_output: ClassVar[bool] = False
-    #: Whether targets must not be negative.
-    positive_only: ClassVar[bool] = False
-    #: The p in ``l(c y, c f) = c^p l(y, f)``, if parameters in units of the target are multiplied
-    #: by c too; None if there is none. The default `reg_lambda` depends on it.
-    degree: ClassVar[float | None] = None
-
-    def mean(self, scores: Array) -> Array:
-        """Prediction of the target from the scores: the inverse link.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-
-        Returns
-        -------
-        mean : ndarray of the shape of scores
-            By default the scores.
-        """
-        return scores
-
-
-def weighted_mean(y: Array, weights: Array) -> float:
-    return float(np.sum(weights * y))
 
 
 def require(allowed: bool, name: str, value: object, what: str) -> None:
@@ -105,41 +25,35 @@ def require(allowed: bool, name: str, value: object, what: str) -> None:
         raise ValueError(f"{name} must be {what}, but is {shown(value)}.")
 
 
-# ---- squared error and Huber's loss ----------------------------------------------------------
+class ResidualLoss(PieceLoss, TargetLoss):
+    """A piecewise linear or quadratic function of the residual."""
+
+    degree = 1.0
+
+    def formula(self) -> Tube:
+        raise NotImplementedError
+
+    def _fine(self, scores, y, weights, b) -> float:
+        if not self.smooth:
+            return 0.0
+        first, second, _ = in_b(self.formula(), scores, y, weights, b)
+        return -first / second if second > 0.0 else 0.0
+
+    def start(self, y, weights, free) -> Start:
+        """The median (or another quantile, for other slopes), and the unit from the residuals."""
+        low, high, _, square = self.formula()
+        some = y[:: -(-len(y) // SOME_TARGETS)]
+        level = -low / (high - low) if np.isfinite(high - low) else 0.5
+        b = float(np.quantile(some, level)) if free else 0.0
+        unit = _MEDIAN_TO_UNIT * float(np.median(np.abs(some - b)))
+        unit = unit or float(weights @ np.abs(y - b)) or 1.0
+        return Start(b, unit, min(max(high, -low), unit if square else np.inf))
 
 
-class _Clipped(RegressionLoss):
-    """Losses whose derivative is the residual clipped to an interval [-limit, limit]."""
+class AbsoluteError(ResidualLoss):
+    """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
 
-    degree = 2.0
-
-    @abstractmethod
-    def _limit(self) -> float:
-        """The largest derivative."""
-
-    def risk(self, scores, y, weights, intercept) -> float:
-        return clipped_risk(scores, y, weights, intercept, self._limit())
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        limit = self._limit()
-        b = fine = center = 0.0
-        if fit_intercept:
-            b, center = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
-            first, second = clipped_slope(scores, y, weights, b, limit)
-            fine = -first / second if second > 0.0 else 0.0
-        clipped_slopes(scores, y, b, fine, limit, out)
-        if fit_intercept:
-            balance_slopes(weights, out)
-        risk = clipped_risk(scores, y, weights, b, limit)
-        return Cut(risk, plane_from_slopes(y, weights, center, 0.0, 1.0, out), b)
-
-
-class SquaredError(_Clipped):
-    """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
-
-    Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. The best intercept and
-    the best step along a line are closed forms. With several targets it is
-    :class:`MultivariateSquaredError` with the identity.
+    Table 5 of [1]_. The best intercept and the best step along a line are exact, in O(n).
 
     References
     ----------
@@ -149,45 +63,133 @@ class SquaredError(_Clipped):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_bundle.losses import SquaredError
-    >>> SquaredError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
-    array([0.5, 2. ])
+    >>> from sklearn_bundle.losses import AbsoluteError
+    >>> AbsoluteError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([1., 2.])
     """
 
-    multi_output = True
-
-    def prepare_target(self, target) -> Prepared:
-        if np.ndim(target.y) == 2:
-            return MultivariateSquaredError().prepare_target(target)
-        return super().prepare_target(target)
-
-    def value(self, scores, y) -> Array:
-        return 0.5 * (scores - y) ** 2
-
-    def gradient(self, scores, y) -> Array:
-        return scores - y
-
-    def curvature(self, scores, y) -> Array:
-        return np.ones_like(scores)
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        return Cut(*squared_cut(scores, y, weights, fit_intercept, out))
-
-    def intercept(self, scores, y, weights, scratch) -> float:
-        """The mean residual; the second mean removes the rounding of the first."""
-        return sum(mean_residual(scores, y, weights))
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        weighted = weights * direction
-        first = slope + float(np.sum(weighted * (scores - y)))
-        second = curvature + float(np.sum(weighted * direction))
-        return max(0.0, -first / second) if second > 0.0 else 0.0
-
-    def _limit(self):
-        return np.inf
+    def formula(self):
+        return Tube(-1.0, 1.0, 0.0, 0.0)
 
 
-class Huber(_Clipped):
+class Quantile(ResidualLoss):
+    """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
+
+    Table 5 of [1]_, where tau and 1 - tau are swapped. At 0.5 it is half the absolute error. The
+    best intercept and the best step along a line are exact, in O(n).
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The level tau, in (0, 1): the share of the targets that should lie below the prediction.
+
+    Raises
+    ------
+    ValueError
+        If `quantile` is not in (0, 1); raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Quantile
+    >>> Quantile(0.9).value(np.array([1.0, 4.0]), np.array([2.0, 2.0])).round(6)
+    array([0.9, 0.2])
+    """
+
+    def __init__(self, quantile=0.5):
+        self.quantile = as_float(quantile)
+
+    def check(self, y) -> None:
+        allowed = is_between(self.quantile, 0.0, 1.0)
+        require(allowed, "quantile", self.quantile, "above 0 and below 1")
+
+    def formula(self):
+        return Tube(-float(self.quantile), 1.0 - float(self.quantile), 0.0, 0.0)
+
+
+class EpsilonInsensitive(ResidualLoss):
+    """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
+
+    Table 5 of [1]_. With this risk, SVR's and LIBLINEAR's C is ``1 / (n reg_lambda)``. The best
+    intercept and the best step along a line are exact, in O(n).
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Error that costs nothing, in units of the target; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.5).value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0. , 0.5])
+    """
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = as_float(epsilon)
+
+    def check(self, y) -> None:
+        allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
+        require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
+
+    def formula(self):
+        return Tube(-1.0, 1.0, float(self.epsilon), 0.0)
+
+
+class SquaredEpsilonInsensitive(EpsilonInsensitive):
+    """Squared epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)^2 / 2``.
+
+    Equation (2) of [1]_, with a factor of 1/2: LIBLINEAR's C is ``1 / (2 n reg_lambda)``. With
+    epsilon = 0 it is the squared error. The derivative in b and along a line is piecewise linear;
+    its zero is exact, in O(n) by selection.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Error that costs nothing, in units of the target; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C.-H. Ho, C.-J. Lin: Large-scale linear support vector regression. Journal of Machine
+       Learning Research 13 (2012), 3323-3348.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredEpsilonInsensitive
+    >>> SquaredEpsilonInsensitive(1.0).value(np.array([1.5, 4.0]), np.array([2.0, 2.0]))
+    array([0. , 0.5])
+    """
+
+    degree = 2.0
+    smooth = True
+
+    def formula(self):
+        return Tube(-np.inf, np.inf, float(self.epsilon), 1.0)
+
+
+class Huber(ResidualLoss):
     """Huber's loss, ``l(y, f) = r^2/2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond.
 
     With ``r = f - y``: [2]_, and table 5 of [1]_ with delta = 1. The derivative in b and along a
@@ -218,6 +220,9 @@ class Huber(_Clipped):
     array([0.125, 1.5  ])
     """
 
+    degree = 2.0
+    smooth = True
+
     def __init__(self, delta=1.0):
         self.delta = as_float(delta)
 
@@ -225,43 +230,43 @@ class Huber(_Clipped):
         allowed = is_between(self.delta, 0.0, np.inf)
         require(allowed, "delta", self.delta, "above 0 and finite")
 
-    def value(self, scores, y) -> Array:
-        r = np.abs(scores - y)
-        u = np.minimum(r, self.delta)
-        return u * (r - 0.5 * u)
+    def formula(self):
+        return Tube(-float(self.delta), float(self.delta), 0.0, 1.0)
 
-    def gradient(self, scores, y) -> Array:
-        return np.clip(scores - y, -self.delta, self.delta)
 
-    def curvature(self, scores, y) -> Array:
-        return (np.abs(scores - y) <= self.delta).astype(np.float64)
+class SquaredError(ResidualLoss):
+    """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
-    def intercept(self, scores, y, weights, scratch) -> float:
-        """A best b, by selection; Newton steps remove the rounding of the long sums.
+    Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. The best intercept and
+    the best step along a line are closed forms. With several targets it is
+    :class:`MultivariateSquaredError` with the identity.
 
-        If residuals far above delta round so much that the steps fail, it uses bisection.
-        """
-        limit = self._limit()
-        b = intercept_zero(scores, y, weights, constant_far_left(-limit), self._kinks(), scratch)
-        for _ in range(POLISHES):
-            first, second = clipped_slope(scores, y, weights, b, limit)
-            if second > 0.0:
-                b -= first / second
-            resolved = abs(first) <= ROUNDED * limit + second * np.spacing(abs(b))
-            if resolved or second == 0.0:
-                break
-        return b if resolved else float(super().intercept(scores, y, weights, scratch))
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        low, kinks = -self._limit(), self._kinks()
-        args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
-        return max(0.0, line_zero(*args))
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredError
+    >>> SquaredError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0.5, 2. ])
+    """
 
-    def _limit(self):
-        return float(self.delta)
+    multi_output = True
+    degree = 2.0
+    smooth = True
+    quadratic = True
+    has_dual_steps = False
 
-    def _kinks(self):
-        return [(-self._limit(), 0.0, 1.0), (self._limit(), 0.0, -1.0)]
+    def prepare_target(self, target) -> Prepared:
+        if np.ndim(target.y) == 2:
+            return MultivariateSquaredError().prepare_target(target)
+        return super().prepare_target(target)
+
+    def formula(self):
+        return Tube(-np.inf, np.inf, 0.0, 1.0)
 
 
 # ---- several outputs -----------------------------------------------------------------------
@@ -379,3 +384,21 @@ class MultivariateSquaredError(RegressionLoss):
         """M residual of each row."""
         M = self.metric()
         return residual if M is None else residual @ M
+
+
+class SquaredErrors(NamedTuple):
+    """The loss is ``r' M r / 2`` with the residual r; M is None for the identity."""
+
+    metric: Array | None
+
+
+def squared_errors(loss: Loss) -> SquaredErrors | None:
+    """The loss as a squared error; None if it is not one.
+
+    Exact class only: a subclass may be another loss.
+    """
+    if type(loss) is SquaredError:
+        return SquaredErrors(None)
+    if type(loss) is MultivariateSquaredError:
+        return SquaredErrors(loss.metric())
+    return None

@@ -1,7 +1,7 @@
 """Base classes of losses that are sums over samples."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,3 +167,67 @@ class BinaryLoss(SampleLoss):
     >>> BMRMClassifier(LeastSquares(), reg_lambda=1e-2).fit(scale(X), y).status_
     'converged'
     """
+
+
+class RegressionLoss(SampleLoss):
+    """Base class of losses of a score and a real target, and the contract for your own.
+
+    A loss l(y, f) is convex in the score f and never negative. Two methods are required,
+    :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays, to which they must
+    not write. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
+
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and thus by `fit`.
+
+    See Also
+    --------
+    SquaredError, MultivariateSquaredError, Huber, SquaredEpsilonInsensitive : With curvature.
+    AbsoluteError, Quantile, EpsilonInsensitive : Piecewise linear.
+    Poisson : With a log link.
+    Loss : All methods that may be overridden.
+
+    Examples
+    --------
+    The logarithm of the hyperbolic cosine, a loss of your own:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor
+    >>> from sklearn_bundle.losses import RegressionLoss
+    >>> class LogCosh(RegressionLoss):
+    ...     def value(self, scores, y):
+    ...         size = np.abs(scores - y)
+    ...         return size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
+    ...
+    ...     def gradient(self, scores, y):
+    ...         return np.tanh(scores - y)
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> BMRMRegressor(LogCosh(), reg_lambda=1e-3).fit(X, y / 50.0).status_
+    'converged'
+    """
+
+    #: Whether several targets, y of shape (n, k), make one problem. If not, there is one for each.
+    multi_output: ClassVar[bool] = False
+    #: Whether targets must not be negative.
+    positive_only: ClassVar[bool] = False
+    #: The p in ``l(c y, c f) = c^p l(y, f)``, if parameters in units of the target are multiplied
+    #: by c too; None if there is none. The default `reg_lambda` depends on it.
+    degree: ClassVar[float | None] = None
+
+    def mean(self, scores: Array) -> Array:
+        """Prediction of the target from the scores: the inverse link.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+
+        Returns
+        -------
+        mean : ndarray of the shape of scores
+            By default the scores.
+        """
+        return scores

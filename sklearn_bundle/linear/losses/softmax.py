@@ -1,107 +1,111 @@
-"""Cross-entropy of a score per class."""
+"""Cross-entropy of a score per class.
+
+Scores are stored by class in compiled functions, shape (K, n): every loop runs over samples of one
+class and vectorizes for any K.
+"""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp, softmax
 
 from sklearn_bundle.core.one_variable import search_zero
-from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.elementary import exp
-from sklearn_bundle.linear.losses.base import Array
+from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.elementary import exp, log, log1p_unit
+from sklearn_bundle.linear.losses.base import Array, Loss
 from sklearn_bundle.linear.losses.multiclass import CompiledLoss
 
-_BLOCK = 256  # exponentials in one loop: a single row is too short to vectorize well
+Labels = NDArray[np.int64]
+_CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
 
 
 @jit
-def _softmax_cut(scores, y, weights, out):
-    n, n_classes = scores.shape
-    risk = 0.0
-    offset = 0.0
-    block = max(1, _BLOCK // n_classes)
-    tops = np.empty(block, dtype=np.int64)
-    powers = np.empty((block, n_classes))
-    flat = powers.reshape(-1)
-    for start in range(0, n, block):
-        size = min(n - start, block)
-        _shift(scores, start, size, tops, powers)
-        for j in range(size * n_classes):
-            flat[j] = exp(flat[j])
-        for r in range(size):
-            i, at = start + r, tops[r]
-            label, top = y[i], scores[i, at]
-            others = 0.0  # the largest is exactly 1; the small sum of the others stays precise
-            spread = 0.0
-            for k in range(n_classes):
-                e = powers[r, k]
-                others += e * (k != at)
-                spread += e * min(top - scores[i, k], 1e3)  # e is 0 far earlier; no 0 * inf
-            share = 1.0 / (1.0 + others)
-            log = np.log1p(others)
-            for k in range(n_classes):
-                out[i, k] = weights[i] * share * powers[r, k]
-            # 1 - p of the label would lose precision if p is nearly 1
-            rest = others if at == label else 1.0 + others - powers[r, label]
-            out[i, label] = -weights[i] * share * rest
-            risk += weights[i] * ((top - scores[i, label]) + log)
-            offset += weights[i] * (log + spread * share)
-    return risk, offset
-
-
-@inner
-def _shift(scores, start, size, tops, out):
-    """Rows minus their maxima, and the places of these; a row with NaN becomes NaN."""
-    for r in range(size):
-        i = start + r
-        top = scores[i, 0]
-        at = broken = 0
-        for k in range(scores.shape[1]):
-            v = scores[i, k]
-            higher = v > top
-            top = v if higher else top
-            at = k if higher else at
-            broken = k if v != v else broken
-        at = broken if scores[i, broken] != scores[i, broken] else at
-        top = scores[i, at]
-        tops[r] = at
-        for k in range(scores.shape[1]):
-            out[r, k] = scores[i, k] - top
-
-
-@jit
-def _softmax_along(scores, direction, y, weights, t):
-    """Risk at scores + t direction, its first and its second derivative in t."""
-    n, n_classes = scores.shape
+def _along_classes(scores, direction, y, weights, t, out):
+    """Risk, its first and its second derivative in t; ``out`` becomes ``s (P - Y)``."""
+    n_classes, n = scores.shape
     risk = first = second = 0.0
-    block = max(1, _BLOCK // n_classes)
-    tops = np.empty(block, dtype=np.int64)
-    moved = np.empty((block, n_classes))
-    powers = np.empty((block, n_classes))
-    flat = powers.reshape(-1)
-    for start in range(0, n, block):
-        size = min(n - start, block)
+    powers = np.empty((n_classes, _CHUNK))
+    top, others, share, logs, mean, square = np.empty((6, _CHUNK))
+    at = np.empty(_CHUNK, dtype=np.int64)
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        top[:] = -np.inf
+        others[:] = 0.0
+        mean[:] = 0.0
+        square[:] = 0.0
+        at[:] = 0
+        for k in range(n_classes):
+            f, h = scores[k, start : start + size], direction[k, start : start + size]
+            moved = powers[k]
+            for i in range(size):
+                v = f[i] + t * h[i]
+                moved[i] = v
+                higher = (v > top[i]) | (v != v)  # NaN stays the largest, and makes the risk NaN
+                top[i] = v if higher else top[i]
+                at[i] = k if higher else at[i]
         for i in range(size):
-            for k in range(n_classes):
-                moved[i, k] = scores[start + i, k] + t * direction[start + i, k]
-        _shift(moved, 0, size, tops, powers)
-        for j in range(size * n_classes):
-            flat[j] = exp(flat[j])
+            risk += s[i] * (top[i] - powers[own[i], i])
+        for k in range(n_classes):
+            h, power = direction[k, start : start + size], powers[k]
+            for i in range(size):
+                e = exp(power[i] - top[i])
+                power[i] = e
+                # The largest is exactly 1: the small sum of the others keeps its precision.
+                others[i] += e if at[i] != k else 0.0
+                mean[i] += e * h[i]
+                square[i] += e * h[i] * h[i]
         for i in range(size):
-            row, at = start + i, tops[i]
-            label = y[row]
-            others = mean = 0.0
-            for k in range(n_classes):
-                others += powers[i, k] * (k != at)
-                mean += powers[i, k] * (direction[row, k] - direction[row, label])
-            share = 1.0 / (1.0 + others)
-            mean *= share
-            variance = 0.0
-            for k in range(n_classes):
-                d = (direction[row, k] - direction[row, label]) - mean
-                variance += powers[i, k] * d * d
-            risk += weights[row] * ((moved[i, at] - moved[i, label]) + np.log1p(others))
-            first += weights[row] * mean
-            second += weights[row] * share * variance
+            share[i] = 1.0 / (1.0 + others[i])
+            logs[i] = log1p_unit(others[i]) if others[i] <= 1.0 else log(1.0 + others[i])
+        for i in range(size):
+            average = mean[i] * share[i]
+            risk += s[i] * logs[i]
+            first += s[i] * (average - direction[own[i], start + i])
+            second += s[i] * max(share[i] * square[i] - average * average, 0.0)
+            share[i] *= s[i]
+        for k in range(n_classes):
+            power, g = powers[k], out[k, start : start + size]
+            for i in range(size):
+                g[i] = share[i] * power[i]
+        for i in range(size):
+            # 1 - p of the label would lose precision if p is nearly 1
+            rest = others[i] if at[i] == own[i] else 1.0 + others[i] - powers[own[i], i]
+            out[own[i], start + i] = -share[i] * rest
     return risk, first, second
+
+
+@jit
+def _mixed_entropy(derivatives, y, weights, moved, given):
+    """``sum_i s_i H(Q_i)`` for ``Q_ik = (1 - moved_k) P_ik + given_k sum_j moved_j P_ij``.
+
+    Q of the label is 1 minus the others; near 1 its entropy is computed from their sum.
+    """
+    n_classes, n = derivatives.shape
+    total = 0.0
+    probabilities = np.empty((n_classes, _CHUNK))
+    taken, entropy, rest = np.empty((3, _CHUNK))
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        taken[:] = 0.0
+        entropy[:] = 0.0
+        rest[:] = 0.0
+        for k in range(n_classes):
+            g, p = derivatives[k, start : start + size], probabilities[k]
+            for i in range(size):
+                p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
+                taken[i] += moved[k] * p[i]
+        for k in range(n_classes):
+            p = probabilities[k]
+            for i in range(size):
+                q = (1.0 - moved[k]) * p[i] + given[k] * taken[i]
+                q = 0.0 if own[i] == k else q
+                rest[i] += q
+                entropy[i] -= q * log(max(q, 1e-300))
+        for i in range(size):
+            label = max(1.0 - rest[i], 0.0)
+            total += s[i] * (entropy[i] - label * np.log1p(-min(rest[i], 1.0 - 1e-16)))
+    return total
 
 
 class Softmax(CompiledLoss):
@@ -123,8 +127,16 @@ class Softmax(CompiledLoss):
     (array([2.306]), array([[0.1  , 0.736, 0.164]]))
     """
 
-    _cut = staticmethod(_softmax_cut)
-    _along = staticmethod(_softmax_along)
+    def _cut(self, scores, y, weights, out):
+        by_class = np.ascontiguousarray(scores.T)
+        derivatives, still = np.empty_like(by_class), np.zeros(scores.shape[1])
+        risk = self.along_classes(by_class, by_class, y, weights, 0.0, derivatives)[0]
+        out[:] = derivatives.T
+        return risk, self.mixed_entropy(derivatives, y, weights, still, still)
+
+    def _along(self, scores, direction, y, weights, t):
+        lines = np.ascontiguousarray(scores.T), np.ascontiguousarray(direction.T)
+        return self.along_classes(*lines, y, weights, t, np.empty_like(lines[0]))
 
     def value(self, scores, y) -> Array:
         own = np.take_along_axis(scores, y[:, None], axis=1)
@@ -166,8 +178,70 @@ class Softmax(CompiledLoss):
         return log_softmax(scores, axis=1)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
+        lines = np.ascontiguousarray(scores.T), np.ascontiguousarray(direction.T)
+        out = np.empty_like(lines[0])
+
         def derivative(t):
-            _, first, second = _softmax_along(scores, direction, y, weights, t)
+            _, first, second = self.along_classes(*lines, y, weights, t, out)
             return slope + curvature * t + first, curvature + second
 
         return search_zero(derivative)
+
+    def along_classes(
+        self, scores: Array, direction: Array, y: Labels, weights: Array, t: float, out: Array
+    ) -> tuple[float, float, float]:
+        """R at ``f = scores + t direction``, its first and its second derivative in t.
+
+        Parameters
+        ----------
+        scores, direction : ndarray of shape (K, n)
+            Scores and direction by class.
+        y : ndarray of shape (n,)
+            Numbers of the classes.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        t : float
+            Step.
+        out : ndarray of shape (K, n)
+            Filled with ``s_i (P_ik - Y_ik)``, the derivatives in the scores; P are the
+            probabilities of the classes, Y is 1 for the label.
+
+        Returns
+        -------
+        risk, first, second : float
+            Value and derivatives.
+        """
+        return _along_classes(scores, direction, y, weights, t, out)
+
+    def mixed_entropy(
+        self, derivatives: Array, y: Labels, weights: Array, moved: Array, given: Array
+    ) -> float:
+        """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
+
+        What a sample's classes give away is divided among the classes by ``given``, of sum one.
+
+        Parameters
+        ----------
+        derivatives : ndarray of shape (K, n)
+            ``s_i (P_ik - Y_ik)``.
+        y : ndarray of shape (n,)
+            Numbers of the classes.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        moved, given : ndarray of shape (K,)
+            Shares, between 0 and 1.
+
+        Returns
+        -------
+        entropy : float
+            The offset of the mixed plane.
+        """
+        return _mixed_entropy(derivatives, y, weights, moved, given)
+
+
+def softmax_loss(loss: Loss) -> Softmax | None:
+    """The loss if it is the softmax loss, for solvers that keep scores by class.
+
+    Exact class only: a subclass may be another function.
+    """
+    return loss if type(loss) is Softmax else None

@@ -18,7 +18,7 @@ from sklearn_bundle.core.dual_methods import momentum
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear._compiled import class_steps
-from sklearn_bundle.linear.losses._class_dual import ClassDual
+from sklearn_bundle.linear.losses.multiclass import MulticlassHinge
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -99,7 +99,7 @@ class ClassAscent:
     labels : ndarray of shape (n,)
         Numbers of the classes.
     weights : ndarray of shape (n,), positive, of sum one
-    loss : ClassDual
+    loss : MulticlassHinge
     n_classes : int
     free : bool
         Whether there are intercepts.
@@ -118,7 +118,7 @@ class ClassAscent:
         rows: RowOperator,
         labels: Array,
         weights: Array,
-        loss: ClassDual,
+        loss: MulticlassHinge,
         n_classes: int,
         free: bool,
         reg_lambda: float,

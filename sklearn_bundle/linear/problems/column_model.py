@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.losses._conjugate import Conjugate
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss
-from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -147,11 +145,8 @@ class ColumnModel:
     y : ndarray of shape (n,)
     weights : ndarray of shape (n,)
         The s_i, of sum one.
-    loss : Loss
-    newton : NewtonLoss or None
-        Its second derivatives; None if they are all one.
-    conjugate : Conjugate
-        Its l*.
+    loss : ScoreLoss
+        A smooth one.
     free : bool
         Whether b is minimized out; else it is 0.
     """
@@ -159,18 +154,16 @@ class ColumnModel:
     rows: RowOperator
     y: Array
     weights: Array
-    loss: Loss
-    newton: NewtonLoss | None
-    conjugate: Conjugate
+    loss: ScoreLoss
     free: bool
 
     def __post_init__(self):
         self._scratch = np.empty((4, len(self.y)))
-        self._center = float(self.weights @ self.y) if self.free else 0.0
+        self._center = self.loss.center(self.y, self.weights) if self.free else 0.0
 
     @property
     def is_quadratic(self) -> bool:
-        return self.newton is None
+        return self.loss.quadratic
 
     def derive(self, scores: Array) -> tuple[Array, float, float]:
         """``s_i l'(f_i + b)`` at the best b, where they sum to zero; the risk there, and b."""
@@ -184,18 +177,16 @@ class ColumnModel:
 
     def offset(self, g: Array) -> float:
         """``-sum_i s_i l*(g_i / s_i)``: a plane below R with X'g, if g sums to zero or b is 0."""
-        u = g / self.weights
-        return -float(self.weights @ self.conjugate(u, self.y, self._center))
+        return self.loss.offset(g, self.y, self.weights, self._center)
 
     def curvature(self, scores: Array, b: float) -> Array:
         """Second derivatives of the risk in the scores."""
-        if self.newton is None:
+        if self.is_quadratic:
             return self.weights
         n = len(self.y)
-        rows = np.empty(n, dtype=np.int64)
-        curved = rows[: self.newton.curved(scores, self.y, 0.0, b, rows)]
-        q = np.zeros(n)
-        q[curved] = self.newton.curvature(scores, self.y, self.weights, 0.0, b, curved)
+        rows, coefs, q = np.empty(n, dtype=np.int64), np.empty(n), np.zeros(n)
+        size = self.loss.curved(scores, self.y, self.weights, 0.0, b, rows, coefs)
+        q[rows[:size]] = coefs[:size]
         return np.maximum(q, _LEAST_CURVATURE * (float(q.sum()) or 1.0) * self.weights)
 
     def columns(self, which: NDArray[np.intp]) -> RowOperator:

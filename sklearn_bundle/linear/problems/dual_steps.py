@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import coordinate
-from sklearn_bundle.linear.losses._dual_loss import DualLoss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, scale_heavier_down
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -50,7 +50,7 @@ class DualAscent:
     rows : RowOperator
     target : ndarray of shape (n,)
     weights : ndarray of shape (n,), positive, of sum one
-    loss : DualLoss
+    loss : ScoreLoss
     free : bool
         Whether there is an intercept that is minimized out.
     reg_lambda : float
@@ -72,7 +72,7 @@ class DualAscent:
         rows: RowOperator,
         target: Array,
         weights: Array,
-        loss: DualLoss,
+        loss: ScoreLoss,
         free: bool,
         reg_lambda: float,
         alpha: Array | None = None,
@@ -80,6 +80,7 @@ class DualAscent:
         n, d = rows.shape
         self._target, self._weights, self._loss = target, weights, loss
         self._free, self._lambda = free, reg_lambda
+        self._formula = loss.formula()
         self._direction = loss.direction(target)
         with np.errstate(over="ignore"):  # then steps have length 0
             squares = rows.squared_norms() / reg_lambda
@@ -90,7 +91,7 @@ class DualAscent:
             self._numbers[:, place] = column
         self._alpha = self._numbers[:, coordinate.ALPHA]
         if alpha is not None:
-            self._alpha[:] = np.clip(alpha, *loss.bounds(weights))
+            self._alpha[:] = np.clip(alpha, *loss.bounds(target, weights))
         index = np.int32 if n < 2**31 else np.int64
         self._active, self._order = np.arange(n, dtype=index), np.empty(n, dtype=index)
         self.n_active, self._limits = n, (np.inf, np.inf)
@@ -133,8 +134,9 @@ class DualAscent:
     def rescale(self) -> None:
         """Scale alpha down if that raises a linear dual: it may be of another reg_lambda."""
         if self._loss.at_bounds:
-            slope = self._loss.slope(self._alpha, self._target)
-            gradient = self._rows.gradient(self._direction * self._alpha)
+            derivatives = -self._direction * self._alpha
+            slope = self._loss.slope_at_zero(derivatives, self._target, self._weights)
+            gradient = self._rows.gradient(derivatives)
             square = max(float(gradient @ gradient), _TINY)
             self._alpha *= min(self._lambda * slope / square, 1.0)
 
@@ -149,7 +151,7 @@ class DualAscent:
             self._block,
             self._order,
             self.exceeds_cache,
-            self._loss.steps,
+            self._formula,
             self.w,
             1.0 / self._lambda,
             *self._limits,
@@ -173,19 +175,20 @@ class DualAscent:
     def balance(self, alpha: Array) -> None:
         """Change the dual point a little, so that ``y'alpha = 0`` if there is an intercept."""
         if self._free:
-            self._loss.balance(alpha, self._target)
+            scale_heavier_down(alpha, self._direction * alpha > 0.0)
 
     def plane(self, alpha: Array) -> tuple[Array, float]:
         """The cutting plane (a, c) of a feasible dual point: one product with X'."""
-        center = float(self._weights @ self._target) if self._free else 0.0
+        center = self._loss.center(self._target, self._weights) if self._free else 0.0
+        derivatives = self._direction * alpha
+        np.negative(derivatives, out=derivatives)
 
         def part(rows: slice) -> tuple[float]:
-            target, weights = self._target[rows], self._weights[rows]
-            return (self._loss.offset(alpha[rows], target, weights, center),)
+            args = derivatives[rows], self._target[rows], self._weights[rows], center
+            return (self._loss.offset(*args),)
 
         (offset,) = self._rows.sums(part)
-        derivatives = self._direction * alpha
-        return self._rows.gradient(np.negative(derivatives, out=derivatives)), offset
+        return self._rows.gradient(derivatives), offset
 
     def restart(self, w: Array, intercept: float, scores: Array) -> None:
         """Continue from the dual point with its w, scores and intercept; choose the rows again."""
@@ -195,7 +198,7 @@ class DualAscent:
             margins = scores + intercept
             margins *= self._direction
             self.n_active = coordinate.keep_active(
-                self._loss.steps, margins, self._numbers.ravel(), *self._limits, self._active
+                self._formula, margins, self._numbers.ravel(), *self._limits, self._active
             )
 
     def use_doubles(self) -> None:

@@ -12,14 +12,11 @@ from sklearn_bundle.core.certificate import copied
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.losses._class_dual import class_dual
-from sklearn_bundle.linear.losses._conjugate import conjugate
-from sklearn_bundle.linear.losses._dual import dual_loss
-from sklearn_bundle.linear.losses._newton import newton_loss
-from sklearn_bundle.linear.losses._softmax import class_loss
-from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
+from sklearn_bundle.linear.losses.multiclass import MulticlassLoss, dual_hinge
+from sklearn_bundle.linear.losses.regression import squared_errors
+from sklearn_bundle.linear.losses.scores import newton_loss, score_loss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.balance import balancing_shares, cut_by_class
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.column_model import ColumnModel
@@ -113,20 +110,20 @@ class LinearRisk(Generic[Rows]):
         Numbers in an intercept that is a coordinate of its own.
     intercept_scale : float
         About the square of the w that changes scores as much as such an intercept of 1.
-    newton_loss : NewtonLoss
-        The loss in the form for Newton's method; None if it has none.
-    dual_loss : DualLoss
-        The loss in the form for dual coordinate ascent; None if it has none.
+    newton_loss : ScoreLoss
+        The loss if Newton's method supports it; None otherwise.
+    dual_loss : ScoreLoss
+        The loss if it has dual coordinate steps; None otherwise.
     squared_errors : SquaredErrors
         The loss as a squared error; None if it is another one.
-    class_dual : ClassDual
-        The form for dual coordinate ascent of losses of several classes.
+    class_dual : MulticlassHinge
+        The loss if it has dual coordinate steps for several classes; None otherwise.
     nonnegative : bool
         Whether the risk is known to be nonnegative.
-    class_loss : SoftmaxByClass
-        The loss for scores that are stored by class; None if it has no such form.
-    conjugate : Conjugate
-        The conjugate of a curved loss of one score; None for other losses.
+    class_loss : Softmax
+        The loss if it takes scores that are stored by class; None otherwise.
+    smooth_loss : ScoreLoss
+        The loss if it is a smooth function of one score; None otherwise.
     reg_lambda : float
         The strength that the estimator has chosen for this problem. Only solvers use it.
     """
@@ -135,11 +132,13 @@ class LinearRisk(Generic[Rows]):
 
     def __init__(self, rows: Rows, target: Any, weights: Array, loss: Loss, fit_intercept: bool):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
-        self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        of_score = score_loss(loss)
+        self.newton_loss = newton_loss(loss)
+        self.smooth_loss = of_score if of_score is not None and of_score.smooth else None
+        self.dual_loss = of_score if of_score is not None and of_score.has_dual_steps else None
         self.squared_errors = squared_errors(loss)
-        self.class_dual = class_dual(loss)
+        self.class_dual, self.class_loss = dual_hinge(loss), softmax_loss(loss)
         self.nonnegative = loss.nonnegative
-        self.class_loss, self.conjugate = class_loss(loss), conjugate(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -331,7 +330,7 @@ class LinearRisk(Generic[Rows]):
 class LinearProblem(LinearRisk[RowOperator]):
     """The risk with its rows in this process, and its models for solvers that need the rows.
 
-    A model exists if the loss has what it is made of: ``newton_loss``, ``conjugate``,
+    A model exists if the loss has what it is made of: ``newton_loss``, ``smooth_loss``,
     ``class_loss``, ``squared_errors``, ``dual_loss``, ``class_dual``.
     """
 
@@ -358,9 +357,9 @@ class LinearProblem(LinearRisk[RowOperator]):
 
     def column_model(self) -> ColumnModel:
         """The problem in the form for coordinate descent, by columns."""
-        assert self.conjugate is not None
-        data, free = (self.rows, self.target, self.weights), self.fit_intercept
-        return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
+        assert self.smooth_loss is not None
+        data = self.rows, self.target, self.weights
+        return ColumnModel(*data, self.smooth_loss, self.fit_intercept)
 
     def softmax_model(self) -> SoftmaxModel:
         """The problem with scores stored by class."""

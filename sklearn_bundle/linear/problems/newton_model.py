@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss
+from sklearn_bundle.linear.losses.scores import ScoreLoss
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -21,7 +21,7 @@ class NewtonModel:
     rows : RowOperator
     y : ndarray of shape (n,)
     weights : ndarray of shape (n,)
-    loss : NewtonLoss
+    loss : ScoreLoss
     free : bool
         Whether there is an intercept, whose coordinate comes last.
     """
@@ -29,7 +29,7 @@ class NewtonModel:
     rows: RowOperator
     y: Array
     weights: Array
-    loss: NewtonLoss
+    loss: ScoreLoss
     free: bool
 
     def rows_in_passes(self, passes: float) -> int:
@@ -50,7 +50,7 @@ class NewtonModel:
     def cut(self, scores: Array, width: float, b: float, out: Array) -> tuple[float, float]:
         """The risk, and the offset of a plane with the derivatives written to ``out``."""
         args = scores, self.y, self.weights, width, b, self.free, out
-        return self.loss.cut(*args, self.rows.sums)
+        return self.loss.smoothed_cut(*args, self.rows.sums)
 
     def slope(
         self, scores: Array, direction: Array, width: float, b: float, along_b: float, t: float
@@ -59,7 +59,7 @@ class NewtonModel:
 
         def part(rows: slice) -> tuple[float, float]:
             args = scores[rows], direction[rows], self.y[rows], self.weights[rows]
-            return self.loss.slope(*args, width, b, along_b, t)
+            return self.loss.smoothed_slope(*args, width, b, along_b, t)
 
         first, second = self.rows.sums(part)
         return first, second
@@ -69,7 +69,7 @@ class NewtonModel:
     ) -> float:
         """The best b of the smoothed risk, by Newton's method from b; writes to ``scratch``."""
         args = scores, self.y, self.weights, width, b, unit, precision, scratch
-        return self.loss.intercept(*args, self.rows.sums)
+        return self.loss.smoothed_intercept(*args, self.rows.sums)
 
     def add(self, step: float, direction: Array, scores: Array) -> None:
         """Move the scores along the direction."""

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import blas_threads
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss
-from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss
+from sklearn_bundle.linear.losses.softmax import Softmax
 from sklearn_bundle.linear.problems.balance import cut_by_class
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
@@ -36,13 +36,13 @@ class Formulation(NamedTuple):
     """
 
     loss: Loss
-    newton_loss: NewtonLoss | None = None
+    newton_loss: ScoreLoss | None = None
     positive: int | None = None
     column: int | None = None
     n_outputs: int | None = None
 
     @property
-    def curved(self) -> NewtonLoss:
+    def curved(self) -> ScoreLoss:
         """The loss of tasks that need its curvature."""
         assert self.newton_loss is not None
         return self.newton_loss
@@ -141,7 +141,7 @@ def mixed_entropy(
 def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[SoftmaxModel, Array]:
     """The rows by class, and the derivatives at (w, b)."""
     rows, scores = _scores(block, of, w, b)
-    loss, y = SoftmaxByClass(), block.targets(of)
+    loss, y = Softmax(), block.targets(of)
     by_class = np.ascontiguousarray(scores.T)
     model = SoftmaxModel(rows, y, block.weights, loss, len(by_class), True)
     derivatives = np.empty_like(by_class)
@@ -237,10 +237,10 @@ def plane_sums(
             w_start, b_start = ends[0]
             direction = rows.scores(w - w_start)
             args = scores - direction, direction, y, weights, width, b_start, b - b_start
-            along = [loss.slope(*args, float(step))[0] for step in steps]
+            along = [loss.smoothed_slope(*args, float(step))[0] for step in steps]
         args = scores, nothing, y, weights, width, b, 1.0
-        balances = [loss.slope(*args, float(move))[0] for move in moves]
-        risk, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+        balances = [loss.smoothed_slope(*args, float(move))[0] for move in moves]
+        risk, offset = loss.smoothed_cut(scores, y, weights, width, b, False, derivatives)
     sums = np.array([risk, offset, derivatives.sum()])
     return [np.array(along), np.array(balances), sums, rows.gradient(derivatives)]
 
@@ -277,22 +277,22 @@ def newton_sums(
         start = scores - direction
         for k, step in enumerate(steps):
             args = y, weights, widths[0], b_start, b - b_start, float(step)
-            along[k] = loss.slope(start, direction, *args)
+            along[k] = loss.smoothed_slope(start, direction, *args)
     answers = [along]
-    curved, derivatives = np.empty(len(y), dtype=np.int64), np.zeros(len(y))
+    derivatives, coefs = np.zeros(len(y)), np.empty(len(y))
+    curved = np.empty(len(y), dtype=np.int64)
     gradient, before = np.zeros(len(w)), derivatives.copy()
     with blas_threads(1):  # more would change the last bits
         for width in widths:
-            value, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+            value, offset = loss.smoothed_cut(scores, y, weights, width, b, False, derivatives)
             # Few derivatives change from width to width, and rows without a change cost little.
             gradient = gradient + rows.gradient(derivatives - before)
             before[:] = derivatives
             size, hessian = 0, np.empty(0)
             if every:
-                size = loss.curved(scores, y, width, b, curved)
+                size = loss.curved(scores, y, weights, width, b, curved, coefs)
                 chosen = curved[:size:every].copy()
-                bend = every * loss.curvature(scores, y, weights, width, b, chosen)
-                hessian = rows.hessian(chosen, bend, free)
+                hessian = rows.hessian(chosen, every * coefs[:size:every], free)
             answers += [np.array([value, offset, derivatives.sum(), size]), gradient, hessian]
     return answers
 
@@ -309,7 +309,7 @@ def newton_slopes(
     start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
     args = block.targets(of), block.weights, width, b, b_end - b
     with np.errstate(over="ignore", invalid="ignore"):
-        slopes = [of.curved.slope(start, direction, *args, float(t))[0] for t in steps]
+        slopes = [of.curved.smoothed_slope(start, direction, *args, float(t))[0] for t in steps]
     return [np.array(slopes)]
 
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import SEED, TINY
 from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
-from sklearn_bundle.linear.losses._newton import curved_loss
-from sklearn_bundle.linear.losses._newton_loss import Start
-from sklearn_bundle.linear.losses._newton_regression import SOME_TARGETS
-from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
+from sklearn_bundle.linear.losses.regression import SOME_TARGETS
+from sklearn_bundle.linear.losses.scores import Start, score_loss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.balance import balancing_shares, mixed, mixing
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
@@ -157,7 +156,7 @@ class RowBlocks:
         if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
             return None
         place = self._place(point)
-        if class_loss(self.loss) is not None:
+        if softmax_loss(self.loss) is not None:
             surplus, class_shares, *sums = self._total(3, row_block.softmax_sums, *place)
             how = mixing(surplus, class_shares)
             (offset,) = self._total(1, row_block.mixed_entropy, *place, *how)
@@ -286,5 +285,5 @@ def formulation(
     loss: Loss, *, positive: int | None = None, column: int | None = None, n_outputs: int | None
 ) -> Formulation:
     """The formulation, including the form of the loss for Newton's method."""
-    newton = curved_loss(loss) if n_outputs is None else None
+    newton = score_loss(loss) if n_outputs is None else None
     return Formulation(loss, newton, positive, column, n_outputs)

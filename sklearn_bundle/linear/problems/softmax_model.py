@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
+from sklearn_bundle.linear.losses.softmax import Softmax
 from sklearn_bundle.linear.problems.balance import mixed, mixing
 from sklearn_bundle.linear.rows.rows import RowOperator
 
@@ -30,7 +30,7 @@ class SoftmaxModel:
         Numbers of the classes, from 0.
     weights : ndarray of shape (n,)
         Positive, of sum one.
-    loss : SoftmaxByClass
+    loss : Softmax
     n_classes : int
     free : bool
         Whether there is an intercept per class.
@@ -39,7 +39,7 @@ class SoftmaxModel:
     rows: RowOperator
     y: NDArray[np.int64]
     weights: Array
-    loss: SoftmaxByClass
+    loss: Softmax
     n_classes: int
     free: bool
 
@@ -69,7 +69,7 @@ class SoftmaxModel:
         self, scores: Array, direction: Array, t: float, out: Array
     ) -> tuple[float, float, float]:
         """Risk at ``scores + t direction``, first and second derivative in t; fills ``out``."""
-        return self.loss.along(scores, direction, self.y, self.weights, t, out)
+        return self.loss.along_classes(scores, direction, self.y, self.weights, t, out)
 
     def gradient(self, derivatives: Array) -> Array:
         """The gradient of R in W: one product with X'."""

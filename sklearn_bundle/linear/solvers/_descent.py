@@ -15,7 +15,7 @@ from sklearn_bundle.core.limits import (
     SEARCH_STEPS,
     TINY,
 )
-from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses.scores import ScoreLoss, Start
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
 
@@ -74,7 +74,7 @@ class NewtonDescent(ABC):
 
     def __init__(
         self,
-        loss: NewtonLoss,
+        loss: ScoreLoss,
         free: bool,
         reg_lambda: float,
         units: Start,
@@ -333,15 +333,15 @@ class Descent(NewtonDescent):
     def _hessian(self) -> Array:
         """The Hessian of all rows with curvature, or of enough of them."""
         model = self.model
-        rows = self._work().view(np.int64)
-        rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
-        self._n_curved, self._every = len(rows), 1
+        rows, coefs = self._work().view(np.int64), np.empty(len(model.y))
+        args = self.scores, model.y, model.weights, self.width, self.b
+        size = self._loss.curved(*args, rows, coefs)
+        rows, coefs = rows[:size], coefs[:size]
+        self._n_curved, self._every = size, 1
         if self._loss.smooth:
             enough = max(2 * _RANK * len(self.w), model.rows_in_passes(HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
-            rows = rows[:: self._every].copy()
-        args = self.scores, model.y, model.weights, self.width, self.b
-        coefs = self._loss.curvature(*args, rows)
+            rows, coefs = rows[:: self._every].copy(), coefs[:: self._every]
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:

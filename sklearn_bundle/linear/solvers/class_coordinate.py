@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.dual_methods import Idling
 from sklearn_bundle.core.limits import TINY
-from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.dual_coordinate import IDLE, DualAscentSolver
@@ -85,7 +85,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
-        return omega.is_euclidean and class_dual(loss) is not None
+        return omega.is_euclidean and dual_hinge(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

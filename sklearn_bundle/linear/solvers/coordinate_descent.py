@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
-from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.column_model import MET, violation
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -64,7 +64,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     name = "coordinate-descent"
     needs: ClassVar[type] = LinearProblem
-    form: ClassVar[str | None] = "conjugate"
+    form: ClassVar[str | None] = "smooth_loss"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
     _problem: LinearProblem
@@ -95,7 +95,9 @@ class CoordinateDescentSolver(LinearSolver):
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is curved and the regularizer L1 or elastic net."""
         form = omega.lasso_form
-        return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
+        found = score_loss(loss)
+        smooth = found is not None and found.smooth
+        return smooth and form is not None and bool(np.any(form.thresholds))
 
     @classmethod
     def fits(cls, task: Task) -> bool:

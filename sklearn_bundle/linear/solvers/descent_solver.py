@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import MOST_SIDE
-from sklearn_bundle.linear.losses._newton import curved_loss
-from sklearn_bundle.linear.losses._softmax import class_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -111,9 +111,9 @@ class DescentSolver(LinearSolver):
 
         Squared errors are for "auto" only, on workers: in memory there are better ways.
         """
-        form = curved_loss(loss)
+        form = score_loss(loss)
         one_score = form is not None and form.smooth and (name == "auto" or not form.quadratic)
-        return omega.is_euclidean and (one_score or class_loss(loss) is not None)
+        return omega.is_euclidean and (one_score or softmax_loss(loss) is not None)
 
     @classmethod
     def fits(cls, task: Task) -> bool:

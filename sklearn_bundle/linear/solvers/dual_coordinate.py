@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.dual_methods import Checks, Idling
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.dual_methods import Checks, Idling
 from sklearn_bundle.core.limits import TINY
-from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -140,7 +140,8 @@ class DualCoordinateSolver(DualAscentSolver):
     @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
-        return omega.is_euclidean and dual_loss(loss) is not None
+        found = score_loss(loss)
+        return omega.is_euclidean and found is not None and found.has_dual_steps
 
     @property
     def rate(self) -> float:

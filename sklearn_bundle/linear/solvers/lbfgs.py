@@ -118,7 +118,7 @@ class ScoreDescent:
         args = self._scores, direction, *self._args, along_b
 
         def derivative(t: float) -> tuple[float, float]:
-            first, second = model.loss.slope(*args, t)
+            first, second = model.loss.smoothed_slope(*args, t)
             return first + across + t * square, second + square
 
         length = search_zero(derivative, precision=SLOPE_LEFT)
@@ -162,8 +162,8 @@ class ScoreDescent:
                 left = _BALANCED * self.objective / units.unit
             precision = min(max(left, _FINEST * units.slope), COARSEST * units.slope)
             args = self._scores, *self._args, units.unit, precision, self._scratch
-            self.intercept = model.loss.intercept(*args)
-        risk, self._offset = model.loss.cut(
+            self.intercept = model.loss.smoothed_intercept(*args)
+        risk, self._offset = model.loss.smoothed_cut(
             self._scores, *self._args, model.free, self._derivatives
         )
         self.objective = risk + 0.5 * self._lambda * blas.ddot(self.w, self.w)
@@ -180,10 +180,9 @@ class ScoreDescent:
 
     def _curvature(self) -> tuple[NDArray[np.int64], Array]:
         """The rows with curvature, and their curvature."""
-        model, (y, _, width, b) = self._model, self._args
-        rows = self._scratch.view(np.int64)
-        rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
-        return rows, model.loss.curvature(self._scores, *self._args, rows)
+        rows, coefs = self._scratch.view(np.int64), np.empty(len(self._scratch))
+        size = self._model.loss.curved(self._scores, *self._args, rows, coefs)
+        return rows[:size], coefs[:size]
 
     def _move_of_intercept(self, direction: Array) -> float:
         """The change of the best intercept along the direction, to first order."""

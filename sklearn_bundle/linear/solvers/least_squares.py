@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.limits import IDLE_LIMIT
-from sklearn_bundle.linear.losses._squares import squared_errors
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
 from sklearn_bundle.linear.problems.normal_equations import SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer

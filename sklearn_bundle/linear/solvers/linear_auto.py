@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import confirmed
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
-from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import newton_loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
     entries_of_pass,

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
-from sklearn_bundle.linear.losses._newton import newton_loss
-from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import Start, newton_loss
 from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
@@ -57,7 +56,7 @@ class NewtonSolver(LinearSolver):
 
     A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
     smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
-    itself (see :mod:`~._newton_loss`), so that the bound is exact. It is that of a bundle method
+    itself (see :mod:`~.linear._compiled.scores`), so that the bound is exact. It is that of a bundle method
     with these planes. Where Newton's method stalls, that one goes on with line searches.
 
     No sample is taken if the bundle has planes. ``kept.width`` is that of the smoothing, to go on

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import MOST_SIDE, NEWTON_SLOPE_LEFT, SLOPE_LEFT
 from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
-from sklearn_bundle.linear.losses._newton import curved_loss
-from sklearn_bundle.linear.losses._newton_loss import Start
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import Start, score_loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -171,7 +170,7 @@ class NewtonRoundsSolver(NewtonSolver):
     @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
-        return omega.is_euclidean and curved_loss(loss) is not None
+        return omega.is_euclidean and score_loss(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
 from sklearn_bundle.linear.problems.linear import Plane, Point
-from sklearn_bundle.linear.solvers.protocols import Oracle
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.protocols import Oracle
 from sklearn_bundle.linear.solvers.solver import LinearStart
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk

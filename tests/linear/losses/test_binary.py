@@ -13,11 +13,11 @@ from tests.user_losses import USERS, AbsoluteMargin
 
 def generic(name):
     """The built-in loss with the fallbacks of the base class, from value and gradient alone."""
-    builtin = BINARY_LOSSES[name]
-    members = {"value": builtin.value, "gradient": builtin.gradient}
-    if name in ("log_loss", "exponential"):
-        members["curvature"] = builtin.curvature
-        members["probability"] = getattr(builtin, "probability", None)
+    loss = BINARY_LOSSES[name]()
+    names = ["value", "gradient"] + ["curvature"] * (name in ("log_loss", "exponential"))
+    members = {method: staticmethod(getattr(loss, method)) for method in names}
+    if name == "log_loss":
+        members["probability"] = staticmethod(loss.probability)
     return type(f"Generic_{name}", (BinaryLoss,), members)()
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.linear.losses import _piecewise as piecewise
-from sklearn_bundle.linear.losses import hinge as hinge_module
+from sklearn_bundle.linear.losses import pieces
 from sklearn_bundle.losses import (
     AbsoluteError,
     EpsilonInsensitive,
@@ -44,7 +43,7 @@ def drawn(kind, rng, n=2000):
 @pytest.mark.parametrize("loss", LABELS + TARGETS, ids=lambda loss: type(loss).__name__)
 def test_kinks_near_that_of_a_sample_are_enough(loss, kind, monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(piecewise, "_SOME", 50)
+    monkeypatch.setattr(pieces, "_SOME", 50)
     for share in (0.02, 0.5, 0.9):
         scores, y, weights = drawn(kind, rng)
         if loss in LABELS:
@@ -52,11 +51,9 @@ def test_kinks_near_that_of_a_sample_are_enough(loss, kind, monkeypatch):
             y = np.where(scores > 0.3, 1.0, -1.0) if kind == "separable" else y
         scratch = np.empty((4, len(y)))
         with monkeypatch.context() as context:
-            for module in (piecewise, hinge_module):
-                context.setattr(module, "MANY", np.inf)
+            context.setattr(pieces, "MANY", np.inf)
             expected = loss.intercept(scores, y, weights, scratch)
-        for module in (piecewise, hinge_module):
-            monkeypatch.setattr(module, "MANY", 1)
+        monkeypatch.setattr(pieces, "MANY", 1)
         ours = loss.intercept(scores, y, weights, scratch)
         best, found = (loss.risk(scores, y, weights, b) for b in (expected, ours))
         assert found <= best + 1e-12 * max(best, 1.0)
@@ -65,12 +62,12 @@ def test_kinks_near_that_of_a_sample_are_enough(loss, kind, monkeypatch):
 def test_few_kinks_are_written(monkeypatch):
     """About an eighth: a window of 128 ranks around that of 1,024 samples."""
     scores, y, weights = drawn("drawn", np.random.default_rng(1), 100_000)
-    sizes, first_crossing = [], piecewise.first_crossing
+    sizes, first_crossing = [], pieces.first_crossing
 
     def counting(kinks, jumps, bends, size, *line):
         sizes.append(size)
         return first_crossing(kinks, jumps, bends, size, *line)
 
-    monkeypatch.setattr(piecewise, "first_crossing", counting)
+    monkeypatch.setattr(pieces, "first_crossing", counting)
     AbsoluteError().intercept(scores, y, weights, np.empty((4, len(y))))
     assert len(sizes) == 1 and 0 < sizes[0] < 20_000

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.linear.losses._newton import newton_loss
-from sklearn_bundle.losses import BINARY_LOSSES, Hinge, SquaredError
+from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.losses import BINARY_LOSSES, ROCAUC, Hinge
 from tests.reference import LOSSES
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -43,8 +43,8 @@ def line():
 def test_cut_against_numpy(line, loss, width):
     scores, _, y, weights = line
     b, out = 0.2, np.empty(len(y))
-    kind = newton_loss(BINARY_LOSSES[loss]())
-    risk, offset = kind.cut(scores, y, weights, width, b, False, out)
+    kind = score_loss(BINARY_LOSSES[loss]())
+    risk, offset = kind.smoothed_cut(scores, y, weights, width, b, False, out)
     margins = y * (scores + b)
     value, slope, _ = smoothed(loss, width, margins)
     np.testing.assert_allclose(out, weights * y * slope, rtol=1e-10, atol=1e-17)
@@ -60,8 +60,8 @@ def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
     """Of sum zero, and below the risk sample by sample, wherever it is cut."""
     scores, _, y, weights = line
     out = np.empty(len(y))
-    kind = newton_loss(BINARY_LOSSES[loss]())
-    risk, offset = kind.cut(scores, y, weights, 0.1, b, True, out)
+    kind = score_loss(BINARY_LOSSES[loss]())
+    risk, offset = kind.smoothed_cut(scores, y, weights, 0.1, b, True, out)
     assert abs(out.sum()) <= 1e-15
     assert risk == pytest.approx(weights @ LOSSES[loss](y * (scores + b)), rel=1e-12)
     rng = np.random.default_rng(2)
@@ -76,8 +76,8 @@ def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
 def test_slope_against_numpy_and_differences(line, loss, width):
     scores, direction, y, weights = line
     b, along_b, t = 0.2, -0.7, 0.4
-    kind = newton_loss(BINARY_LOSSES[loss]())
-    first, second = kind.slope(scores, direction, y, weights, width, b, along_b, t)
+    kind = score_loss(BINARY_LOSSES[loss]())
+    first, second = kind.smoothed_slope(scores, direction, y, weights, width, b, along_b, t)
 
     def at(t):
         return smoothed(loss, width, y * (scores + b + t * (direction + along_b)))
@@ -94,16 +94,16 @@ def test_slope_against_numpy_and_differences(line, loss, width):
 @pytest.mark.parametrize("loss", KNOWN)
 def test_curved_rows_and_their_curvature(line, loss):
     scores, _, y, weights = line
-    b, width, rows = 0.2, 0.5, np.empty(len(y), dtype=np.int64)
-    kind = newton_loss(BINARY_LOSSES[loss]())
-    rows = rows[: kind.curved(scores, y, width, b, rows)]
+    b, width, rows, coefs = 0.2, 0.5, np.empty(len(y), dtype=np.int64), np.empty(len(y))
+    kind = score_loss(BINARY_LOSSES[loss]())
+    size = kind.curved(scores, y, weights, width, b, rows, coefs)
+    rows, coefs = rows[:size], coefs[:size]
     _, _, bend = smoothed(loss, width, y * (scores + b))
     expected = np.flatnonzero(bend > (1e-4 if loss == "log_loss" else 0.0))
     assert np.array_equal(rows, expected) and len(rows) > 0
-    coefs = kind.curvature(scores, y, weights, width, b, rows)
     np.testing.assert_allclose(coefs, (weights * bend)[rows], rtol=1e-10)
 
 
 def test_which_losses_it_knows():
-    assert newton_loss(Hinge()) is not None and newton_loss(SquaredError()) is None
-    assert newton_loss(type("Mine", (Hinge,), {})()) is None  # whose value may be another
+    assert score_loss(Hinge()) is not None and score_loss(ROCAUC()) is None
+    assert score_loss(type("Mine", (Hinge,), {})()) is None  # whose value may be another

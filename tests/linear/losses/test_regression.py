@@ -14,15 +14,16 @@ from sklearn.base import clone
 
 from sklearn_bundle.linear.losses.novelty import Novelty
 from sklearn_bundle.linear.losses.poisson import Poisson
-from sklearn_bundle.linear.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.linear.losses.regression import (
+    AbsoluteError,
+    EpsilonInsensitive,
     Huber,
     MultivariateSquaredError,
-    RegressionLoss,
+    Quantile,
+    SquaredEpsilonInsensitive,
     SquaredError,
 )
-from sklearn_bundle.linear.losses.samples import SampleLoss
-from sklearn_bundle.linear.losses.tube import SquaredEpsilonInsensitive
+from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
 from tests import reference_regression
 from tests.reference_regression import LOSSES, objective, solution
 
@@ -43,7 +44,6 @@ BUILT_IN = {  # name, parameters
     "multivariate_squared_error_M": (MultivariateSquaredError, {"M": M}),
     "multivariate_squared_error_singular": (MultivariateSquaredError, {"M": SINGULAR}),
 }
-OVERRIDES = {"cut", "intercept", "line_search", "risk"}
 
 
 class LogCosh(RegressionLoss):
@@ -58,16 +58,17 @@ class LogCosh(RegressionLoss):
 
 
 def generic(kind, parameters):
-    """The loss with the fallbacks of the base class in place of its own methods."""
-    members = {
-        name: member
-        for ancestor in reversed(kind.__mro__)
-        if ancestor.__module__ == kind.__module__ and ancestor is not RegressionLoss
-        for name, member in vars(ancestor).items()
-        if name not in OVERRIDES and name not in ("__dict__", "__weakref__")
-    }
-    base = RegressionLoss if issubclass(kind, RegressionLoss) else SampleLoss
-    return type(f"Generic{kind.__name__}", (base,), members)(**parameters)
+    """The loss with the fallbacks of the base class, from its values and derivatives alone."""
+    loss, base = kind(**parameters), RegressionLoss
+    members = {name: staticmethod(getattr(loss, name)) for name in ("value", "gradient")}
+    if not issubclass(kind, RegressionLoss):
+        base = SampleLoss
+    if kind in (Poisson, SquaredError, Huber, SquaredEpsilonInsensitive):
+        members["curvature"] = staticmethod(loss.curvature)
+    for name in ("mean", "n_outputs", "check"):
+        if hasattr(kind, name):
+            members[name] = staticmethod(getattr(loss, name))
+    return type(f"Generic{kind.__name__}", (base,), members)()
 
 
 def name_of(key):

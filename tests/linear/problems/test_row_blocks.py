@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sklearn_bundle.linear.losses._newton_loss import Start
+from sklearn_bundle.linear.losses.scores import Start
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent

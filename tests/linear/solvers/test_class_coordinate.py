@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear._compiled import class_steps
-from sklearn_bundle.linear.losses._class_dual import class_dual
+from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.problems.class_dual import balancing
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
@@ -293,5 +293,5 @@ def test_means_of_rows_that_were_left_out():
 
 
 def test_which_losses():
-    assert class_dual(MulticlassHinge(COST)) and class_dual(MulticlassHinge(None, "slack"))
-    assert class_dual(MulticlassHinge(COST, "slack")) is None and class_dual(Ontology([])) is None
+    assert dual_hinge(MulticlassHinge(COST)) and dual_hinge(MulticlassHinge(None, "slack"))
+    assert dual_hinge(MulticlassHinge(COST, "slack")) is None and dual_hinge(Ontology([])) is None

@@ -10,7 +10,6 @@ from sklearn.svm import LinearSVC
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear._compiled import coordinate
-from sklearn_bundle.linear.losses._dual import dual_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
@@ -103,7 +102,7 @@ def test_epoch_against_numpy(small, loss, pull, kind):
     else:
         arrays = X.ravel(), np.zeros(0, np.uint32), np.zeros(0, np.uint64), d
     limits, seed = (np.inf, np.inf), np.array([7], dtype=np.uint64)
-    steps = dual_loss(BINARY_LOSSES[loss]()).steps
+    steps = BINARY_LOSSES[loss]().formula()
     args = active, n, 1, order, kind == "csr", steps, w, 1 / reg_lambda, *limits, b, pull
     size, _, _, gap, gained, new_b = coordinate.epoch(*arrays, rows, *args, seed)
     assert size == n and np.array_equal(np.sort(order), np.arange(n))
@@ -296,4 +295,4 @@ def test_rate_and_estimate(small):
 
 
 def test_which_losses_have_steps():
-    assert dual_loss(Hinge()) is not None and dual_loss(Exponential()) is None
+    assert Hinge().has_dual_steps and not Exponential().has_dual_steps

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear._compiled import coordinate
-from sklearn_bundle.linear.losses._dual import dual_loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
@@ -97,8 +97,8 @@ def test_epoch_against_numpy(loss, kind, pull):
     X[np.abs(X) < 0.3] = 0.0
     X[7] = 0.0
     reg_lambda, b = 1e-2, 0.1 * (pull > 0.0)
-    steps = dual_loss(made(loss))
-    low, high = (np.broadcast_to(a, n) for a in steps.bounds(weights))
+    steps = score_loss(made(loss))
+    low, high = (np.broadcast_to(a, n) for a in steps.bounds(y, weights))
     low, high = np.maximum(low, -weights), np.minimum(high, weights)
     shares = np.random.default_rng(1).uniform(0.0, 1.0, n)
     shares[:9] = np.repeat([0.0, 1.0, 0.5], 3)
@@ -113,7 +113,7 @@ def test_epoch_against_numpy(loss, kind, pull):
     if kind == "dense":
         arrays = X.ravel(), np.zeros(0, np.uint32), np.zeros(0, np.uint64), d
     seed, limits = np.array([7], dtype=np.uint64), (np.inf, np.inf)
-    args = active, n, 1, order, kind == "csr", steps.steps, w, 1 / reg_lambda, *limits, b, pull
+    args = active, n, 1, order, kind == "csr", steps.formula(), w, 1 / reg_lambda, *limits, b, pull
     size, _, _, gap, gained, new_b = coordinate.epoch(*arrays, rows, *args, seed)
     assert size == n
     expected = reference_epoch(loss, X, y, weights, reg_lambda, alpha, order[::-1], b, pull)
@@ -170,7 +170,7 @@ def test_the_aggregate_plane_lies_below_the_risk(loss):
     rng = np.random.default_rng(3)
     problem = LinearProblem(rows_in_memory(X), y, weights, made(loss), True)
     steps = problem.dual_ascent(1e-2)
-    low, high = (np.broadcast_to(a, len(y)) for a in problem.dual_loss.bounds(weights))
+    low, high = (np.broadcast_to(a, len(y)) for a in problem.dual_loss.bounds(y, weights))
     alpha = rng.uniform(np.maximum(low, -2.0 * weights), np.minimum(high, 3.0 * weights))
     feasible = alpha.copy()
     steps.balance(feasible)
@@ -229,5 +229,5 @@ def test_a_dual_point_of_another_reg_lambda(loss):
 
 
 def test_which_losses_have_steps():
-    assert dual_loss(Poisson()) is None
-    assert all(dual_loss(made(loss)) is not None for loss in PARAMETERS)
+    assert not Poisson().has_dual_steps
+    assert all(made(loss).has_dual_steps for loss in PARAMETERS)

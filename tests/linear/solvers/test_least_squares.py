@@ -183,7 +183,8 @@ def test_many_runs_take_the_steps_of_a_long_one(solver):
         result = run(parts, tol=1e-13, max_iter=1)
         parts.detach()
         parts.attach(problem(X, y))
-    assert np.array_equal(result.point, long.point)
+    # Several steps end at the same objective, up to its rounding, and any of them may be the best.
+    np.testing.assert_allclose(result.point, long.point, rtol=1e-13)
     assert result.lower_bound == pytest.approx(long.lower_bound, rel=1e-14)
 
 

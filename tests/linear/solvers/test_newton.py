@@ -287,12 +287,16 @@ def test_sums_in_blocks(loss, free, monkeypatch):
     with problem_of(*args, n_threads=2) as problem:
         model, data = problem.newton_model(), (y, weights, 0.5, 0.1)
         cut = model.cut(scores, 0.5, 0.1, out[0])
-        assert cut == pytest.approx(whole.cut(scores, *data, free, out[1]), rel=1e-12)
+        assert cut == pytest.approx(whole.smoothed_cut(scores, *data, free, out[1]), rel=1e-12)
         np.testing.assert_allclose(*out, rtol=1e-12)
         slope = model.slope(scores, direction, 0.5, 0.1, 0.3, 0.7)
-        assert slope == pytest.approx(whole.slope(scores, direction, *data, 0.3, 0.7), rel=1e-12)
+        assert slope == pytest.approx(
+            whole.smoothed_slope(scores, direction, *data, 0.3, 0.7), rel=1e-12
+        )
         b = model.intercept(scores, 0.5, 0.1, 1.0, 1e-12, out[0])
-        assert b == pytest.approx(whole.intercept(scores, *data, 1.0, 1e-12, out[1]), abs=1e-9)
+        assert b == pytest.approx(
+            whole.smoothed_intercept(scores, *data, 1.0, 1e-12, out[1]), abs=1e-9
+        )
         moved = scores.copy()
         model.add(2.0, direction, moved)
         np.testing.assert_allclose(moved, scores + 2.0 * direction, rtol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.linear.losses._newton import newton_loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
@@ -65,19 +65,19 @@ def smoothed(name, width, f, y):
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_against_numpy(line, name, width):
     scores, direction, y, weights = line
-    y, kind, b, out = targets(name, y), newton_loss(loss_of(name)), 1.9, np.empty(len(line[0]))
+    y, kind, b, out = targets(name, y), score_loss(loss_of(name)), 1.9, np.empty(len(line[0]))
     slopes, bends = smoothed(name, width, scores + b, y)
-    risk, _ = kind.cut(scores, y, weights, width, b, False, out)
+    risk, _ = kind.smoothed_cut(scores, y, weights, width, b, False, out)
     np.testing.assert_allclose(out, weights * slopes, rtol=1e-10, atol=1e-17)
     assert risk == pytest.approx(weights @ LOSSES[name](scores + b, y, **CASES[name][0]), rel=1e-12)
-    rows = np.empty(len(y), dtype=np.int64)
-    rows = rows[: kind.curved(scores, y, width, b, rows)]
+    rows, coefs = np.empty(len(y), dtype=np.int64), np.empty(len(y))
+    size = kind.curved(scores, y, weights, width, b, rows, coefs)
+    rows, coefs = rows[:size], coefs[:size]
     assert np.array_equal(rows, np.flatnonzero(bends))
-    coefs = kind.curvature(scores, y, weights, width, b, rows)
     np.testing.assert_allclose(coefs, (weights * bends)[rows], rtol=1e-10)
     move = direction - 0.7
     slopes, bends = smoothed(name, width, scores + b + 0.4 * move, y)
-    first, second = kind.slope(scores, direction, y, weights, width, b, -0.7, 0.4)
+    first, second = kind.smoothed_slope(scores, direction, y, weights, width, b, -0.7, 0.4)
     assert first == pytest.approx(weights @ (slopes * move), rel=1e-10)
     assert second == pytest.approx(weights @ (bends * move**2), rel=1e-10)
 
@@ -88,14 +88,14 @@ def test_kernels_against_numpy(line, name, width):
 def test_a_cut_is_a_plane_of_the_risk(line, name, free, b):
     """Below the risk wherever it is cut, of sum zero with a free intercept; tight at the best b."""
     scores, _, y, weights = line
-    y, kind, out = targets(name, y) + (name != "poisson") * 1e3, newton_loss(loss_of(name)), None
+    y, kind, out = targets(name, y) + (name != "poisson") * 1e3, score_loss(loss_of(name)), None
     out, start = np.empty(len(y)), kind.start(y, weights, True)
     width = 1e-4 if b is None else 0.3
     shift = 1e3 if name != "poisson" else 0.0
     if b is None:
         args = scores, y, weights, width, start.intercept, start.unit, 1e-14
-        b = kind.intercept(*args, np.empty(len(y))) - shift
-    risk, offset = kind.cut(scores, y, weights, width, b + shift, free, out)
+        b = kind.smoothed_intercept(*args, np.empty(len(y))) - shift
+    risk, offset = kind.smoothed_cut(scores, y, weights, width, b + shift, free, out)
     assert not free or abs(out.sum()) <= 1e-14
     if free and width == 1e-4:  # what the smoothing leaves
         assert risk == pytest.approx(out @ scores + offset, abs=width)

@@ -160,7 +160,7 @@ def linear(loss):
 def test_offers(problem, offered):
     asked = {CuttingPlanes, Points, LineSearch}
     found = {protocol for protocol in asked if offers(problem, protocol)}
-    forms = {"newton_loss", "dual_loss", "conjugate", "squared_errors", "class_loss"}
+    forms = {"newton_loss", "dual_loss", "smooth_loss", "squared_errors", "class_loss"}
     found |= {form for form in forms if offers(problem, LinearProblem, form)}
     assert found == offered
 
