@@ -73,16 +73,16 @@ jit
     test_sampling.py            sampling.py
 
 linear/losses
-    test_binary.py              base.py samples.py hinge.py logistic.py _sums.py
-                                /core/one_variable.py
-    test_hinge.py               hinge.py
-    test_intercepts.py          _piecewise.py hinge.py
-    test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
-                                _piecewise.py _poisson.py
+    test_binary.py              base.py samples.py hinge.py logistic.py scores.py pieces.py
+                                /linear/_compiled/scores.py /core/one_variable.py
+    test_hinge.py               hinge.py pieces.py
+    test_intercepts.py          pieces.py hinge.py
+    test_regression.py          regression.py poisson.py novelty.py pieces.py scores.py
+                                /linear/_compiled/scores.py
     test_multiclass.py          multiclass.py softmax.py ontology.py /linear/_compiled/classes.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
-    test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
+    test_newton_binary.py       scores.py pieces.py logistic.py /linear/_compiled/scores.py
 
 linear/regularizers
     test_regularizers.py        base.py norms.py sparse.py entropy.py
@@ -104,29 +104,29 @@ linear/problems
 linear/solvers
     test_protocols.py           protocols.py solver.py
     test_bundle.py              bundle.py _descent.py inner/planes.py
-    test_inner.py               inner/ /structured/solvers/inner/ /kernel/problems/l2tube.py
+    test_inner.py               inner/ /structured/solvers/faces.py /kernel/problems/l2tube.py
                                 /linear/_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py
-                                /linear/problems/newton_model.py /linear/losses/_newton_loss.py
+                                /linear/problems/newton_model.py
                                 /linear/_compiled/design.py
-    test_newton_regression.py   newton.py /linear/losses/_newton_regression.py
+    test_newton_regression.py   newton.py /linear/losses/scores.py
     test_dual_coordinate.py     dual_coordinate.py /linear/problems/dual_steps.py
-                                /linear/losses/_dual.py /linear/losses/_dual_loss.py
+                                /linear/losses/scores.py
                                 /linear/_compiled/coordinate.py
-    test_dual_targets.py        dual_coordinate.py /linear/losses/_dual_targets.py
+    test_dual_targets.py        dual_coordinate.py /linear/losses/pieces.py
     test_class_coordinate.py    class_coordinate.py dual_coordinate.py
                                 /linear/problems/class_dual.py
-                                /linear/losses/_class_dual.py /linear/_compiled/class_steps.py
+                                /linear/losses/multiclass.py /linear/_compiled/class_steps.py
     test_gram_path.py           gram_path.py /linear/estimators/_path.py
     test_coordinate_descent.py  coordinate_descent.py _working_set.py
                                 /linear/problems/column_model.py /linear/_compiled/lasso.py
-                                /linear/losses/_conjugate.py
+                                /linear/losses/scores.py
     test_lbfgs.py               lbfgs.py descent_solver.py
                                 /core/lbfgs.py
     test_softmax.py             descent_solver.py _class_curvature.py _class_descent.py
-                                /linear/problems/softmax_model.py /linear/losses/_softmax.py
+                                /linear/problems/softmax_model.py /linear/losses/softmax.py
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
-                                /linear/problems/_costs.py /linear/losses/_squares.py
+                                /linear/problems/_costs.py
     test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
     test_linear_auto.py         linear_auto.py solver.py /core/contest.py
     test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
