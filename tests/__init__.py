@@ -221,17 +221,17 @@ chain/_compiled
     test_forward_backward.py    forward_backward.py
 
 structured/models
-    test_listed.py              listed.py base.py
+    test_listed.py              examples.py base.py
     test_classes.py             classes.py examples.py /structured/_compiled/class_oracle.py
                                 /structured/_compiled/structures.py
     test_graph.py               graph.py /structured/_compiled/graph_oracle.py
-    test_graph_input.py         graph.py
+    test_graph_input.py         graph_input.py
     test_matching.py            matching.py
-    test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
+    test_pairwise.py            pairwise.py pairwise_relaxed.py
                                 /structured/_compiled/pairwise_oracle.py
-                                /structured/solvers/_block_solver.py
+                                /structured/solvers/block_solvers.py
     test_multilabel.py          multilabel.py /structured/_compiled/multilabel_oracle.py
-                                /structured/readers/multilabel_reader.py
+                                /structured/readers/outputs.py
     test_chain_structure.py     chain_structure.py /chain/model.py
                                 /structured/_compiled/chain_oracle.py /chain/_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /structured/_compiled/segment_*.py
@@ -241,24 +241,22 @@ structured/problems
     test_structured.py          structured.py /structured/models/base.py
                                 /structured/models/examples.py /structured/_compiled/structures.py
     test_structured_log.py      structured_log.py /structured/models/base.py
-                                /structured/models/examples.py /structured/models/listed.py
-                                /structured/_compiled/structures.py
-                                /structured/_compiled/chain_expectation.py
+                                /structured/models/examples.py /structured/_compiled/structures.py
+                                /structured/_compiled/chain_oracle.py
                                 /structured/_compiled/class_oracle.py
 
 structured/solvers
     test_marginal_gap.py        adapted.py /linear/solvers/excessive_gap.py
                                 /structured/problems/marginal_chain.py
                                 /structured/_compiled/chain_marginals.py
-    test_structured_solvers.py  _block_solver.py adapted.py block_coordinate.py simplicial.py
-                                one_simplex.py one_slack.py inner/blocks.py inner/faces.py
-                                inner/outputs.py /structured/_compiled/block_steps.py
+    test_structured_solvers.py  adapted.py block_solvers.py one_simplex.py blocks.py faces.py
+                                /structured/_compiled/block_steps.py
+                                /structured/_compiled/outputs.py
                                 /core/dual_methods.py /core/limits.py
-                                /structured/_compiled/faces.py /structured/_compiled/outputs.py
 
 structured/estimators
     test_structured.py          structured.py /structured/readers/structures.py
-                                /structured/solvers/one_slack.py
+                                /structured/solvers/adapted.py
     test_structured_api.py      structured.py /structured/readers/structures.py
                                 /structured/readers/outputs.py /chain/estimators/_labeling.py
     test_structured_runs.py     structured.py /core/fit.py
@@ -267,16 +265,16 @@ structured/estimators
 
 structured/_compiled
     test_clique_projection.py   clique_projection.py
-    test_min_cut.py             min_cut.py
+    test_min_cut.py             graph_oracle.py
 
 datasets
-    test_readers.py             _conll.py _svmlight.py _openml.py _files.py
+    test_readers.py             _conll.py _svmlight.py _openml.py
     test_frame.py               _frame.py
     test_mapped.py              _mapped.py
 
 metrics
     test_metrics.py             _spans.py _tokens.py _label_sequences.py
-    test_scorers.py             _spans.py _tokens.py _flat.py
+    test_scorers.py             _spans.py _tokens.py
     test_segments.py            _segments.py
 
 plotting

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn_bundle.core.parameters import checked_parameters
 from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.datasets._files import opener
+from sklearn_bundle.datasets._svmlight import opener
 
 _DOCSTART = "-DOCSTART-"  # first column of the first line of a document, in CoNLL-2003
 _ALLOWED = {

@@ -1,5 +1,8 @@
-"""Reader of svmlight files, compressed or not."""
+"""Reader of svmlight files, and files that may be compressed."""
 
+import bz2
+import gzip
+import lzma
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,9 +16,10 @@ from sklearn import datasets
 from sklearn_bundle.core.parameters import checked_parameters
 from sklearn_bundle.core.sklearn_internals import Interval, StrOptions
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.datasets._files import opener
 
 _CHUNK = 1 << 22  # bytes that are parsed at a time to find a line
+# Suffix of a name -> function that opens a file compressed this way.
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _UNREADABLE = ValueError, OverflowError, IndexError  # of scikit-learn's parser
 _SVMLIGHT = {
     "n_features": [Interval(Integral, 1, None, closed="left"), None],
@@ -115,6 +119,11 @@ def load_svmlight(
             for _ in svmlight_chunks(path, _CHUNK, **based):
                 pass  # raises an error that names the line
         raise
+
+
+def opener(path: str | os.PathLike) -> Callable[..., Any]:
+    """The function that opens the file, by its extension."""
+    return _OPENERS.get(os.path.splitext(path)[1].lower(), open)
 
 
 def svmlight_chunks(path: str | os.PathLike, size: int, **options: Any) -> Iterator[tuple]:

@@ -1,14 +1,5 @@
 """Scores of label sequences: tokens, whole sequences, and spans counted like conlleval."""
 
-from sklearn_bundle.metrics._flat import (
-    flat_accuracy_score,
-    flat_classification_report,
-    flat_f1_score,
-    flat_f1_scorer,
-    flat_fbeta_score,
-    flat_precision_score,
-    flat_recall_score,
-)
 from sklearn_bundle.metrics._segments import segment_tags, segments
 from sklearn_bundle.metrics._spans import (
     span_f1_score,
@@ -21,6 +12,13 @@ from sklearn_bundle.metrics._spans import (
     spans,
 )
 from sklearn_bundle.metrics._tokens import (
+    flat_accuracy_score,
+    flat_classification_report,
+    flat_f1_score,
+    flat_f1_scorer,
+    flat_fbeta_score,
+    flat_precision_score,
+    flat_recall_score,
     sequence_accuracy_score,
     sequence_accuracy_scorer,
     token_accuracy_score,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -197,206 +197,95 @@ def span_precision_recall_fscore_support(
     return *scores, support
 
 
-def span_precision_score(
-    y_true: Iterable[Any],
-    y_pred: Iterable[Any],
-    *,
-    scheme: str = "IOB2",
-    labels: Sequence[str] | None = None,
-    average: str | None = "micro",
-    sample_weight: ArrayLike | None = None,
-    zero_division: float | str = 0.0,
-) -> Any:
-    """Fraction of the predicted spans that are right.
+def _one_score(position: int, name: str, summary: str, example: str) -> Callable:
+    """Make a function of one of the scores."""
 
-    Counted like the script conlleval, which was published with [1]_.
+    def span_score(
+        y_true: Iterable[Any],
+        y_pred: Iterable[Any],
+        *,
+        scheme: str = "IOB2",
+        labels: Sequence[str] | None = None,
+        average: str | None = "micro",
+        sample_weight: ArrayLike | None = None,
+        zero_division: float | str = 0.0,
+    ) -> Any:
+        """{summary}
 
-    Parameters
-    ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted labels.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
-        Tags of the labels, as in :func:`spans`.
-    labels : sequence of str, default=None
-        Types of span that count; None means all that occur in y_true or y_pred, sorted.
-    average : {"micro", "macro", "weighted"} or None, default="micro"
-        As in :func:`span_precision_recall_fscore_support`.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        One weight per sequence, which counts for each of its spans.
-    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        Value of 0 / 0.
+        Counted like the script conlleval, which was published with [1]_.
 
-    Returns
-    -------
-    precision : float, or ndarray of shape (n_types,)
-        Between 0 and 1; an array with ``average=None``.
+        Parameters
+        ----------
+        y_true, y_pred : list of sequences of str
+            True and predicted labels.
+        scheme : {{"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}}, default="IOB2"
+            Tags of the labels, as in :func:`spans`.
+        labels : sequence of str, default=None
+            Types of span that count; None means all that occur in y_true or y_pred, sorted.
+        average : {{"micro", "macro", "weighted"}} or None, default="micro"
+            As in :func:`span_precision_recall_fscore_support`.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            One weight per sequence, which counts for each of its spans.
+        zero_division : {{0.0, 1.0, np.nan, "warn"}}, default=0.0
+            Value of 0 / 0.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As for :func:`span_precision_recall_fscore_support`.
+        Returns
+        -------
+        {name} : float, or ndarray of shape (n_types,)
+            Between 0 and 1; an array with ``average=None``.
 
-    See Also
-    --------
-    span_precision_recall_fscore_support : All of them at once, with the definition.
+        Raises
+        ------
+        ValueError, TypeError
+            As for :func:`span_precision_recall_fscore_support`.
 
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
-       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
+        See Also
+        --------
+        span_precision_recall_fscore_support : All of them at once, with the definition.
 
-    Examples
-    --------
-    >>> from sklearn_bundle.metrics import span_precision_score
-    >>> span_precision_score([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-NP"]])
-    0.5
-    """
-    return span_precision_recall_fscore_support(
-        y_true,
-        y_pred,
-        scheme=scheme,
-        labels=labels,
-        average=average,
-        sample_weight=sample_weight,
-        zero_division=zero_division,
-    )[0]
+        Notes
+        -----
+        ``span_{name}_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for
+        other parameters use ``sklearn.metrics.make_scorer(span_{name}_score, scheme="BIOES",
+        average="macro")``.
 
+        References
+        ----------
+        .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task:
+           chunking. Proceedings of CoNLL-2000, 127-132; with the script conlleval.
 
-def span_recall_score(
-    y_true: Iterable[Any],
-    y_pred: Iterable[Any],
-    *,
-    scheme: str = "IOB2",
-    labels: Sequence[str] | None = None,
-    average: str | None = "micro",
-    sample_weight: ArrayLike | None = None,
-    zero_division: float | str = 0.0,
-) -> Any:
-    """Fraction of the true spans that are found.
+        Examples
+        --------
+        >>> from sklearn_bundle.metrics import span_{name}_score
+        >>> span_{name}_score([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "O"]])
+        {example}
+        """
+        return span_precision_recall_fscore_support(
+            y_true,
+            y_pred,
+            scheme=scheme,
+            labels=labels,
+            average=average,
+            sample_weight=sample_weight,
+            zero_division=zero_division,
+        )[position]
 
-    Counted like the script conlleval, which was published with [1]_.
-
-    Parameters
-    ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted labels.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
-        Tags of the labels, as in :func:`spans`.
-    labels : sequence of str, default=None
-        Types of span that count; None means all that occur in y_true or y_pred, sorted.
-    average : {"micro", "macro", "weighted"} or None, default="micro"
-        As in :func:`span_precision_recall_fscore_support`.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        One weight per sequence, which counts for each of its spans.
-    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        Value of 0 / 0.
-
-    Returns
-    -------
-    recall : float, or ndarray of shape (n_types,)
-        Between 0 and 1; an array with ``average=None``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As for :func:`span_precision_recall_fscore_support`.
-
-    See Also
-    --------
-    span_precision_recall_fscore_support : All of them at once, with the definition.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
-       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
-
-    Examples
-    --------
-    >>> from sklearn_bundle.metrics import span_recall_score
-    >>> span_recall_score([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-NP"]])
-    1.0
-    """
-    return span_precision_recall_fscore_support(
-        y_true,
-        y_pred,
-        scheme=scheme,
-        labels=labels,
-        average=average,
-        sample_weight=sample_weight,
-        zero_division=zero_division,
-    )[1]
+    span_score.__name__ = span_score.__qualname__ = f"span_{name}_score"
+    text = span_score.__doc__ or ""
+    span_score.__doc__ = text.format(name=name, summary=summary, example=example)
+    return span_score
 
 
-def span_f1_score(
-    y_true: Iterable[Any],
-    y_pred: Iterable[Any],
-    *,
-    scheme: str = "IOB2",
-    labels: Sequence[str] | None = None,
-    average: str | None = "micro",
-    sample_weight: ArrayLike | None = None,
-    zero_division: float | str = 0.0,
-) -> Any:
-    """F1 of the spans (FB1 in conlleval): harmonic mean of precision and recall.
-
-    Counted like the script conlleval, which was published with [1]_.
-
-    Parameters
-    ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted labels.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
-        Tags of the labels, as in :func:`spans`.
-    labels : sequence of str, default=None
-        Types of span that count; None means all that occur in y_true or y_pred, sorted.
-    average : {"micro", "macro", "weighted"} or None, default="micro"
-        As in :func:`span_precision_recall_fscore_support`.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        One weight per sequence, which counts for each of its spans.
-    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        Value of 0 / 0.
-
-    Returns
-    -------
-    f1 : float, or ndarray of shape (n_types,)
-        Between 0 and 1; an array with ``average=None``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As for :func:`span_precision_recall_fscore_support`.
-
-    See Also
-    --------
-    span_precision_recall_fscore_support : All of them at once, with the definition.
-
-    Notes
-    -----
-    ``span_f1_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for other
-    parameters use ``sklearn.metrics.make_scorer(span_f1_score, scheme="BIOES", average="macro")``.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
-       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
-
-    Examples
-    --------
-    >>> from sklearn_bundle.metrics import span_f1_score
-    >>> span_f1_score([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "O"]])
-    0.6666666666666666
-    """
-    return span_precision_recall_fscore_support(
-        y_true,
-        y_pred,
-        scheme=scheme,
-        labels=labels,
-        average=average,
-        sample_weight=sample_weight,
-        zero_division=zero_division,
-    )[2]
-
-
+span_precision_score = _one_score(
+    0, "precision", "Fraction of the predicted spans that are right.", "1.0"
+)
+span_recall_score = _one_score(1, "recall", "Fraction of the true spans that are found.", "0.5")
+span_f1_score = _one_score(
+    2,
+    "f1",
+    "F1 of the spans (FB1 in conlleval): harmonic mean of precision and recall.",
+    "0.6666666666666666",
+)
 span_precision_scorer = make_scorer(span_precision_score)
 span_recall_scorer = make_scorer(span_recall_score)
 span_f1_scorer = make_scorer(span_f1_score)

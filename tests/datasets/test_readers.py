@@ -15,7 +15,7 @@ from sklearn import datasets
 from sklearn.datasets import dump_svmlight_file
 
 from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight, save_mapped
-from sklearn_bundle.datasets._files import opener
+from sklearn_bundle.datasets._svmlight import opener
 
 CONLL_2000 = """\
 Boeing NNP B-NP

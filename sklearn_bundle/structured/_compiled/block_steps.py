@@ -145,19 +145,24 @@ def _improve_in_cone(gram, work, q, scores, count, scale):
 
 
 @inner
-def visit(outputs, i, dual, scores, before):
-    """Solve block i over the outputs that it has; returns its gap over them before the step."""
-    first, count = outputs.at[i], outputs.count[i]
-    highest = -np.inf
-    read = 0
-    q = outputs.q[first : first + count]
+def _kept_gap(outputs, i, dual, scores):
+    """Fill in the scores of a block's outputs; returns its gap over them."""
+    first, count, highest = outputs.at[i], outputs.count[i], -np.inf
     for k in range(count):
         scores[k] = score_of(outputs, first + k, dual.w)
         highest = max(highest, scores[k])
+        dual.counts[1] += outputs.length[first + k]
+    return gap_of(outputs.q[first : first + count], scores, count, dual.squared, highest)
+
+
+@inner
+def visit(outputs, i, dual, scores, before):
+    """Solve block i over the outputs that it has; returns its gap over them before the step."""
+    first, count = outputs.at[i], outputs.count[i]
+    q = outputs.q[first : first + count]
+    for k in range(count):
         before[k] = q[k]
-        read += outputs.length[first + k]
-    gap = gap_of(q, scores, count, dual.squared, highest)
-    dual.counts[1] += read
+    gap = _kept_gap(outputs, i, dual, scores)
     if gap > 0.0:
         gram = outputs.gram[outputs.gram_at[i] :]
         scale = dual.factor * dual.weights[i]
@@ -311,16 +316,9 @@ def cached_gap(outputs, dual, blocks):
     scores = np.empty(16)
     sum_of_gaps = 0.0
     for i in blocks:
-        first, count = outputs.at[i], outputs.count[i]
-        if scores.shape[0] < count:
-            scores = np.empty(2 * count)
-        highest = -np.inf
-        for k in range(count):
-            scores[k] = score_of(outputs, first + k, dual.w)
-            highest = max(highest, scores[k])
-            dual.counts[1] += outputs.length[first + k]
-        q = outputs.q[first : first + count]
-        sum_of_gaps += dual.weights[i] * gap_of(q, scores, count, dual.squared, highest)
+        if scores.shape[0] < outputs.count[i]:
+            scores = np.empty(2 * outputs.count[i])
+        sum_of_gaps += dual.weights[i] * _kept_gap(outputs, i, dual, scores)
     return sum_of_gaps
 
 

@@ -16,8 +16,6 @@ from sklearn_bundle.jit.vector import WIDTH, gather_fma, splat, total
 
 SLOTS, PRODUCTS, ENTRIES, LONGEST, MOST = 0, 1, 2, 3, 4  # places in ``used``
 _MULTIPLIER = np.uint32(2654435769)  # 2^32 over the golden ratio: spreads indices over a table
-_PRIME = np.uint64(0x100000001B3)  # of the FNV hash
-_OFFSET = np.uint64(0xCBF29CE484222325)  # of the FNV hash
 BYTES_PER_ENTRY = 12  # an index and a value
 _DENSE = 1 << 15  # entries of a vector that is kept dense: 256 KB stay in the cache
 
@@ -28,8 +26,7 @@ class Outputs(NamedTuple):
     Block i has ``count[i]`` outputs in the slots from ``at[i]``, room for ``capacity[i]``, and the
     products of their psi from ``gram_at[i]``, ``capacity[i]`` to a row. ``limit[i]`` is the number
     it may keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``,
-    a ``key`` that distinguishes it from most others, and ``idle``, the number of visits for which q
-    has been 0.
+    and ``idle``, the number of visits for which q has been 0.
 
     ``used`` holds how much of the pools of slots, products and entries is in use, the length of the
     longest psi, and the capacity of the largest block.
@@ -44,7 +41,6 @@ class Outputs(NamedTuple):
     loss: NDArray[np.float64]
     begin: NDArray[np.int64]
     length: NDArray[np.int64]
-    key: NDArray[np.uint64]
     idle: NDArray[np.int64]
     gram: NDArray[np.float64]
     indices: NDArray[np.uint32]
@@ -155,14 +151,6 @@ def _product(table, outputs, slot):
 
 
 @inner
-def _key_of(indices, bits, begin, length):
-    key = _OFFSET
-    for e in range(begin, begin + length):
-        key = (key ^ (np.uint64(indices[e]) + (bits[e] >> np.uint64(17)) + bits[e])) * _PRIME
-    return key
-
-
-@inner
 def _are_equal(outputs, slot, indices, values):
     """Whether a slot has these entries, in this order."""
     begin = outputs.begin[slot]
@@ -192,15 +180,10 @@ def insert(outputs, i, indices, values, length, loss, table):
 
     The pools must have :func:`enough` room.
     """
-    key = _key_of(indices, values.view(np.uint64), 0, length)
     first = outputs.at[i]
     for slot in range(first, first + outputs.count[i]):
-        if (
-            outputs.key[slot] == key
-            and outputs.length[slot] == length
-            and outputs.loss[slot] == loss
-            and _are_equal(outputs, slot, indices, values)
-        ):
+        same = outputs.length[slot] == length and outputs.loss[slot] == loss
+        if same and _are_equal(outputs, slot, indices, values):
             return slot
     k = _free_slot(outputs, i, table)
     slot = outputs.at[i] + k
@@ -212,9 +195,8 @@ def insert(outputs, i, indices, values, length, loss, table):
         outputs.indices[begin + e] = indices[e]
         outputs.values[begin + e] = values[e]
         squared += values[e] * values[e]
-    outputs.q[slot], outputs.loss[slot] = 0.0, loss
+    outputs.q[slot], outputs.loss[slot], outputs.idle[slot] = 0.0, loss, 0
     outputs.begin[slot], outputs.length[slot] = begin, length
-    outputs.key[slot], outputs.idle[slot] = key, 0
     capacity, gram_at = outputs.capacity[i], outputs.gram_at[i]
     _spread(table, indices, values, 0, length)
     for other in range(outputs.count[i]):
@@ -251,7 +233,7 @@ def _copy(outputs, source, target):
     """Copy an output, without its products, to another slot."""
     outputs.q[target], outputs.loss[target] = outputs.q[source], outputs.loss[source]
     outputs.begin[target], outputs.length[target] = outputs.begin[source], outputs.length[source]
-    outputs.key[target], outputs.idle[target] = outputs.key[source], outputs.idle[source]
+    outputs.idle[target] = outputs.idle[source]
 
 
 @inner
@@ -326,7 +308,6 @@ def _combine(outputs, a, b, of_a, of_b, table):
     _clear(table, indices, begin, outputs.length[a])
     outputs.begin[a], outputs.length[a] = begin, at - begin
     outputs.loss[a] = of_a * outputs.loss[a] + of_b * outputs.loss[b]
-    outputs.key[a] = _key_of(indices, values.view(np.uint64), begin, at - begin)
     outputs.used[ENTRIES] = at
     outputs.used[LONGEST] = max(outputs.used[LONGEST], at - begin)
 

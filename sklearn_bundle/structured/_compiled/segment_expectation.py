@@ -22,7 +22,7 @@ from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_expectation import envelope_of, errors_of_scores
+from sklearn_bundle.structured._compiled.chain_oracle import envelope_of, errors_of_scores
 from sklearn_bundle.structured._compiled.segment_oracle import (
     SegmentOutputs,
     allowed_lengths,
@@ -40,7 +40,7 @@ class ExpectationRoom(NamedTuple):
     probabilities that a segment of a label begins at a position and that it covers it from before,
     ``ends`` and ``stays`` that it ends there and that it covers it and the next. ``sums`` is a row
     that is zero between uses, ``touched`` lists places in it. ``reach``, ``norms``, ``counts``,
-    ``envelope`` and ``bias`` are those of chain_expectation.py.
+    ``envelope`` and ``bias`` are those of chain_oracle.py.
     """
 
     unary: NDArray[np.float64]

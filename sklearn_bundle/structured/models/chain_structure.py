@@ -6,7 +6,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-import sklearn_bundle.structured._compiled.chain_expectation  # noqa: F401 - registers expect
 from sklearn_bundle.chain._compiled.chain import Chains
 from sklearn_bundle.chain.model import Weights, flat, pack, padded
 from sklearn_bundle.core.score_rounding import ScoreRounding

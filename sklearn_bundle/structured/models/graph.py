@@ -292,7 +292,10 @@ def _packed(
 ) -> GraphOutputs:
     """All graphs in the form for compiled code."""
     costs = cost_matrix(cost, 2)
-    features, edge_features = [graph.nodes for graph in graphs], [graph.edge_features for graph in graphs]
+    features, edge_features = (
+        [graph.nodes for graph in graphs],
+        [graph.edge_features for graph in graphs],
+    )
     arcs = [_arcs(len(graph.nodes), graph.edges) for graph in graphs]
     single = all(part.dtype == np.float32 for part in features + edge_features)
     dtype = np.float32 if single else np.float64

@@ -187,10 +187,7 @@ class PairwiseGraph(GraphModel):
             lambda w: w[K * d :].reshape(-1, K * K),
         )
         if self.relaxed:
-            of_model = K, self._size, self._potentials, self.joint_feature
-            examples: Examples = RelaxedExamples(graphs, labels, *of_model)
-            examples.roundings = roundings
-            return examples
+            return RelaxedExamples(self, graphs, labels, self._size, roundings)
         outputs, exact, _ = self._outputs(graphs, labels, 1.0)
         n, m = np.diff(outputs.nodes), np.diff(outputs.edges)
         longest = np.minimum(2 * n, K) * d + np.minimum(2 * m, K * K) * e
@@ -220,12 +217,6 @@ class PairwiseGraph(GraphModel):
 
     def _as_labels(self, y, shape, name) -> Labels:
         return as_node_labels(y, shape, self.n_labels, name)
-
-    def _potentials(self, graph: GraphInput, w: Array) -> tuple[Array, Array]:
-        """Scores of the labels of nodes, of shape (n, K), and of pairs, of shape (m, K, K)."""
-        K, d = self.n_labels_, self.n_features_
-        nodes = graph.nodes @ w[: K * d].reshape(K, d).T
-        return nodes, (graph.edge_features @ w[K * d :].reshape(-1, K * K)).reshape(-1, K, K)
 
     def _best(self, x: Any, y: Any, w: Array) -> tuple[Labels, float]:
         """The best labels, with losses if y is given, and the bound relative to the score of y."""

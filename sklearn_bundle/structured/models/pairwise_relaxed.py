@@ -1,13 +1,14 @@
 """The linear relaxation of labeling a graph: outputs are distributions over labels and pairs."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.structured.models.examples import Array, Examples, Found
 from sklearn_bundle.structured.models.graph_input import GraphInput
 
@@ -33,14 +34,12 @@ class RelaxedExamples(Examples):
 
     Parameters
     ----------
+    model : PairwiseGraph
     graphs : list of GraphInput
     labels : list of ndarray of int64
         The true labels.
-    n_labels, n_parameters : int
-    potentials : callable
-        ``potentials(graph, w)`` -> scores of labels of shape (n, K), and of pairs, (m, K, K).
-    features : callable
-        ``features(graph, output)`` -> phi, of labels or of an output of the relaxation.
+    n_parameters : int
+    roundings : tuple of ScoreRounding
     """
 
     exact = False
@@ -48,21 +47,19 @@ class RelaxedExamples(Examples):
 
     def __init__(
         self,
+        model: Any,
         graphs: Sequence[GraphInput],
         labels: Sequence[NDArray[np.int64]],
-        n_labels: int,
         n_parameters: int,
-        potentials: Callable[[GraphInput, Array], tuple[Array, Array]],
-        features: Callable[[GraphInput, Relaxed | NDArray[np.int64]], Array],
+        roundings: tuple[ScoreRounding, ...],
     ):
-        self._graphs, self._labels = graphs, labels
-        self._potentials, self._features = potentials, features
+        self._model, self._graphs, self._labels = model, graphs, labels
         self.n_examples, self.n_parameters = len(graphs), n_parameters
-        K = n_labels
-        self.n_entries = sum(
-            graph.nodes.size * K + graph.edge_features.size * K for graph in graphs
-        )
-        self._truths = [features(*pair) for pair in zip(graphs, labels, strict=True)]
+        self.roundings = roundings
+        sizes = (graph.nodes.size + graph.edge_features.size for graph in graphs)
+        self.n_entries = model.n_labels_ * sum(sizes)
+        pairs = zip(graphs, labels, strict=True)
+        self._truths = [model.joint_feature(*pair) for pair in pairs]
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """The worst outputs with the bounds of the relaxation, one example after the other."""
@@ -88,11 +85,17 @@ class RelaxedExamples(Examples):
             return np.zeros_like(self._truths[i]), 0.0, np.nan, np.nan
         output, bound = relaxation(graph.edges, nodes, pairs)
         loss = float(len(y) - output.nodes[rows, y].sum())
-        psi = self._truths[i] - self._features(graph, output)
+        psi = self._truths[i] - self._model.joint_feature(graph, output)
         score = loss - float(w @ psi)
         if not score > 0.0:
             return np.zeros_like(psi), 0.0, 0.0, max(bound, 0.0)
         return psi, loss, score, max(bound, score)
+
+    def _potentials(self, graph: GraphInput, w: Array) -> tuple[Array, Array]:
+        """Scores of the labels of nodes, of shape (n, K), and of pairs, of shape (m, K, K)."""
+        K, d = self._model.n_labels_, self._model.n_features_
+        nodes = graph.nodes @ w[: K * d].reshape(K, d).T
+        return nodes, (graph.edge_features @ w[K * d :].reshape(-1, K * K)).reshape(-1, K, K)
 
 
 def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Relaxed, float]:

@@ -15,8 +15,7 @@ from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.dual_methods import Catalyst, Checks, Idling, first_kappa
 from sklearn_bundle.jit.sampling import Sampling, grow
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.blocks import BlockDual, Check
-from sklearn_bundle.structured.solvers.outputs import OutputCache
+from sklearn_bundle.structured.solvers.blocks import BlockDual, Check, OutputCache
 
 _IDLE = 40  # checks in a row that change nothing: then only rounding is left
 _SETTLED = 3  # checks in a row after which a solver cannot close the rest of the gap

@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 from sklearn_bundle.structured._compiled import block_steps
 from sklearn_bundle.structured._compiled.block_steps import Dual
 from sklearn_bundle.structured._compiled.outputs import Outputs
-from sklearn_bundle.structured.solvers.outputs import slots_of
 
 Array = NDArray[np.float64]
 
 _STEPS = 20  # most steps: then other outputs should have weight
 _SETTLED = 1e-3  # of the first squared gradient: the face is solved well enough
+
+
+def slots_of(o: Outputs, blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The slots of these blocks' outputs, and the place in ``blocks`` of each one's block."""
+    counts = o.count[blocks]
+    owner = np.repeat(np.arange(len(blocks)), counts)
+    first = o.at[blocks] - (np.cumsum(counts) - counts)
+    return first[owner] + np.arange(len(owner)), owner
 
 
 class Face:

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers import outputs
+from sklearn_bundle.structured.solvers import blocks
 from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
 from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
@@ -384,7 +384,7 @@ def test_the_unit_of_the_features_does_not_matter(name, scale):
 def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     """The dual point that is there must still be the one that its outputs make."""
     reference = drawn("chain", 3, n=12, reg_lambda=0.3)
-    solver, tidy = made("bcfw", bound(reference), n_cached_outputs=3), outputs.tidy
+    solver, tidy = made("bcfw", bound(reference), n_cached_outputs=3), blocks.tidy
     for _ in zip(range(2), solver.states(), strict=False):
         pass
 
@@ -394,7 +394,7 @@ def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
 
     proved = solver._dual.refresh()
     assert 0.0 < proved <= reference.optimum().value
-    monkeypatch.setattr(outputs, "tidy", stop)
+    monkeypatch.setattr(blocks, "tidy", stop)
     with pytest.raises(KeyboardInterrupt):
         solver.kept.make_room(10)
     assert solver._dual.refresh() == proved
