@@ -57,7 +57,8 @@ class NewtonSolver(LinearSolver):
     A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
     smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
     itself (see :mod:`~.linear._compiled.scores`), so that the bound is exact. It is that of a
-    bundle method with these planes. Where Newton's method stalls, that one goes on with line searches.
+    bundle method with these planes. Where Newton's method stalls, that one goes on with line
+    searches.
 
     No sample is taken if the bundle has planes. ``kept.width`` is that of the smoothing, to go on
     with from a bundle.

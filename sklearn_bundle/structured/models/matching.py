@@ -14,7 +14,6 @@ from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Array, Examples, Found
-from sklearn_bundle.structured.models.graph_input import as_features
 
 # Cost of a call of the oracle, without reading the features, in entries read in the same time: 50
 # microseconds, for the assignment of 30 points and numpy's calls.
@@ -189,8 +188,8 @@ def _checked(X: Sequence, y: Sequence) -> tuple[list[Array], list[NDArray[np.int
 
 
 def _pairs(name: str, x: Any, d: int | None) -> Array:
-    x = as_features(x, name, 3, single=False)
-    if not 1 <= x.shape[0] <= x.shape[1] or not x.shape[2]:
+    x = np.ascontiguousarray(as_numbers(name, x))
+    if x.ndim != 3 or not 1 <= x.shape[0] <= x.shape[1] or not x.shape[2]:
         raise ValueError(
             f"{name} must have shape (n, m, d) with 1 <= n <= m and d >= 1: features of each pair "
             f"of one of n points and one of m; got an array of shape {x.shape}."
@@ -199,6 +198,9 @@ def _pairs(name: str, x: Any, d: int | None) -> Array:
         raise ValueError(
             f"{name} must have {d} features of each pair, as the others have, got {x.shape[2]}."
         )
+    if not np.isfinite(x).all():
+        at = tuple(map(int, np.argwhere(~np.isfinite(x))[0]))
+        raise ValueError(f"{name} must hold finite numbers, but {name}{list(at)} is {x[at]}.")
     return x
 
 

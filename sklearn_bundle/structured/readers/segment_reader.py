@@ -22,11 +22,11 @@ from sklearn_bundle.core.values import require_y, shown
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.segment_layout import (
     Segmentation,
+    SegmentWeights,
     TokenSegments,
     best_segments,
     by_tokens,
     segments_of,
-    split,
     taken_apart,
 )
 from sklearn_bundle.structured.readers.structures import Array, Reader, Reading
@@ -82,12 +82,18 @@ def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
     check_is_fitted(estimator)
     _refuse_plain(X)
     sequences = check_prediction_sequences(estimator, X)
-    model, (_, n_threads) = estimator.model_, split_threads(estimator.n_jobs, 1)
-    limits = model.max_lengths_
-    shape = len(estimator.classes_), int(limits.max()), bool(model.boundaries)
-    given = split(estimator.w_, *shape), limits, n_threads
+    weights, model = _weights(estimator), estimator.model_
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    given = weights, model.max_lengths_, n_threads
     lengths = sequences.lengths[sequences.lengths > 0]
     return sequences, best_segments(sequences.X, lengths, *given)
+
+
+def _weights(estimator: BaseEstimator) -> SegmentWeights:
+    none: Array = np.empty((len(estimator.classes_), 0))
+    ends = (estimator.first_, estimator.last_) if estimator.model_.boundaries else (none, none)
+    pairs = estimator.transitions_, estimator.lengths_
+    return SegmentWeights(estimator.coef_, *ends, *pairs, estimator.start_, estimator.end_)
 
 
 def _refuse_plain(X: Any) -> None:
