@@ -1,0 +1,206 @@
+"""Each function of a loss of one score against the others, for every loss in the tables.
+
+A new loss is found by its name. ``LogCosh`` stands for one: it has all functions, as the guide on
+adding losses asks for, and a fit checks them together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.optimize import minimize_scalar
+
+from sklearn_bundle import BMRMRegressor
+from sklearn_bundle.jit.decorators import registered
+from sklearn_bundle.jit.elementary import exp, log
+from sklearn_bundle.linear._compiled import coordinate
+from sklearn_bundle.linear._compiled import scores as loops
+from sklearn_bundle.linear.losses.scores import ScoreLoss, TargetLoss, score_loss
+from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
+from tests.reference_regression import drawn
+
+STEP = 1e-5  # of differences: their errors are its square, and rounding over it
+
+
+class LogCoshFormula(NamedTuple):
+    """The type that stands for the loss in compiled code."""
+
+
+@registered(loops.value, LogCoshFormula)
+def _value(loss, f, r, y):
+    return abs(r) + log(0.5 * (1.0 + exp(-2.0 * abs(r))))
+
+
+@registered(loops.slope, LogCoshFormula)
+def _slope(loss, f, r, y, steepness):
+    return np.tanh(r)
+
+
+@registered(loops.curvature, LogCoshFormula)
+def _curvature(loss, f, r, y, steepness):
+    return 1.0 - np.tanh(r) ** 2
+
+
+@registered(loops.conjugate, LogCoshFormula)
+def _conjugate(loss, u, y, center):
+    up, down = min(max(1.0 + u, 1e-300), 2.0), min(max(1.0 - u, 1e-300), 2.0)
+    return u * (y - center) + 0.5 * (up * log(up) + down * log(down))
+
+
+@registered(loops.height, LogCoshFormula)
+def _height(loss, f, r, y, u, center):
+    return -loops.conjugate(loss, u, y, center)
+
+
+@registered(coordinate.direction, LogCoshFormula)
+def _direction(loss, y):
+    return 1.0
+
+
+@registered(coordinate.step, LogCoshFormula)
+def _step(loss, target, margin, alpha, weight, curvature, high, low):
+    """Zero of ``r + weight curvature (u - u_0) - atanh(u)`` at u, the slope of the new score."""
+    r, old, bend = margin - target, -alpha / weight, weight * curvature
+    low, high, x = -abs(r) - 2.0 * bend, abs(r) + 2.0 * bend, r
+    for _ in range(60):
+        u = np.tanh(x)
+        error = x - r + bend * (u - old)
+        low, high = (low, x) if error > 0.0 else (x, high)
+        x -= error / (1.0 + bend * (1.0 - u * u))
+        x = x if low < x < high else 0.5 * (low + high)
+    gap = loops.value(loss, margin, r, target) + loops.conjugate(loss, old, target, 0.0)
+    return -weight * np.tanh(x), 0.0, weight * (gap - old * margin), True
+
+
+@registered(coordinate.gain, LogCoshFormula)
+def _gain(loss, target, margin, alpha, new, weight, curvature):
+    change = new - alpha
+    fall = loops.conjugate(loss, -new / weight, target, 0.0)
+    rise = loops.conjugate(loss, -alpha / weight, target, 0.0)
+    return weight * (rise - fall), change * (margin + 0.5 * curvature * change)
+
+
+class LogCosh(TargetLoss):
+    """The logarithm of the hyperbolic cosine of the residual."""
+
+    has_dual_steps = True
+
+    def formula(self):
+        return LogCoshFormula()
+
+    def bounds(self, y, weights):
+        return -weights, weights
+
+
+LOSSES = {
+    name: kind()
+    for name, kind in (BINARY_LOSSES | REGRESSION_LOSSES).items()
+    if isinstance(kind(), ScoreLoss)
+} | {"log_cosh": LogCosh()}
+SMOOTH = [name for name, loss in LOSSES.items() if loss.smooth]
+STEPS = [name for name, loss in LOSSES.items() if loss.has_dual_steps]
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def rows(name, seed=0, n=200):
+    """Scores and targets, away from kinks by far more than the step."""
+    rng = np.random.default_rng(seed)
+    f = 2.0 * rng.normal(size=n)
+    if name in BINARY_LOSSES:
+        return f, np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    return f, rng.poisson(2.0, n) + (0.0 if name == "poisson" else 0.3 * rng.normal(size=n))
+
+
+def at(name, loop, f, y, *further):
+    out = np.empty(len(f))
+    loop(LOSSES[name].formula(), f, y, *further, out)
+    return out
+
+
+def test_all_losses_of_one_score_are_in_the_tables():
+    assert set(BINARY_LOSSES) <= set(LOSSES) and set(REGRESSION_LOSSES) <= set(LOSSES)
+    assert all(score_loss(loss) is loss for loss in LOSSES.values())
+
+
+@every_loss
+def test_slopes_are_differences_of_values(name):
+    f, y = rows(name)
+    difference = at(name, loops.values, f + STEP, y) - at(name, loops.values, f - STEP, y)
+    slopes = at(name, loops.slopes, f, y, np.inf)
+    np.testing.assert_allclose(slopes, difference / (2.0 * STEP), rtol=1e-6, atol=1e-6)
+    assert (at(name, loops.values, f, y) >= 0.0).all()
+
+
+@every_loss
+@pytest.mark.parametrize("steepness", [1.0, 5.0])
+def test_curvatures_are_differences_of_slopes(name, steepness):
+    f, y = rows(name)
+    slopes = [at(name, loops.slopes, f + t, y, steepness) for t in (STEP, -STEP)]
+    bends = at(name, loops.curvatures, f, y, steepness)
+    np.testing.assert_allclose(bends, (slopes[0] - slopes[1]) / (2.0 * STEP), rtol=1e-5, atol=1e-5)
+
+
+@every_loss
+@pytest.mark.parametrize("steepness", [1.0, np.inf])
+def test_conjugates_and_heights(name, steepness):
+    """Fenchel: ``l*(u) >= u f - l(f)`` at all f; equal where u is the slope."""
+    if steepness == 1.0 and name not in SMOOTH:
+        pytest.skip("slopes of the smoothed loss belong to other scores")
+    f, y = rows(name)
+    center = 0.0 if name in BINARY_LOSSES else 0.7  # labels are not counted from elsewhere
+    u, values = at(name, loops.slopes, f, y, steepness), at(name, loops.values, f, y)
+    weight, out = np.ones(1), np.empty(1)
+    for i in range(len(f)):
+        part = slice(i, i + 1)
+        conjugate = -LOSSES[name].offset(u[part], y[part], weight, 0.0)
+        assert conjugate == pytest.approx(u[i] * f[i] - values[i], rel=1e-9, abs=1e-9)
+        others = at(name, loops.values, f, np.full(len(f), y[i]))
+        assert (conjugate >= u[i] * f - others - 1e-9).all()
+        args = f[part], y[part], weight, steepness, 0.0, 0.0, center, out
+        offset = loops.cut(LOSSES[name].formula(), *args)[1]
+        assert offset == pytest.approx(center * u[i] - conjugate, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_dual_step_is_the_best_and_its_gain_is_its_own(name):
+    """Of the dual in one alpha: ``-s l*(-y alpha / s)`` less the quadratic term."""
+    loss, formula = LOSSES[name], LOSSES[name].formula()
+    f, y = rows(name, 1, 40)
+    weight, curvature = 0.3, 2.0
+    for i in range(len(f)):
+        one, target = np.full(1, weight), y[i : i + 1]
+        toward = float(loss.direction(target)[0])
+        low, high = (float(np.max(bound)) for bound in loss.bounds(target, one))
+        low, high = max(low, -5.0), min(high, 5.0)
+        alpha = low + (0.2 + 0.015 * i) * (high - low)
+
+        def dual(new, target=target, one=one, toward=toward, i=i, alpha=alpha):
+            change = new - alpha
+            plane = loss.offset(np.full(1, -toward * new), target, one, 0.0)
+            return plane - change * (toward * f[i] + 0.5 * curvature * change)
+
+        new, gain = stepped(formula, y[i], toward * f[i], alpha, weight, curvature)
+        best = minimize_scalar(
+            lambda a: -dual(a), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+        )
+        assert dual(new) >= -best.fun - 1e-10
+        assert gain == pytest.approx(dual(new) - dual(alpha), rel=1e-8, abs=1e-12)
+
+
+@njit(error_model="numpy")
+def stepped(formula, target, margin, alpha, weight, curvature):
+    new = coordinate.step(formula, target, margin, alpha, weight, curvature, np.inf, np.inf)[0]
+    rise, fall = coordinate.gain(formula, target, margin, alpha, new, weight, curvature)
+    return new, rise - fall
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "lbfgs", "dual-coordinate", "line-search"])
+def test_a_loss_with_all_functions_is_fitted_by_every_solver(solver):
+    X, y, weights = drawn()
+    model = BMRMRegressor(LogCosh(), solver=solver, reg_lambda=1e-2, tol=1e-7, max_iter=3000)
+    model.fit(X, y, weights)
+    assert model.converged_
+    other = BMRMRegressor(LogCosh(), solver="line-search", reg_lambda=1e-2, tol=1e-8)
+    best = other.fit(X, y, weights).lower_bound_
+    assert model.lower_bound_ <= other.objective_ and best <= model.objective_
