@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy.optimize import minimize_scalar
 
 from sklearn_bundle import BMRMRegressor
@@ -180,7 +179,7 @@ def test_a_dual_step_is_the_best_and_its_gain_is_its_own(name):
             plane = loss.offset(np.full(1, -toward * new), target, one, 0.0)
             return plane - change * (toward * f[i] + 0.5 * curvature * change)
 
-        new, gain = stepped(formula, y[i], toward * f[i], alpha, weight, curvature)
+        new, gain = stepped(formula, y[i], f[i], alpha, weight, curvature)
         best = minimize_scalar(
             lambda a: -dual(a), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
         )
@@ -188,11 +187,14 @@ def test_a_dual_step_is_the_best_and_its_gain_is_its_own(name):
         assert gain == pytest.approx(dual(new) - dual(alpha), rel=1e-8, abs=1e-12)
 
 
-@njit(error_model="numpy")
-def stepped(formula, target, margin, alpha, weight, curvature):
-    new = coordinate.step(formula, target, margin, alpha, weight, curvature, np.inf, np.inf)[0]
-    rise, fall = coordinate.gain(formula, target, margin, alpha, new, weight, curvature)
-    return new, rise - fall
+def stepped(formula, target, score, alpha, weight, curvature):
+    """alpha after an epoch over one row with this score, and the gain of the dual."""
+    row, active = np.array([target, weight, curvature, alpha]), np.zeros(1, dtype=np.int64)
+    none = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    args = row, active, 1, 1, np.zeros(1, dtype=np.int64), False, formula, np.array([score])
+    limits, seed = (np.inf, np.inf), np.array([7], dtype=np.uint64)
+    gained = coordinate.epoch(np.ones(1), *none, 1, *args, 1.0, *limits, 0.0, 0.0, seed)[4]
+    return row[coordinate.ALPHA], gained
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "lbfgs", "dual-coordinate", "line-search"])
