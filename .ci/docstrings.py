@@ -78,6 +78,16 @@ def names_listed(text: str) -> list[str]:
     return names
 
 
+def is_for_solvers(kind: type, name: str) -> bool:
+    """Whether a member of a loss is none of its contract: bases that are not public have it."""
+    from sklearn_bundle.linear.losses.scores import ScoreLoss
+
+    public = {found for found in public_names().values() if inspect.isclass(found)}
+    bases = [base for base in kind.__mro__[1:] if name in vars(base)]
+    inner = any(issubclass(base, ScoreLoss) for base in bases if base not in public)
+    return inner and not any(base in public for base in bases)
+
+
 def methods(kind: type) -> list[tuple[str, bool]]:
     """Public methods and properties of ours, where they are defined; whether they override one."""
     ours = [c for c in kind.__mro__ if c.__module__.startswith(PACKAGE)]
@@ -89,6 +99,8 @@ def methods(kind: type) -> list[tuple[str, bool]]:
             )
             is_method |= hasattr(member, "__get__") and not inspect.isdatadescriptor(member)
             if name.startswith("_") or not is_method or re.fullmatch(r"set_\w+_request", name):
+                continue
+            if is_for_solvers(kind, name):
                 continue
             found.setdefault(name, cls)
     return [

@@ -1,16 +1,21 @@
 """Configuration of the documentation: ``python -m sphinx -W doc doc/_build/html``."""
 
+import inspect
 import os
 import re
 import shutil
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
 # The examples are run by sphinx-gallery; a window must never open.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-import sklearn_bundle
+import sklearn_bundle.losses
 from sklearn_bundle.core.shared_docs import project_url
+
+sys.path.insert(0, str(Path(__file__).parents[1] / ".ci"))
+from docstrings import is_for_solvers
 
 project = "sklearn-bundle"
 author = "the sklearn-bundle developers"
@@ -43,6 +48,14 @@ copybutton_prompt_is_regexp = True
 # API pages: one page per class, its methods on the page itself. What scikit-learn mixes in for
 # metadata routing and callbacks is left out: its text refers to pages of scikit-learn.
 autosummary_generate = True
+# For doc/_templates/class.rst: the members of losses that are for solvers alone.
+autosummary_context = {
+    "for_solvers": {
+        name: [member for member in dir(kind) if is_for_solvers(kind, member)]
+        for name, kind in vars(sklearn_bundle.losses).items()
+        if inspect.isclass(kind)
+    }
+}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"  # the class's name would push the methods' out of sight

@@ -21,9 +21,11 @@ from sklearn_bundle.linear._compiled.design import blend
 
 PROGRAM = """
 import numpy as np
-from sklearn_bundle.linear.losses import _poisson
+from sklearn_bundle.linear._compiled import scores
+from sklearn_bundle.linear.losses.poisson import PoissonFormula
 slopes = np.empty(1)
-_poisson.slopes(-np.ones(1), np.zeros(1), 0.0, slopes)  # exp, compiled in another file
+args = -np.ones(1), np.zeros(1), 1.0, slopes
+scores.slopes(PoissonFormula(), *args)  # exp, compiled in another file
 print(repr(slopes[0].item()))
 """
 
