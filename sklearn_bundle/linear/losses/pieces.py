@@ -26,7 +26,7 @@ from sklearn_bundle.linear.losses.scores import ScoreLoss
 
 WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
 MANY = 1 << 12  # samples, of which kinks far from the best intercept are not stored
-_SOME = 1024  # samples that say where that is,
+_SOME = 256  # samples that say where that is,
 _MARGIN = 2.0  # to this many roots of the number of their kinks: four standard deviations of a rank
 _ROUNDED = 1e-12  # of a mean of slopes, in units of the steepest
 _POLISHES = 3  # Newton steps on a piecewise linear function, near its zero

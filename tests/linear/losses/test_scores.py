@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from sklearn_bundle import BMRMRegressor
+from sklearn_bundle import BMRMClassifier, BMRMRegressor
 from sklearn_bundle.jit.decorators import registered
 from sklearn_bundle.jit.elementary import exp, log
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.scores import ScoreLoss, TargetLoss, score_loss
-from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
+from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES, Hinge
 from tests.reference_regression import drawn
 
 STEP = 1e-5  # of differences: their errors are its square, and rounding over it
@@ -206,3 +206,21 @@ def test_a_loss_with_all_functions_is_fitted_by_every_solver(solver):
     other = BMRMRegressor(LogCosh(), solver="line-search", reg_lambda=1e-2, tol=1e-8)
     best = other.fit(X, y, weights).lower_bound_
     assert model.lower_bound_ <= other.objective_ and best <= model.objective_
+
+
+def test_a_subclass_with_other_values_is_another_loss():
+    """Nothing of the formula is left in it: its fit is that of a user's own loss."""
+
+    class Doubled(Hinge):
+        def value(self, scores, y):
+            return 2.0 * super().value(scores, y)
+
+        def gradient(self, scores, y):
+            return 2.0 * super().gradient(scores, y)
+
+    assert score_loss(Doubled()) is None
+    X, y, _ = drawn()
+    model = BMRMClassifier(Doubled(), reg_lambda=0.2, tol=1e-6).fit(X, y > y.mean())
+    plain = BMRMClassifier("hinge", reg_lambda=0.1, tol=1e-6).fit(X, y > y.mean())
+    assert model.lower_bound_ <= 2.0 * plain.objective_ * (1.0 + 1e-12)
+    assert model.objective_ == pytest.approx(2.0 * plain.objective_, rel=3e-6)
