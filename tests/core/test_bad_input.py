@@ -18,6 +18,7 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.losses import BinaryLoss, Hinge
 from tests.parameters import ESTIMATORS, SEARCHES
+from tests.user_losses import SmoothHinge, SquaredMargins
 
 
 class Failing(Hinge):
@@ -201,6 +202,26 @@ class NotFinite(BinaryLoss):
 def test_a_loss_that_breaks_its_contract_is_found_out(data, solver, loss, message):
     with pytest.raises(ValueError, match=message):
         BMRMClassifier(loss, solver=solver, fit_intercept=False).fit(*data)
+
+
+class Steep(SmoothHinge):
+    def gradient(self, scores, y):
+        return 1.5 * super().gradient(scores, y)
+
+
+class SteepMargins(SquaredMargins):
+    def gradient(self, scores, y):
+        return 1.5 * super().gradient(scores, y)
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_a_gradient_of_another_function_is_found_out(data, solver):
+    """It converges, and the bound that it gives is false."""
+    with pytest.raises(ValueError, match=r"Steep.gradient is not the derivative of Steep.value"):
+        BMRMClassifier(Steep(), solver=solver, reg_lambda=0.1).fit(*data)
+    X, classes = data[0], np.arange(len(data[0])) % 3
+    with pytest.raises(ValueError, match=r"SteepMargins.gradient is not the derivative"):
+        BMRMClassifier(SteepMargins(), solver=solver, reg_lambda=0.1).fit(X, classes)
 
 
 class Negative(Hinge):

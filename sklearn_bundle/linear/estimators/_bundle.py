@@ -328,7 +328,10 @@ default="l2"
         """Solve one subproblem; rounds too end with ``max_time``."""
         if isinstance(problem, RowBlocks | GatheredProblem):
             problem.workers = problem.workers.within(max_time)
-        return super()._run_solver(problem, kept, seed, max_time=max_time, **further)
+        solver, result = super()._run_solver(problem, kept, seed, max_time=max_time, **further)
+        if isinstance(problem, LinearProblem):
+            problem.check_derivatives(result.point, result.intercept)
+        return solver, result
 
     def _run_next_value(
         self, problem: Problem, kept: LinearStart | None, seed: None

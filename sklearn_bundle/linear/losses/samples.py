@@ -10,6 +10,8 @@ from sklearn_bundle.linear.losses.base import Loss
 
 Array = NDArray[np.float64]
 _NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
+_STEP = 1e-5  # of a score, or of 1 if that is smaller: its differences have about ten digits
+_OFF = 1e-3  # of the derivatives at both ends: a difference that lies outside by more is a mistake
 
 
 class SampleLoss(Loss):
@@ -123,6 +125,33 @@ class SampleLoss(Loss):
                 f"per sample, but returned shape {array.shape}."
             )
         return array
+
+
+def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
+    """Raise ValueError if the ``gradient`` of a loss does not belong to its ``value``.
+
+    Of a convex loss the mean slope between two scores lies between the derivatives there, with or
+    without kinks. A gradient that is too large converges all the same, with a bound that is false.
+    """
+    step = _STEP * np.maximum(1.0, np.abs(scores))
+    if scores.ndim == 2:  # every other score falls
+        step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
+    ends = scores - step, scores + step
+    low, high = (np.reshape(loss.gradient(end, y) * step, (len(scores), -1)).sum(1) for end in ends)
+    values = [loss.value(end, y) for end in ends]
+    rise = 0.5 * (values[1] - values[0])
+    rounding = np.abs(values).sum(axis=0) * 8.0 * np.finfo(float).eps
+    allowed = _OFF * (np.abs(low) + np.abs(high)) + rounding
+    wrong = (rise < low - allowed) | (rise > high + allowed)
+    if wrong.any():
+        i, name = int(np.argmax(wrong)), type(loss).__name__
+        unit = float(np.max(np.abs(step[i])))
+        raise ValueError(
+            f"{name}.gradient is not the derivative of {name}.value, or the loss is not convex: at "
+            f"the score {scores[i]} for the target {y[i]} the value rises by {rise[i] / unit:.6g} "
+            f"per unit, and the gradient around it is between {low[i] / unit:.6g} and "
+            f"{high[i] / unit:.6g}."
+        )
 
 
 class BinaryLoss(SampleLoss):

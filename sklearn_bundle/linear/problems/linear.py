@@ -15,6 +15,7 @@ from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss, dual_hinge
 from sklearn_bundle.linear.losses.regression import squared_errors
+from sklearn_bundle.linear.losses.samples import SampleLoss, check_derivatives
 from sklearn_bundle.linear.losses.scores import newton_loss, score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.balance import balancing_shares, cut_by_class
@@ -35,6 +36,7 @@ LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
 _FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
 _ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
+_CHECKED = 256  # rows at which a user's derivatives are compared with differences
 
 
 @dataclass(init=False)
@@ -347,6 +349,19 @@ class LinearProblem(LinearRisk[RowOperator]):
         by_class = np.ascontiguousarray(g.T)
         gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
         return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
+
+    def check_derivatives(self, w: Array, intercept: Any) -> None:
+        """Raise ValueError if a user's loss has other derivatives at the scores of some rows.
+
+        Losses of the package have tests.
+        """
+        loss = self.loss
+        if not isinstance(loss, SampleLoss) or type(loss).__module__.startswith("sklearn_bundle."):
+            return
+        some = np.linspace(0, self.n_samples - 1, min(self.n_samples, _CHECKED)).astype(np.int64)
+        scores = self.rows.sample(some).scores(w, *self.scores_shape[1:])
+        b = 0.0 if intercept is None else intercept
+        check_derivatives(loss, scores + b, self.target[some])
 
     def newton_model(self) -> NewtonModel:
         """The problem in the form for Newton's method."""
