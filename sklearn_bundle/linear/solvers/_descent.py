@@ -347,10 +347,13 @@ class Descent(NewtonDescent):
     def _search(self, direction: Array, w: Array, b: float) -> float:
         """Newton's method in one dimension, whose first steps may be long.
 
-        ``search_zero`` bounds their growth: with scales far apart it took 60 steps for 11.
+        ``search_zero`` bounds their growth: with scales far apart it took 60 steps for 11. Where a
+        step does not halve the one before the last, the interval is halved: from far up an
+        exponential Newton's steps are all of one length.
         """
         across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
+        steps = np.inf, np.inf
         for _ in range(SEARCH_STEPS):
             args = self.scores, direction, self.width, self.b, b, t
             first, second = self.model.slope(*args)
@@ -359,7 +362,9 @@ class Descent(NewtonDescent):
                 return t
             low, high = (t, high) if first < 0.0 else (low, t)
             newton = t - first / max(second + square, TINY)
-            if not low < newton < high:
+            slow = np.isfinite(high) and abs(newton - t) > 0.5 * steps[0]
+            if slow or not low < newton < high:
                 newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+            steps = steps[1], abs(newton - t)
             t = newton
         return low
