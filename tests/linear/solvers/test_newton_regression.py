@@ -192,11 +192,11 @@ def test_poisson_on_features_with_heavy_tails():
     Searches that gave up there left the fit to line searches, in 69 iterations.
     """
     rng = np.random.default_rng(0)
-    X = rng.standard_t(2.2, size=(5000, 16))
+    X = rng.standard_t(2.2, size=(23000, 16))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     scores = np.clip(X @ (0.15 * rng.normal(size=16)), -4.0, 4.0)
     y = rng.poisson(np.exp(scores) / np.exp(scores).mean()).astype(np.float64)
-    weights = np.full(5000, 1 / 5000)
+    weights = np.full(23000, 1 / 23000)
     solver = NewtonSolver(Task(problem_of("poisson", X, y, weights, True), 1e-3, tol=1e-3))
     result = run(solver, tol=1e-3, max_iter=100)
     assert result.status is Status.CONVERGED and set(result.history["solver"]) == {"newton"}
