@@ -337,7 +337,7 @@ class PieceLoss(ScoreLoss):
 
         If residuals round so much that these fail, it uses bisection.
         """
-        b = self._zero_in_b(scores, y, weights, scratch)
+        b = self._zero_in_b(scores, y, weights, scratch) if self.kinks() else 0.0
         if not self.smooth:
             return b
         for _ in range(_POLISHES):
@@ -360,7 +360,7 @@ class PieceLoss(ScoreLoss):
         still = scratch[3]
         still[:] = 1.0
         args = scores, still, y, weights
-        low, high = self._bracket(*args) if n_kinks and n >= MANY else (-np.inf, np.inf)
+        low, high = self._bracket(*args) if n >= MANY else (-np.inf, np.inf)
         size, p, q, total = self._lines(*args, low, high, space)
         limit = WEIGHT_ROUNDING * total
         if low == -np.inf or p + q * low < -limit:
