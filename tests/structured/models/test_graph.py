@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.models import Graph, Grid
-from sklearn_bundle.structured._compiled import graph_oracle, structures
+from sklearn_bundle.structured._compiled import graph_oracle
 from sklearn_bundle.structured.models.examples import ListedExamples
 from tests.certificates import judge
 from tests.reference_structured import GRID, Structured, grids
@@ -129,8 +129,8 @@ def test_no_labels_exceed_what_a_flow_proves(seed):
 
 @jit
 def _proved(all_graphs, i, ones, capacities, left):
-    work = structures.new_work(all_graphs)
-    work.ones[: len(ones)], work.capacities[: len(capacities)] = ones, capacities
+    cut = graph_oracle.cut_work(len(ones), 2 * len(capacities))
+    work = graph_oracle.Workspace(ones, capacities, cut)
     work.cut.left[: len(left)] = left
     return graph_oracle.excess(all_graphs, i, work)
 
