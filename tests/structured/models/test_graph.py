@@ -130,7 +130,7 @@ def test_no_labels_exceed_what_a_flow_proves(seed):
 @jit
 def _proved(all_graphs, i, ones, capacities, left):
     cut = graph_oracle.cut_work(len(ones), 2 * len(capacities))
-    work = graph_oracle.Workspace(ones, capacities, cut)
+    work = graph_oracle.Workspace(ones.copy(), capacities, cut)
     work.cut.left[: len(left)] = left
     return graph_oracle.excess(all_graphs, i, work)
 
