@@ -160,14 +160,14 @@ class NuNovelty(Loss):
             return float(scores.min())
         top = self._top(scores, weights)
         below = scores < top
-        if below.any() and float(weights[below].sum()) >= self._share(weights) - WEIGHT_ROUNDING:
+        if below.any() and float(weights[below].sum()) >= self.nu - WEIGHT_ROUNDING:
             return 0.5 * (top + float(scores[below].max()))
         return top
 
     def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
         # - f. Samples at rho share the rest of the weight nu.
-        nu, zeros = self._share(weights), np.zeros_like(scores)
+        nu, zeros = self.nu, np.zeros_like(scores)
         scratch = np.empty((4, len(scores)))
         _Pinball(nu - 1.0, nu).cut(scores, zeros, weights, True, out, scratch)
         out /= nu
@@ -180,15 +180,8 @@ class NuNovelty(Loss):
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
-    def _share(self, weights: Array) -> float:
-        """nu, or the smallest weight: up to that the lowest score is the risk, whatever nu.
-
-        The slopes are differences that are divided by nu, so a tiny nu would leave rounding alone.
-        """
-        return max(self.nu, float(weights.min()))
-
     def _top(self, scores: Array, weights: Array) -> float:
         """The largest optimal rho."""
-        nu, zeros = self._share(weights), np.zeros_like(scores)
+        nu, zeros = self.nu, np.zeros_like(scores)
         scratch = np.empty((4, len(scores)))
         return -_Pinball(nu - 1.0, nu).intercept(scores, zeros, weights, scratch)

@@ -281,6 +281,14 @@ def test_many_equal_weights_do_not_add_up_rounding(key):
         assert abs(math.fsum(column)) <= 1e-15
 
 
+@pytest.mark.parametrize("loss", [AbsoluteError(), Quantile(0.9)])
+def test_derivatives_of_sorted_targets_sum_to_zero(loss):
+    """All those of one sign come first: the sums on the way are large, and their rounding alike."""
+    n = 100_000
+    _, g = cut(loss, np.zeros(n), np.arange(n) / n, np.full(n, 1.0 / n), True)
+    assert abs(math.fsum(g)) <= 1e-18
+
+
 @pytest.mark.parametrize("key", WITH_INTERCEPT)
 @pytest.mark.parametrize("far", [0.0, 1e5])
 def test_constant_scores_and_targets(key, far):
