@@ -64,7 +64,7 @@ _ABOUT_TOL = (
 _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any estimator
 
 
-def _checked_for_score(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
+def checked_for_score(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
     """The weights of a score, None or checked; all may be 0, as in a fold of a search."""
     require_y(f"score of {type(estimator).__name__}", y)
     if sample_weight is None:
@@ -93,7 +93,7 @@ class ClassifierMixin(base.ClassifierMixin):
             Between 0 and 1.
         """
         refuse_misread("y", y, dates=True)
-        return super().score(X, y, _checked_for_score(self, X, y, sample_weight))
+        return super().score(X, y, checked_for_score(self, X, y, sample_weight))
 
 
 class RegressorMixin(base.RegressorMixin):
@@ -116,7 +116,7 @@ class RegressorMixin(base.RegressorMixin):
         score : float
             At most 1; the mean over several targets.
         """
-        weights = _checked_for_score(self, X, y, sample_weight)
+        weights = checked_for_score(self, X, y, sample_weight)
         as_numbers("y", y)  # for an error that names y
         return super().score(X, y, weights)
 

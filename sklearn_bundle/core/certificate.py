@@ -17,10 +17,14 @@ ROUNDED = 1e-12
 
 
 class Rounding(NamedTuple):
-    """By how much rounding may have moved an objective, and lifted a bound."""
+    """By how much rounding may have moved an objective, and lifted a bound.
+
+    ``of_plane`` is the length of its error in the gradient of the plane that proves the bound.
+    """
 
     of_objective: float = 0.0
     of_bound: float = 0.0
+    of_plane: float = 0.0
 
     @property
     def total(self) -> float:

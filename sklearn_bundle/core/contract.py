@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.jit.announce import seconds_compiled
 
 HISTORY_DTYPE = np.dtype(
@@ -81,7 +82,7 @@ class State(Certificate):
     The intercept is a number, a vector or None, depending on the problem. A solver whose states are
     many steps apart gives their number as ``n_steps``; ``further`` has the values of the solver's
     ``history_fields``; ``excess`` is what the objective was raised by, since rounding may hide as
-    much.
+    much. A confirmed state may have the ``ball`` that holds the optimum.
     """
 
     point: NDArray[np.float64]
@@ -90,6 +91,7 @@ class State(Certificate):
     n_steps: int | None = None
     further: tuple = ()
     excess: float = 0.0
+    ball: Ball | None = None
 
 
 class Solver(Protocol):
@@ -141,7 +143,10 @@ class Resumable(Solver, Protocol):
 
 @dataclass
 class SolverResult(Certificate):
-    """Point and certificate, recomputed at exit, with status and history."""
+    """Point and certificate, recomputed at exit, with status and history.
+
+    ``region`` is what the estimator makes of the ``ball``: where the scores of the optimum lie.
+    """
 
     point: NDArray[np.float64]
     intercept: Any
@@ -149,12 +154,15 @@ class SolverResult(Certificate):
     n_iter: int
     history: np.ndarray
     excess: float = 0.0  # as of the last state
+    ball: Ball | None = None
+    region: Any = None
 
     @classmethod
     def of(cls, state: State, status: Status, history: np.ndarray) -> Self:
         """The result that ended with this state."""
         values = state.primal, state.lower_bound, state.point, state.intercept
-        return cls(*values, status, int(history["iteration"][-1]), history, state.excess)
+        end = int(history["iteration"][-1]), history, state.excess, state.ball
+        return cls(*values, status, *end)
 
 
 class TimeLimit:

@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from numbers import Real
@@ -207,6 +208,10 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         """The result at the point that the fitted attributes will have, with its certificate."""
         return result
 
+    def _region(self, problem: Any, result: SolverResult) -> Any:
+        """Where the scores of the optimum lie, from the ball of the result; None if unknown."""
+        return None
+
     def _remark(self, problem: Any, result: SolverResult) -> Any:
         """What :meth:`_caveat` has to know about a subproblem and can only be found out now."""
         return None
@@ -262,6 +267,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
                     observe=partial(monitor, k),
                 )
                 stored = self._as_stored(data, problem, result)
+                if stored.ball is not None:
+                    stored = replace(stored, region=self._region(problem, stored))
                 remark = self._remark(problem, stored)
             if remark is not None:
                 remarks[k] = remark
@@ -285,6 +292,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
             interrupted = True
         fitted = self._typed(data, model([(r.point, r.intercept) for r in results]))
         fitted |= certificate(results)
+        fitted["_regions"] = [result.region for result in results]
         fitted |= self._further_attributes(data, warm)
         if self.warm_start and not interrupted and not waited:  # which may interrupt a change
             fitted["_warm"] = warm

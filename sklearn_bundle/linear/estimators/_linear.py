@@ -15,6 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
+from sklearn_bundle.core.certainty import CertainClassifier, KnownOptimum
 from sklearn_bundle.core.contract import SolverResult, Status, bound_below
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.core.misread import is_collection
@@ -29,16 +30,18 @@ from sklearn_bundle.core.validation import (
     checked_reg_lambda_of,
     names_of,
 )
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._scores import lazily, lazy_accuracy
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.score_region import ScoreRegion, score_region
 
 # Largest factor on a gap above tol that rounding of the weights may cost.
 _LARGER_GAP = 1.001
 DEFAULT_REG_LAMBDA = 1e-4  # of a regressor, for a target of spread one
 
 
-class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
+class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
     """The parameters of all linear models, and the fingerprints of their problems.
 
     Entries that docstrings share:
@@ -145,6 +148,28 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
                 fitted[name] = value.astype(np.float32)
         return fitted
 
+    def _region(self, problem: Any, result: SolverResult) -> ScoreRegion | None:
+        """The region of the optimum's scores; None where the rows are elsewhere."""
+        if not isinstance(problem, LinearProblem) or result.ball is None:
+            return None
+        return score_region(problem, result.ball, result.intercept)
+
+    def _why_unknown(self) -> str:
+        """What the fit would have to be like."""
+        return (
+            "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), "
+            "rows in memory, and an intercept that is minimized for each row's own loss, or "
+            f"fit_intercept=False. Here regularizer={shown(getattr(self, 'regularizer', 'l2'))}, "
+            f"loss={shown(getattr(self, 'loss', 'hinge'))}, fit_intercept={self.fit_intercept}."
+        )
+
+    def _intervals(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds of the scores, of shape (n_samples, n_outputs), one problem after the other."""
+        regions = self._known_regions()
+        X = check_prediction_data(self, X)
+        lows, highs = zip(*[region.intervals(X) for region in regions], strict=True)
+        return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
+
     @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
         """The objects that define the problem in addition to the data; the loss first."""
@@ -216,7 +241,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         return tags
 
 
-class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
+class CertifiedLinearClassifier(CertainClassifier, ClassifierMixin, Certificates, CertifiedLinear):
     """Two classes make one problem, more make one each, unless a subclass overrides this."""
 
     class_weight: dict[Any, float] | str | None
@@ -269,6 +294,16 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
             "coef_": np.array([w for w, _ in points]),
             "intercept_": np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64),
         }
+
+    def _decision_bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low, high = self._intervals(X)
+        return (low.ravel(), high.ravel()) if low.shape[1] == 1 else (low, high)
+
+    def _possible(self, X: Any) -> NDArray[np.bool_]:
+        low, high = self._intervals(X)
+        if low.shape[1] == 1:
+            return np.column_stack([low[:, 0] <= 0.0, high[:, 0] > 0.0])
+        return high >= low.max(axis=1, keepdims=True)
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:

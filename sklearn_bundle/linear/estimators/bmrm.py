@@ -16,7 +16,11 @@ from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import ClassificationData, binary_targets
+from sklearn_bundle.core.validation import (
+    ClassificationData,
+    binary_targets,
+    check_prediction_data,
+)
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.linear.estimators._linear import (
@@ -35,6 +39,7 @@ from sklearn_bundle.linear.losses import (
     MulticlassLoss,
     Target,
 )
+from sklearn_bundle.linear.problems.score_region import ScoreRegion
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _SOLVERS = (
@@ -219,6 +224,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     scaling: str
     edges: Sequence[tuple[Hashable, Hashable]] | None
     beta: float
+    _class_maps: np.ndarray  # of a joint loss, from its scores to those of the classes
 
     _takes_blocks = True
     _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
@@ -335,6 +341,27 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
             return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
         return log_softmax(loss.log_probability(scores), axis=1)
 
+    def _intervals(self, X):
+        """Of classes also for a joint loss; an intercept that was chosen after the fit counts."""
+        if not self._loss().joint:
+            low, high = super()._intervals(X)
+            chosen = self.intercept_ if self._loss().free_intercept is None else 0.0
+            return low + chosen, high + chosen
+        region, maps = self._joint_region()
+        return region.intervals(check_prediction_data(self, X), maps)
+
+    def _possible(self, X):
+        if not self._loss().joint or len(self.classes_) == 2:
+            return super()._possible(X)
+        region, maps = self._joint_region()
+        return region.may_be_largest(check_prediction_data(self, X), maps)
+
+    def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
+        """The region of a joint loss, and the map from its scores to those of ``coef_``."""
+        (region,) = self._known_regions()
+        maps = self._class_maps
+        return region, np.diff(maps, axis=0) if len(maps) == 2 else maps
+
     def _check(self, X, y, sample_weight):
         self._refuse_both()
         if self.loss == "ontology" and self.edges is None:
@@ -386,11 +413,13 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
             return model
         w, b = points[0]
         n_outputs = loss.n_outputs(target)
+        maps = loss.class_scores(np.eye(n_outputs)).T
         coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
         intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]
         if len(coef) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-        return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+        fitted = {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+        return fitted | {"_class_maps": maps}
 
     def _singles(self, data, w, b):
         """Of a joint loss and two classes ``coef_`` is the difference: half of it for each."""

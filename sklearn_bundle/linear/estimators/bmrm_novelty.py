@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklearn_bundle.core.certainty import CertainDetector
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.misread import is_collection
@@ -36,7 +37,9 @@ _AROUND_ORIGIN = (
 
 
 @fill_doc
-class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]):
+class BMRMNoveltyDetector(
+    CertainDetector, OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]
+):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
     It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimizes
@@ -264,6 +267,10 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator[Novelty 
             Integers -1 and +1.
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _decision_bounds(self, X):
+        low, high = (scores.ravel() for scores in self._intervals(X))
+        return (low, high) if self.rho is None else (low - self.rho, high - self.rho)
 
     def _check(self, X, y, sample_weight):
         omega = self._omega()

@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from sklearn_bundle.core.certainty import BoundedDecisions
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -62,7 +63,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 
 
 @fill_doc
-class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
+class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss]):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
     It minimizes over w::
@@ -303,6 +304,10 @@ class BMRMRanker(OneCertificate, BundleEstimator[RankingLoss]):
         data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
         loss, target = data.prepared[0]
         return float(loss.score(scores[data.rows], target, data.weights))
+
+    def _decision_bounds(self, X):
+        low, high = self._intervals(X)
+        return low.ravel(), high.ravel()
 
     def _check(self, X, y, sample_weight, group=None):
         require_y(type(self).__name__, y)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from sklearn_bundle.core.base import RegressorMixin
+from sklearn_bundle.core.certainty import CertainRegressor
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import Names
@@ -45,7 +46,9 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
 
 
 @fill_doc
-class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss]):
+class BMRMRegressor(
+    CertainRegressor, RegressorMixin, Certificates, BundleEstimator[RegressionLoss]
+):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
     It minimizes over w and b::
@@ -299,6 +302,10 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         if is_collection(X):
             return lazy_r2(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
+
+    def _predict_bounds(self, X):
+        low, high = (self._loss().mean(scores) for scores in self._intervals(X))
+        return (low.ravel(), high.ravel()) if self._has_vector() else (low, high)
 
     def _check(self, X, y, sample_weight):
         self._refuse_both()

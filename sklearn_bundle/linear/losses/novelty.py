@@ -156,13 +156,31 @@ class NuNovelty(Loss):
         rho : float
             The share `nu` of the weight lies below it, or at it.
         """
+        low, high = self.offsets(scores, weights)
+        return 0.5 * (low + high)
+
+    def offsets(self, scores: Array, weights: Array) -> tuple[float, float]:
+        """The smallest and the largest of the best rho.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+
+        Returns
+        -------
+        low, high : float
+            Equal if there is one.
+        """
         if self.nu < float(weights.min()) - WEIGHT_ROUNDING:
-            return float(scores.min())
+            return float(scores.min()), float(scores.min())
         top = self._top(scores, weights)
         below = scores < top
         if below.any() and float(weights[below].sum()) >= self.nu - WEIGHT_ROUNDING:
-            return 0.5 * (top + float(scores[below].max()))
-        return top
+            return float(scores[below].max()), top
+        return top, top
 
     def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu

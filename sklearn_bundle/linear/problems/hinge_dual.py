@@ -6,11 +6,12 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.core.multiplier import constant, multiplier, solution
+from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.hinge import Hinge
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.linear_rounding import Certified, optimum_ball, rounding
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.rows.rows import RowOperator
 
@@ -62,11 +63,18 @@ class HingeDual(LinearProblem):
         """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
         return self.point(combined / self.reg_lambda)
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
-        """What rounding of J at the point and of D may hide, to be taken off the bound."""
+    def certified(self, point: Point, objective: float, combined: Array, bound: float) -> Certified:
+        """J at the point, and the plane that proves D."""
         offset = bound + float(combined @ combined) / (2.0 * self.reg_lambda)
-        certified = Certified(point.w, point.intercept, objective, (-combined, offset))
+        return Certified(point.w, point.intercept, objective, (-combined, offset))
+
+    def rounding(self, point: Point, certified: Certified) -> Rounding:
+        """What rounding of J at the point and of D may hide, to be taken off the bound."""
         return rounding(self, point, certified, L2(), self.reg_lambda)
+
+    def ball(self, certified: Certified, bound: float, gap: float, taken: Rounding) -> Ball | None:
+        """The ball that contains the optimum."""
+        return optimum_ball(certified, bound, gap, taken, L2(), self.reg_lambda)
 
     def primal_value(self, point: Point) -> float:
         """J at the point, whose intercept becomes the best one."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.limits import REFRESHED
+from sklearn_bundle.core.optimum import Ball, ball_of
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -151,7 +152,40 @@ def rounding(
     of_bound = (likely(n) + _UPDATES + _FEW) * of_terms + (likely(n) + _FEW) * risk
     of_bound += (likely(n) + likely(p) + _FEW) * (abs(c) + abs(conjugate))
     of_gradient = _of_gradient(n, lengths, certified, omega, reg_lambda, conjugate)
-    return Rounding(float(DOUBLE * of_objective), float(DOUBLE * of_bound + of_gradient))
+    of_plane = DOUBLE * (likely(n) + _UPDATES) * float(np.linalg.norm(lengths))
+    of_bound = float(DOUBLE * of_bound + of_gradient)
+    return Rounding(float(DOUBLE * of_objective), of_bound, of_plane)
+
+
+def optimum_ball(
+    certified: Certified,
+    bound: float,
+    gap: float,
+    taken: Rounding,
+    omega: Regularizer,
+    reg_lambda: float,
+) -> Ball | None:
+    """A ball that contains the optimum, None without strong convexity.
+
+    Parameters
+    ----------
+    certified : Certified
+    bound : float
+        What the plane proves, with its rounding.
+    gap : float
+        To the best bound, without rounding but for what may hide in the objective.
+    taken : Rounding
+        Of objective, bound and plane.
+    omega, reg_lambda
+        The regularization.
+    """
+    modulus = reg_lambda * omega.strong_convexity
+    if not modulus > 0.0:
+        return None
+    lowest = omega.conjugate_gradient(-certified.plane[0] / reg_lambda)
+    own_gap = certified.objective - bound + taken.total
+    gaps = gap + taken.of_objective, own_gap
+    return ball_of(certified.w, lowest, *gaps, modulus, taken.of_plane / modulus)
 
 
 def _of_terms(sizes: Sizes, intercept: Any, least: float) -> float:

@@ -96,6 +96,15 @@ class Regularizer(Shown, ABC):
         return 2.0 if self.is_quadratic else None
 
     @property
+    def strong_convexity(self) -> float:
+        """The s in ``Omega(v) >= Omega(w) + <g, v - w> + s/2 ||v - w||^2``, g a subgradient.
+
+        Where it is positive, the distance of w to the optimum is bounded by the gap. 0 by default.
+        Available after :meth:`bind`.
+        """
+        return 1.0 if self.is_euclidean else 0.0
+
+    @property
     def is_l1(self) -> bool:
         """Whether it is a weighted sum of the ``|w_j|``, and nothing else."""
         form = self.lasso_form

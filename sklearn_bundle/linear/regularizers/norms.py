@@ -16,6 +16,7 @@ from sklearn_bundle.core.values import as_float, as_numbers, shown
 from sklearn_bundle.linear.regularizers.base import Regularizer
 
 _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
+_EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
 Array = NDArray[np.float64]
 
 
@@ -152,6 +153,11 @@ class Lp(Regularizer):
     def degree(self) -> float:
         return 2.0
 
+    @property
+    def strong_convexity(self) -> float:
+        """``p - 1`` in the p-norm, which is at least as large as the Euclidean one."""
+        return self.p - 1.0 if type(self) is Lp else 0.0
+
     def bind(self, n_features, dimension) -> Regularizer:
         if not (isinstance(self.p, float) and 1.0 < self.p <= 2.0):
             raise ValueError(f"p={shown(self.p)} must be greater than 1 and at most 2.")
@@ -261,6 +267,21 @@ class Quadratic(Regularizer):
     def slope(self, w, direction) -> tuple[float, float]:
         image = self._times(direction)
         return float(np.sum(w * image)), float(np.sum(direction * image))
+
+    @property
+    def strong_convexity(self) -> float:
+        """The least eigenvalue of B, by Gershgorin's discs if B is sparse: 0 if these reach 0."""
+        if not self.has_form:
+            return 0.0
+        matrix, _ = self._factored()
+        if matrix.ndim == 1:
+            return float(matrix.min())
+        if sp.issparse(matrix):
+            diagonal = matrix.diagonal()
+            others = np.asarray(abs(matrix).sum(axis=1)).ravel() - np.abs(diagonal)
+            return max(float((diagonal - others).min()) * (1.0 - _EIGENVALUE), 0.0)
+        values = np.linalg.eigvalsh(matrix)
+        return max(float(values[0] - _EIGENVALUE * values[-1]), 0.0)
 
     def _times(self, w: Array) -> Array:
         matrix, _ = self._factored()

@@ -160,6 +160,10 @@ class ElasticNet(Regularizer):
         return ElasticNet(ratio)
 
     @property
+    def strong_convexity(self) -> float:
+        return 1.0 - self.l1_ratio if type(self) is ElasticNet else 0.0
+
+    @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
 

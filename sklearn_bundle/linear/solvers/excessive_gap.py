@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, Rounding
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import ROUNDING
+from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear_rounding import Certified
 from sklearn_bundle.linear.solvers.solver import Shell
 
 Array = NDArray[np.float64]
@@ -73,8 +75,16 @@ class ExcessiveGap(Protocol):
         """P at the point, with its own intercept."""
         ...
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
+    def certified(self, point: Point, objective: float, combined: Array, bound: float) -> Certified:
+        """P at the point, and the plane that proves D."""
+        ...
+
+    def rounding(self, point: Point, certified: Certified) -> Rounding:
         """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
+        ...
+
+    def ball(self, certified: Certified, bound: float, gap: float, taken: Rounding) -> Ball | None:
+        """A ball that contains the optimal w."""
         ...
 
     def dual_value(self, u: Array, combined: Array) -> float:
@@ -179,9 +189,12 @@ class ExcessiveGapSolver(Shell):
         point = problem.point(w, b)
         self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
-        taken = problem.rounding(point, primal, self.dual_point.combined, bound)
+        certified = problem.certified(point, primal, self.dual_point.combined, bound)
+        taken = problem.rounding(point, certified)
         self.best.recompute(primal, point, bound, self.dual_point, rounding=taken)
-        return self._state()
+        state = self._state()
+        state.ball = problem.ball(certified, bound, state.gap, taken)
+        return state
 
     @property
     def _values(self) -> tuple[float, float]:

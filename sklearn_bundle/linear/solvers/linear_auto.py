@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import confirmed
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
+from sklearn_bundle.core.optimum import smaller
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import newton_loss
 from sklearn_bundle.linear.problems._costs import (
@@ -335,6 +336,7 @@ class LinearAutoSolver:
         if left.primal < state.primal:
             state.primal, state.point, state.intercept = left.primal, left.point, left.intercept
         state.lower_bound = bound_below(max(state.lower_bound, left.lower_bound), state.primal)
+        state.ball = smaller(state.ball, left.ball)
         return state
 
     def _contestant(self, name: str) -> Contestant:

@@ -17,7 +17,12 @@ from sklearn_bundle.core.contract import ABSENT, SolverResult, State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
+from sklearn_bundle.linear.problems.linear_rounding import (
+    Certified,
+    optimum_ball,
+    rounding,
+    size_of_terms,
+)
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.solvers._working_set import Sweep, WorkingSet
@@ -338,7 +343,9 @@ class LinearSolver(Shell):
         bound, terms = certificate.bound(omega), self.size_of_terms
         taken = rounding(self._problem, point, certified, omega, self._lambda)
         best.recompute(objective, point, bound, best.dual_certificate, terms=terms, rounding=taken)
-        return self._state()
+        state = self._state()
+        state.ball = optimum_ball(certified, bound, state.gap, taken, omega, self._lambda)
+        return state
 
     def _prepare_confirmation(self, moving: bool) -> None:
         """Hook before a confirmation; does nothing here."""
