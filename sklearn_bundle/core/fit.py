@@ -209,7 +209,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         return result
 
     def _region(self, problem: Any, result: SolverResult) -> Any:
-        """Where the scores of the optimum lie, from the ball of the result; None if unknown."""
+        """Where the scores of the optimum lie, from the gap of the result; None if unknown."""
         return None
 
     def _remark(self, problem: Any, result: SolverResult) -> Any:
@@ -267,8 +267,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
                     observe=partial(monitor, k),
                 )
                 stored = self._as_stored(data, problem, result)
-                if stored.ball is not None:
-                    stored = replace(stored, region=self._region(problem, stored))
+                stored = replace(stored, region=self._region(problem, stored))
                 remark = self._remark(problem, stored)
             if remark is not None:
                 remarks[k] = remark

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from numbers import Integral, Number, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
+from sklearn_bundle.core.certainty import CertainClassifier, KnownOptimum
 from sklearn_bundle.core.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import OF_FITS, Names
+from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
 from sklearn_bundle.core.validation import (
     ClassificationData,
@@ -154,7 +156,22 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
     return fitted | {"classes_": data.classes}
 
 
-class KernelMachine(CertifiedEstimator):
+class KernelRegion(NamedTuple):
+    """The scores of the optimum are within ``radius sqrt(k(x, x) + constant)`` of the fitted ones.
+
+    ``constant`` is 1 where an intercept is penalized, as a coordinate of w that is 1 everywhere.
+    """
+
+    radius: float
+    constant: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything."""
+        return bool(np.isfinite(self.radius))
+
+
+class KernelMachine(KnownOptimum, CertifiedEstimator):
     """Checks of a kernel and its values; scores by support vectors.
 
     A subclass has the parameters of :class:`CertifiedEstimator` and ``C``, ``kernel``, ``gamma``,
@@ -178,6 +195,7 @@ class KernelMachine(CertifiedEstimator):
     gamma_: float
     shape_fit_: tuple[int, ...]
     _scores: KernelScores
+    _has_intercept: ClassVar[bool] = True  # one that is penalized
 
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
         "gamma": ("kernel", ("rbf", "poly")),
@@ -328,6 +346,35 @@ class KernelMachine(CertifiedEstimator):
         values.check()
         return values
 
+    def _region(self, problem: Any, result: SolverResult) -> KernelRegion | None:
+        """The objective has the modulus 1 in w, or in w and b together where b is penalized."""
+        gap = result.gap
+        if not np.isfinite(gap):
+            return None
+        return KernelRegion(float(np.sqrt(2.0 * max(gap, 0.0))), float(self._has_intercept))
+
+    def _why_unknown(self) -> str:
+        return "there is no lower bound of the objective."
+
+    def _score_bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds of the scores of the pairs, of shape (n_pairs, n_samples)."""
+        regions = self._known_regions()
+        if self._precomputed():
+            raise ValueError(
+                "Bounds of scores need k(x, x) of the samples, which a matrix of kernel values "
+                "between them and the training samples does not have. Use kernel='rbf', 'linear', "
+                "'poly' or a callable."
+            )
+        objects = self._objects(X)
+        X = check_prediction_data(self, X) if objects is None else objects
+        with blas_threads(1):
+            scores, rounding = self._scores.bounded_scores(X, effective_n_jobs(self.n_jobs))
+            diagonal = self._scores.diagonal(X)
+        radii, constants = np.array(regions).T
+        reach = radii[:, None] * np.sqrt(np.maximum(diagonal + constants[:, None], 0.0))
+        reach = reach * (1.0 + 8.0 * DOUBLE) + rounding
+        return scores - reach, scores + reach
+
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)
         objects = self._objects(X)
@@ -359,7 +406,7 @@ class KernelMachine(CertifiedEstimator):
         return tags
 
 
-class KernelClassifier(ClassifierMixin, KernelMachine):
+class KernelClassifier(CertainClassifier, ClassifierMixin, KernelMachine):
     """Prediction of labels by one machine, or by one for each pair of classes."""
 
     classes_: np.ndarray
@@ -383,6 +430,44 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
         """Sample weights without class weights, as in SVC."""
         return data.sample_weight
+
+    def _decision_bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low, high = self._score_bounds(X)
+        if len(self.classes_) == 2:
+            return low[0], high[0]
+        if self.decision_function_shape == "ovo":
+            return np.ascontiguousarray(low.T), np.ascontiguousarray(high.T)
+        return self._votes(low, high)
+
+    def _votes(self, low: NDArray, high: NDArray) -> tuple[NDArray, NDArray]:
+        """The least and the largest score of each class: votes, plus less than half of one.
+
+        Of a pair the first class gains what the second one loses.
+        """
+        n_classes = len(self.classes_)
+        sums, votes = np.zeros((2, low.shape[1], n_classes)), np.zeros((2, low.shape[1], n_classes))
+        for (i, j), worst, best in zip(combinations(range(n_classes), 2), low, high, strict=True):
+            for end, of_i, of_j in ((0, worst, best), (1, best, worst)):
+                sums[end, :, i] += of_i
+                sums[end, :, j] -= of_j
+                votes[end, :, i] += of_i > 0.0
+                votes[end, :, j] += of_j <= 0.0
+        rounding = n_classes * DOUBLE * np.abs(sums)
+        sums += np.array([-1.0, 1.0])[:, None, None] * rounding
+        least, most = votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        return least, most
+
+    def _possible(self, X: Any) -> NDArray[np.bool_]:
+        low, high = self._score_bounds(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([low[0] <= 0.0, high[0] > 0.0])
+        least, most = self._votes(low, high)
+        possible = np.ones(least.shape, dtype=bool)
+        if not self.break_ties:  # whole votes, and ties go to the first class
+            least, most = np.floor(least + 0.5), np.floor(most + 0.5)
+            before = np.maximum.accumulate(least[:, :-1], axis=1)
+            possible[:, 1:] = most[:, 1:] > before
+        return possible & (most >= least.max(axis=1, keepdims=True))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
+from sklearn_bundle.core.certainty import CertainDetector
 from sklearn_bundle.core.fit import Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -27,7 +28,7 @@ _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in an
 
 
 @fill_doc
-class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
+class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     """Novelty detection by the one-class support vector machine with a squared loss.
 
     It minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x), phi(z)>``::
@@ -117,12 +118,13 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     """
 
     offset_: float
+    _offsets: tuple[float, float]  # between them is that of the optimum
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._kernel_constraints,
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
-    _intercept = False
+    _has_intercept = False
 
     def __init__(
         self,
@@ -228,6 +230,11 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
+    def _decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._score_bounds(X)
+        least, most = self._offsets
+        return low[0] - most, high[0] - least
+
     _all_new = False  # for the warning about it
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
@@ -247,7 +254,12 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
             # no sample reaches 1, and w separates them from the origin on neither side
             self._all_new = bool(scores.max() < 1.0 and scores.min() <= 0.0)
             return further
-        return further | _boundary(_quantile(scores, data.samples.weights, self.contamination))
+        weights, share = data.samples.weights, self.contamination
+        region = warm.solved(0).result.region
+        reach = region.radius * np.sqrt(data.values.rows(np.dtype(np.float64)).diagonal)
+        reach = reach + 2.0 * _TIE * np.abs(scores).max()
+        ends = (_quantile(moved, weights, share) for moved in (scores - reach, scores + reach))
+        return further | _boundary(_quantile(scores, weights, share)) | {"_offsets": tuple(ends)}
 
     def _caveat(self, outcome: Outcome) -> str | None:
         if self.kernel == "linear" and self._all_new:
@@ -256,7 +268,8 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
 
 def _boundary(offset: float) -> dict[str, Any]:
-    return {"offset_": offset, "intercept_": np.array([-offset])}
+    known = {"offset_": offset, "intercept_": np.array([-offset])}
+    return known | {"_offsets": (offset, offset)}
 
 
 def _quantile(scores: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.base import RegressorMixin
+from sklearn_bundle.core.certainty import CertainRegressor
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -54,8 +55,6 @@ class TubeTraining(MachineTraining, Generic[Samples]):
 class KernelTubeEstimator(KernelMachine, OneCertificate):
     """A kernel machine with squared losses outside of a tube."""
 
-    _intercept: ClassVar[bool]  # whether functions have one, which is penalized
-
     @abstractmethod
     def _tube(self, data: TubeTraining) -> Tube:
         """Targets, and the limits between which residuals cost nothing."""
@@ -85,7 +84,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
             data.values,
             self._tube(data),
             costs,
-            intercept=self._intercept,
+            intercept=self._has_intercept,
             cache_bytes=data.cache_bytes,
             shared=data.shared,
         )
@@ -110,7 +109,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
         """Fitted attributes in SVR's shapes."""
         support = np.flatnonzero(coef)
         dual_coef = coef[support][np.newaxis]
-        intercept = np.array([dual_coef.sum() if self._intercept else 0.0])
+        intercept = np.array([dual_coef.sum() if self._has_intercept else 0.0])
         n_support = np.array([len(support), 0], dtype=np.int32)
         machine = dual_coef, intercept, n_support
         fitted = attributes_of(data.samples, data.values.kernel, support, *machine)
@@ -123,7 +122,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
 
 @fill_doc
-class SwapSVR(RegressorMixin, KernelTubeEstimator):
+class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
     """Kernel support vector regression with the squared epsilon-insensitive loss.
 
     For numbers y_i it minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x),
@@ -220,7 +219,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     }
     epsilon_: float
 
-    _intercept = True
+    _has_intercept = True
 
     def __init__(
         self,
@@ -295,6 +294,10 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
             In float64, from kernel values in single precision if the X of fit was.
         """
         return self._pair_scores(X)[0]
+
+    def _predict_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._score_bounds(X)
+        return low[0], high[0]
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining[RegressionData]:
         return self._training(_check_one_target, X, y, sample_weight=sample_weight)

@@ -8,12 +8,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.kernel.values._exact_sums import rbf_scores
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, add_products
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 _ROWS = 1024  # rows of new points at a time, copied next to the support vectors
+_FEW = 8.0  # roundings of a term before it is added
 _SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
 
 
@@ -52,6 +54,24 @@ class KernelScores:
         if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self._vectors)):
             return self._exact_scores(Z, n_threads)
         return self._scores_and_rounding(Z, dtype, n_threads)[0]
+
+    def bounded_scores(self, Z: Matrix, n_threads: int = 1) -> tuple[NDArray, NDArray]:
+        """Scores in float64, and what rounding may add to them, both of shape (n_pairs, n)."""
+        if self._coef.shape[1] == 0:
+            scores = self.scores(Z)
+            return scores, DOUBLE * np.abs(scores)
+        scores, rounding = self._scores_and_rounding(Z, np.float64, n_threads)
+        sizes = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
+        largest = np.sqrt(self._largest() * self.diagonal(Z))
+        sums = (likely(self._coef.shape[1]) + _FEW) * DOUBLE * np.outer(sizes, largest)
+        return scores, _SURE * np.outer(self._norms, rounding) + sums + DOUBLE * np.abs(scores)
+
+    def diagonal(self, Z: Matrix) -> NDArray[np.float64]:
+        """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
+        return KernelRows(Z, self._kernel, np.float64).diagonal
+
+    def _largest(self) -> float:
+        return float(self.diagonal(self._vectors).max())
 
     def _exact_scores(self, Z: np.ndarray, n_threads: int) -> NDArray[np.float64]:
         """Scores of one machine from differences, some rows at a time."""
