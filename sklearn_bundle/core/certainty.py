@@ -244,9 +244,11 @@ class CertainRegressor(KnownOptimum):
         low, high = self._predict_bounds(X)
         check_consistent_length(low, target)
         target = target.reshape(low.shape)
-        ends = extreme_predictions(target, low, high, lambda y, p: np.abs(y - p))
-        worst, best = (r2_score(target, end, sample_weight=weights) for end in ends)
-        return float(worst), float(best)
+        worst, best = extreme_predictions(target, low, high, lambda y, p: np.abs(y - p))
+        highest = float(r2_score(target, best, sample_weight=weights))
+        if not np.isfinite(worst).all():
+            return -np.inf, highest
+        return float(r2_score(target, worst, sample_weight=weights)), highest
 
 
 def extreme_predictions(

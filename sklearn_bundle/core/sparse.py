@@ -1,9 +1,10 @@
-"""Users' sparse matrices: checks of their index arrays, and what hashes need of them."""
+"""Sparse matrices: checks of users' index arrays, what hashes need of them, lengths of rows."""
 
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 _COMPRESSED = ("csr", "csc", "bsr")
 
@@ -86,3 +87,11 @@ def _kind(array: np.ndarray) -> str:
 def arrays_of(X: Any) -> Any:
     """What a hash of X needs: the arrays of a sparse matrix, since the object has cached flags."""
     return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+
+
+def squared_lengths(X: Any) -> NDArray[np.float64]:
+    """``||x||^2`` of rows, in double precision whatever X has."""
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
+    return np.asarray(squares.sum(axis=1)).ravel()

@@ -1,37 +1,36 @@
 """Where the scores of the exact optimum lie, for any x: a ball for w, an interval for b."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.optimum import Ball
-from sklearn_bundle.core.roundoff import DOUBLE, SINGLE, likely
+from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core.sparse import squared_lengths
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
 _FEW = 4.0  # roundings of a score beside those of its products
-_FIRST, _WIDER = 4.0, 8.0  # a step of the search for a root, in roundings, and its growth
-_MOST_STEPS = 60  # of that search: beyond these a root is infinite
-_CLOSE = 0.1  # of the mean reach of the rows: how close the search comes to a root
-_NEWTON_STEPS = 50  # for intercepts of several classes, which start near the best
+_MOST_STEPS = 60  # that double: beyond these an end is infinite
+_SOME_ROWS = 256  # whose mean is the center
+_NEWTON_STEPS = 20  # for intercepts of several classes, which start near the best
+_CLOSE = 0.1  # of the reach of the rows: what is left of shares may cost that
 
 
 class ScoreRegion(NamedTuple):
     """``f*(x)`` is in ``<w_m, x - c> + [low, high] +- r ||x - c||``, output by output.
 
-    w_m and r are center and radius of a ball that contains w*, c is the mean of the training rows,
-    and ``low, high`` contain the best intercept at the mean.
+    w_m and r are center and radius of a ball that contains w*, c is a point amid the training rows,
+    and ``low, high`` contain the optimum's score of c.
 
     Parameters
     ----------
@@ -39,10 +38,10 @@ class ScoreRegion(NamedTuple):
         w_m.
     radius : float
         r, of the weights of all outputs together.
-    mean : ndarray of shape (d,)
+    center : ndarray of shape (d,)
         c; zeros without an intercept.
     low, high : ndarray of shape (k,)
-        Infinite if nothing is known of the intercept.
+        Infinite if the gap is too large to say anything, and NaN if no gap would be small enough.
     apart : float
         How far the difference of two best intercepts may be from that of the middles of their
         intervals.
@@ -50,15 +49,15 @@ class ScoreRegion(NamedTuple):
 
     weights: Array
     radius: float
-    mean: Array
+    center: Array
     low: Array
     high: Array
     apart: float = 0.0
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of the intercept."""
-        return bool(np.isfinite(self.high - self.low).all())
+        """Whether a gap says anything of the intercept."""
+        return not np.isnan(self.low).any()
 
     def intervals(self, X: Any, maps: Array | None = None) -> tuple[Array, Array]:
         """Lower and upper bounds of the scores of rows, of shape (n, k).
@@ -67,9 +66,12 @@ class ScoreRegion(NamedTuple):
         """
         middle, reach, rounding = self._scores(X, maps)
         low, high = self.low, self.high
-        if maps is not None:
+        if maps is not None and np.isfinite(low).all():
             up, down = np.maximum(maps, 0.0), np.minimum(maps, 0.0)
             low, high = up @ low + down @ high, up @ high + down @ low
+        elif maps is not None:
+            low, high = np.full((2, len(maps)), [[-np.inf], [np.inf]])
+        if maps is not None:
             reach = reach * np.linalg.norm(maps, axis=1)
         reach = reach + rounding
         return middle + low - reach, middle + high + reach
@@ -77,6 +79,8 @@ class ScoreRegion(NamedTuple):
     def may_be_largest(self, X: Any, maps: Array) -> NDArray[np.bool_]:
         """Whether a row of ``maps @ f*`` may have its largest entry there, of shape (n, K)."""
         middle, reach, rounding = self._scores(X, maps)
+        if not np.isfinite(self.low).all():
+            return np.ones(middle.shape, dtype=bool)
         middle += 0.5 * maps @ (self.low + self.high)
         possible = np.empty(middle.shape, dtype=bool)
         for k, own in enumerate(maps):
@@ -87,69 +91,79 @@ class ScoreRegion(NamedTuple):
 
     def _scores(self, X: Any, maps: Array | None) -> tuple[Array, Array, Array]:
         """``<w_m, x - c>`` or its map, ``r ||x - c||`` of shape (n, 1), and their rounding."""
-        d, squares = X.shape[1], squared_lengths(X)
+        d, norms, center = X.shape[1], squared_lengths(X), self.center
         weights = self.weights if maps is None else maps @ self.weights
-        at_mean = weights @ self.mean
-        middle = safe_sparse_dot(X, weights.T, dense_output=True) - at_mean
-        cross = safe_sparse_dot(X, self.mean, dense_output=True)
-        reach = self.radius * distances(squares, cross, self.mean, d)[:, None]
-        rounding = score_rounding(weights, squares, at_mean, d)
+        middle = safe_sparse_dot(X, weights.T, dense_output=True) - weights @ center
+        squares = norms - 2.0 * safe_sparse_dot(X, center, dense_output=True) + center @ center
+        sizes = np.sqrt(norms) + np.linalg.norm(center)
+        reach = self.radius * lengths_of(squares, sizes, d)[:, None]
+        rounding = score_rounding(weights, sizes, d)
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
 
 
-def squared_lengths(X: Any) -> Array:
-    """``||x||^2`` of rows, in double precision whatever X has."""
-    if not sp.issparse(X):
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
-    return np.asarray(squares.sum(axis=1)).ravel()
+def lengths_of(squares: Array, sizes: Array, d: int) -> Array:
+    """``||x - c||`` from its square, rounded up; ``sizes`` are ``||x|| + ||c||``."""
+    rounded = (likely(d) + _FEW) * 2.0 * DOUBLE * sizes**2
+    return np.sqrt(np.maximum(squares, 0.0) + rounded)
 
 
-def distances(squares: Array, cross: Array, mean: Array, d: int, unit: float = DOUBLE) -> Array:
-    """``||x - c||`` from ``||x||^2`` and ``<x, c>``, rounded up."""
-    of_mean = float(mean @ mean)
-    rounded = (likely(d) + _FEW) * (unit * squares + 2.0 * DOUBLE * (squares + of_mean))
-    return np.sqrt(np.maximum(squares - 2.0 * cross + of_mean, 0.0) + rounded)
-
-
-def score_rounding(weights: Array, squares: Array, at_mean: Array, d: int) -> Array:
-    """What rounding may add to ``<w_k, x - c>``, of shape (n, k)."""
-    lengths = np.linalg.norm(weights, axis=1)
-    sizes = np.sqrt(squares)[:, None] * lengths + np.abs(at_mean)
-    return (likely(d) + _FEW) * DOUBLE * sizes
+def score_rounding(weights: Array, sizes: Array, d: int) -> Array:
+    """What rounding may add to ``<w_k, x - c>``, of shape (n, k); ``sizes`` as above."""
+    return (likely(d) + _FEW) * DOUBLE * np.outer(sizes, np.linalg.norm(weights, axis=1))
 
 
 def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreRegion:
-    """The region of a problem with its rows in memory: two products with X and one with X'.
+    """The region of a problem with its rows in memory: one pass over X with an intercept.
 
-    ``intercept`` is the fitted one: of several classes only differences are determined.
+    ``intercept`` is the fitted one.
     """
     k, d = problem.n_outputs, problem.n_features
-    weights = ball.center.reshape(k, d)
-    nothing = np.zeros(k)
-    quantile = isinstance(problem.loss, NuNovelty)
-    if not quantile and not (problem.fit_intercept or problem.n_free):
-        return ScoreRegion(weights, ball.radius, np.zeros(d), nothing, nothing)
-    rows, loss = problem.rows, problem.loss
-    mean = rows.gradient(problem.weights)
-    region = ScoreRegion(weights, ball.radius, mean, nothing - np.inf, nothing + np.inf)
+    weights, nothing = ball.center.reshape(k, d), np.zeros(k)
+    loss, radius = problem.loss, ball.radius
+    quantile = isinstance(loss, NuNovelty)
+    if not (quantile or problem.fit_intercept or problem.n_free):
+        return ScoreRegion(weights, radius, np.zeros(d), nothing, nothing)
     if squared_errors(loss) is not None:
+        mean = problem.rows.gradient(problem.weights)
+        region = ScoreRegion(weights, radius, mean, nothing, nothing)
         return region._replace(**_of_means(problem, region))
+    some = _some_rows(problem)
+    center = some.gradient(np.full(some.shape[0], 1.0 / some.shape[0]))
+    region = ScoreRegion(weights, radius, center, nothing + np.nan, nothing + np.nan)
     joint = softmax_loss(loss) is not None
-    of_one = problem.fit_intercept and k == 1 and isinstance(loss, SampleLoss)
-    if not (joint or of_one or quantile):
+    of_rows = k == 1 and problem.fit_intercept and isinstance(loss, SampleLoss)
+    if not (joint or quantile or of_rows):
         return region
-    both = rows.scores(np.concatenate([ball.center, mean]), k + 1)
-    norms, at_mean = rows.squared_norms(), weights @ mean
-    unit = SINGLE if norms.dtype == np.float32 else DOUBLE
-    squares, middle = norms.astype(np.float64), both[:, :k] - at_mean
-    reach = ball.radius * distances(squares, both[:, k], mean, d, unit)
-    rounded = score_rounding(weights, squares, at_mean, d).max(axis=1)
+    if _is_hopeless(region, some):
+        return region._replace(low=nothing - np.inf, high=nothing + np.inf)
+    scores, squares = problem.rows.around(center, weights)
+    sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * np.linalg.norm(center)
+    reach = radius * lengths_of(squares, sizes, d)
+    at_center = intercept + weights @ center
+    rounded = score_rounding(weights, sizes, d) + _FEW * DOUBLE * np.abs(scores + at_center)
+    rounded = rounded.max(axis=1)
     if joint:
-        return region._replace(**_of_classes(problem, middle, reach, rounded, intercept))
-    of_rows = _of_quantile if quantile else _of_one
-    low, high = of_rows(problem, middle[:, 0], reach + rounded)
+        return region._replace(**_of_classes(problem, scores, reach, rounded, at_center))
+    interval = _of_quantile if quantile else _of_one
+    low, high = interval(problem, scores[:, 0], reach + rounded, float(np.ravel(at_center)[0]))
     return region._replace(low=np.array([low]), high=np.array([high]))
+
+
+def _some_rows(problem: LinearProblem) -> RowOperator:
+    """A few rows. Any point is a valid center, and one amid the rows a good one."""
+    n = problem.n_samples
+    return problem.rows.sample(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
+
+
+def _is_hopeless(region: ScoreRegion, some: RowOperator) -> bool:
+    """Whether the scores of some rows reach as far as they differ.
+
+    The interval of the intercept is about as wide again, so that no more than one label in twenty
+    would be certain: not worth a pass over all rows, which may be a fifth of a fit.
+    """
+    scores, squares = some.around(region.center, region.weights)
+    reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
+    return reach > float(scores.std(axis=0).max())
 
 
 def _of_means(problem: LinearProblem, region: ScoreRegion) -> dict[str, Array]:
@@ -159,35 +173,42 @@ def _of_means(problem: LinearProblem, region: ScoreRegion) -> dict[str, Array]:
     sizes = problem.weights @ np.abs(target)
     # The weights sum to one but for rounding, and so the rows to their mean.
     sizes = sizes + (np.linalg.norm(region.weights, axis=1) + region.radius) * (
-        np.linalg.norm(region.mean) + np.sqrt(problem.rows.mean_square(problem.weights))
+        np.linalg.norm(region.center) + np.sqrt(problem.rows.mean_square(problem.weights))
     )
     rounded = (likely(n) + _FEW) * DOUBLE * sizes
     return {"low": best - rounded, "high": best + rounded}
 
 
-def _of_one(problem: LinearProblem, scores: Array, reach: Array) -> tuple[float, float]:
+def _of_one(
+    problem: LinearProblem, scores: Array, reach: Array, start: float
+) -> tuple[float, float]:
     """The interval of the best b, if each score may be off by its reach.
 
     The best b falls where scores rise: the derivative in b, a sum of functions that rise with their
-    scores, is negative below the first number and positive above the second.
+    scores, is negative below the first number and positive above the second. The search goes out
+    from ``start`` in steps that double, from the mean reach on.
     """
     loss, y, weights = problem.loss, problem.target, problem.weights
-    scratch, out = np.empty((4, len(scores))), np.empty_like(scores)
-    close = _CLOSE * float(weights @ reach)
+    moved, out = np.empty_like(scores), np.empty_like(scores)
+    first = max(float(weights @ reach), DOUBLE * abs(start), np.finfo(float).tiny)
 
-    def end(moved: Array, sign: float) -> float:
-        start = float(loss.intercept(moved, y, weights, scratch))
-        unit = DOUBLE * (abs(start) + float(np.abs(moved).max()))
+    def end(sign: float) -> float:
+        step = first
+        for _ in range(_MOST_STEPS):
+            np.multiply(reach, -sign, out=moved)
+            np.add(moved, scores, out=moved)
+            np.add(moved, start + sign * step, out=moved)
+            if sign * _slope(loss, moved, y, weights, out) > 0.0:
+                return start + sign * step
+            step *= 2.0
+        return sign * np.inf
 
-        def is_beyond(step: float) -> bool:
-            return _slope(loss, moved + (start + sign * step), y, weights, out) * sign > 0.0
-
-        return start + sign * _last_step(is_beyond, unit, close)
-
-    return end(scores + reach, -1.0), end(scores - reach, 1.0)
+    return end(-1.0), end(1.0)
 
 
-def _of_quantile(problem: LinearProblem, scores: Array, reach: Array) -> tuple[float, float]:
+def _of_quantile(
+    problem: LinearProblem, scores: Array, reach: Array, start: float
+) -> tuple[float, float]:
     """The interval of minus the best offset, a quantile that rises with each score."""
     loss, weights = problem.loss, problem.weights
     assert isinstance(loss, NuNovelty)
@@ -196,57 +217,49 @@ def _of_quantile(problem: LinearProblem, scores: Array, reach: Array) -> tuple[f
 
 
 def _of_classes(
-    problem: LinearProblem, scores: Array, reach: Array, rounded: Array, intercept: Any
+    problem: LinearProblem, scores: Array, reach: Array, rounded: Array, start: Array
 ) -> dict[str, Any]:
-    """The interval of the best intercepts of softmax, whose mean is that of ``intercept``.
+    """The interval of the best intercepts of softmax, near ``start`` and of its mean.
 
-    Let the best intercepts for the optimum be ``b + t``, b those for ``scores``. Let every t in a
-    set of classes be larger by g than those outside. The odds of the set then rise in each row by
-    at least ``exp(g - v_i)``, where v_i is how far differences of its scores may be off, while its
-    mean probability stays: the classes' shares. So g is at most the largest v_i, plus h, where h
-    makes up for what b leaves of the shares: ``(1 - exp(-h)) Q <= left``, Q the mean of ``P (1 -
-    P)`` for the set. Sorted by t, K classes have K - 1 such sets. Q is at least ``(K - 1) / K``
-    times the second eigenvalue of the mean of ``diag(p) - p p'``.
+    Let the best intercepts for the optimum be ``b + t``. Let every t in a set of classes be larger
+    by g than those outside. The odds of the set then rise in each row by at least ``exp(g - v_i)``,
+    where v_i is how far differences of its scores may be off, while its mean probability stays: the
+    classes' shares. So g is at most the largest v_i, plus h, where h makes up for what b leaves of
+    the shares: ``(1 - exp(-h)) Q <= left``, Q the mean of ``P (1 - P)`` for the set. Sorted by t, K
+    classes have K - 1 such sets. Q is at least ``(K - 1) / K`` times the second eigenvalue of the
+    mean of ``diag(p) - p p'``.
     """
     y, weights, k = problem.target, problem.weights, problem.n_outputs
     shares = np.bincount(y, weights, k)
-    b, left, hessian = _best_intercepts(scores, weights, shares)
-    allowed = (likely(len(y)) + _FEW) * DOUBLE
-    missing = 0.5 * float(np.abs(left).sum()) + allowed
-    mass = float(np.linalg.eigvalsh(hessian)[1]) * (k - 1) / k - allowed
     of_rows = float((np.sqrt(2.0) * reach + 2.0 * rounded).max())
-    used = missing / mass if mass > missing else 1.0
-    apart = (k - 1) * (of_rows - np.log1p(-used)) if used < 1.0 else np.inf
-    b = b - b.mean() + np.mean(intercept)
-    return {"low": b - apart, "high": b + apart, "apart": apart}
-
-
-def _best_intercepts(scores: Array, weights: Array, shares: Array) -> tuple[Array, Array, Array]:
-    """By Newton's method: b, what it leaves of the shares of classes, and the Hessian."""
-    b = np.log(shares) - weights @ scores
-
-    def at(b: Array) -> tuple[float, Array, Array]:
-        moved = scores + b
-        p = softmax(moved, axis=1)
-        value = float(weights @ logsumexp(moved, axis=1) - shares @ b)
-        return value, p, weights @ p - shares
-
-    value, p, left = at(b)
+    allowed, b = (likely(len(y)) + _FEW) * DOUBLE, start
+    apart = np.inf
     for _ in range(_NEWTON_STEPS):
+        p = _probabilities(scores + b)
+        left = weights @ p - shares
         hessian = np.diag(weights @ p) - (p * weights[:, None]).T @ p
-        step = -np.linalg.lstsq(hessian, left, rcond=None)[0]
-        length = 1.0
-        while length > DOUBLE:
-            found = at(b + length * step)
-            if found[0] < value or np.abs(found[2]).sum() < np.abs(left).sum():
-                break
-            length *= 0.5
-        else:
-            return b, left, hessian
-        b = b + length * step
-        value, p, left = found
-    hessian = np.diag(weights @ p) - (p * weights[:, None]).T @ p
-    return b, left, hessian
+        missing = 0.5 * float(np.abs(left).sum()) + allowed
+        mass = float(np.linalg.eigvalsh(hessian)[1]) * (k - 1) / k - allowed
+        used = missing / mass if mass > missing else 1.0
+        more = -np.log1p(-used) if used < 1.0 else np.inf
+        improved = (k - 1) * (of_rows + more) < apart
+        if improved:
+            apart, best = (k - 1) * (of_rows + more), b
+        if more <= _CLOSE * of_rows or not (improved or apart == np.inf):
+            break
+        b = b - np.linalg.lstsq(hessian, left, rcond=None)[0]
+    if not np.isfinite(apart):
+        return {"low": start - np.inf, "high": start + np.inf, "apart": np.inf}
+    best = best - best.mean() + start.mean()
+    return {"low": best - apart, "high": best + apart, "apart": apart}
+
+
+def _probabilities(scores: Array) -> Array:
+    """Softmax of rows; ``scores`` are overwritten."""
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
 
 
 def _slope(loss: Loss, scores: Array, y: Any, weights: Array, out: Array) -> float:
@@ -256,20 +269,3 @@ def _slope(loss: Loss, scores: Array, y: Any, weights: Array, out: Array) -> flo
     if not np.isfinite(value):
         return 0.0
     return slope if abs(slope) > (likely(len(out)) + _FEW) * DOUBLE * size else 0.0
-
-
-def _last_step(is_beyond: Callable[[float], bool], unit: float, close: float) -> float:
-    """A step for which it holds, and within ``close`` one for which it does not; or infinity."""
-    short, step = 0.0, _FIRST * max(unit, np.finfo(float).tiny)
-    for _ in range(_MOST_STEPS):
-        if is_beyond(step):
-            break
-        short, step = step, _WIDER * step
-    else:
-        return np.inf
-    for _ in range(_MOST_STEPS):
-        middle = 0.5 * (short + step)
-        if step - short <= close or step <= _WIDER * _FIRST * unit or not short < middle < step:
-            break
-        short, step = (short, middle) if is_beyond(middle) else (middle, step)
-    return step

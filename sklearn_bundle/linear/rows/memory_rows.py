@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle.core.parallel import BlockRunner, column_ranges
+from sklearn_bundle.core.sparse import squared_lengths
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.rows.rows import Matrix, RowOperator, StoredRows
@@ -148,6 +149,18 @@ class DenseRows(RowOperator):
         starts = range(first, last, _DENSE_ROWS)
         return [(start, min(start + _DENSE_ROWS, last)) for start in starts]
 
+    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
+        (X,), (n, d) = self._arrays, self.shape
+        scores, squares = np.empty((n, len(W))), np.empty(n)
+        height = max(1, _COPIED // d)
+        for start in range(0, n, height):
+            rows = slice(start, start + height)
+            block = X[rows] - center
+            np.matmul(block, W.T, out=scores[rows])
+            np.einsum("ij,ij->i", block, block, out=squares[rows])
+        self.passes += 1
+        return scores, squares
+
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._arrays[0][rows].astype(np.float64, copy=False)
 
@@ -254,6 +267,12 @@ class CSRRows(RowOperator):
 
     def class_gradient(self, g: Array) -> Array:
         return self.gradient(g.T).reshape(len(g), -1)
+
+    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
+        k = len(W)
+        products = self.scores(np.concatenate([W.ravel(), center]), k + 1)
+        squares = squared_lengths(self._whole) - 2.0 * products[:, k] + center @ center
+        return products[:, :k] - W @ center, squares
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._X[rows].toarray().astype(np.float64, copy=False)

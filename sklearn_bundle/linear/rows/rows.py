@@ -208,6 +208,10 @@ class RowOperator(RowProducts):
         """``g X`` of shape (k, d), g of shape (k, n)."""
 
     @abstractmethod
+    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
+        """``<W_k, x_i - center>`` of shape (n, k), and ``||x_i - center||^2``, up to rounding."""
+
+    @abstractmethod
     def dense(self, rows: NDArray[np.intp]) -> Array:
         """These rows as a dense array of float64."""
 
