@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.regions import region_faults
 from tests.subproblems import subproblems
 
 STATUSES = {"converged", "max_iter", "max_time", "callback", "interrupted", "stalled"}
@@ -24,7 +25,7 @@ ASKED_FOR = {"callback", "interrupted"}  # these may come at any gap
 
 
 class Fault(NamedTuple):
-    """What is not true: in the objective, bound, gap, dual point, status or history."""
+    """What is not true: in the objective, bound, gap, dual point, status, history or region."""
 
     kind: str
     text: str
@@ -69,7 +70,9 @@ def faults(model, problem, best, k=None):
         *_status(said, model),
         *_history(said, problem, best),
     ]
-    return [Fault(kind, text) for holds, kind, text in checks if not holds]
+    found = [Fault(kind, text) for holds, kind, text in checks if not holds]
+    texts = region_faults(model, problem, best, said.bound, 0 if k is None else k)
+    return found + [Fault("region", text) for text in texts]
 
 
 SAID = "objective_", "lower_bound_", "dual_gap_", "status_", "n_iter_", "history_"

@@ -28,6 +28,7 @@ class L2SVM:
     def __init__(self, K, sizes, y, C, alpha):
         """``sizes`` times eps is what float64 rounds in the values of the kernel."""
         self.Z, self.sizes, self.y, self.C = K + 1, sizes + 1, y, C
+        self.signs = y  # from the point to coefficients
         self.point = alpha
         self.rounding = self._moved(alpha, len(alpha) * EPS)
         self.working = self._moved(alpha, SINGLE)  # rows of kernel values
@@ -94,7 +95,7 @@ class L2SVM:
         if best - least > 1e-9 * best:  # factors of a matrix that rounding makes singular
             alpha = self._by_interior_points(M)
             best, least = min(best, self._attained(alpha)), max(least, self.bound(alpha))
-        return Optimum(best, float(max(best - least, 0)))
+        return Optimum(best, float(max(best - least, 0)), alpha)
 
     def _attained(self, alpha):
         """The objective, or what it may be: coefficients of both signs may be large."""

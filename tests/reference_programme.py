@@ -20,10 +20,11 @@ SINGLE = float(np.finfo(np.float32).eps)
 
 @dataclass
 class Optimum:
-    """``value`` is attained; the optimum is at most ``error`` below."""
+    """``value`` is attained, at ``point``; the optimum is at most ``error`` below."""
 
     value: np.longdouble
     error: float
+    point: object = None
 
     @property
     def least(self):

@@ -90,7 +90,7 @@ class TubeMachine:
                 break
             coef, f, best = point, there, value
         best = self.objective(coef) + self._caveat(coef)
-        return Optimum(best, float(max(best - least, 0)))
+        return Optimum(best, float(max(best - least, 0)), coef)
 
     def by_clarabel(self):
         """The dual quadratic programme in the two parts of c, by interior points: its value."""

@@ -92,7 +92,7 @@ class Linear:
         ):
             point = self._polished(*point)
         value = self.objective(point)
-        return Optimum(value, CLARABEL * float(abs(value)))
+        return Optimum(value, CLARABEL * float(abs(value)), point)
 
     def _polished(self, W, b):
         """Steps of Newton's method from here, as long as the objective falls."""

@@ -44,7 +44,7 @@ def counted(found) -> Counter:
         {
             "problems": 1,
             "subproblems": len(found.statuses),
-            "false bound": bool(kinds & {"bound", "gap", "dual"}),
+            "false bound": bool(kinds & {"bound", "gap", "dual", "region"}),
             "false objective": "objective" in kinds,
             "status, history": bool(kinds & {"status", "history"}),
             "stalled": found.statuses.count("stalled"),
