@@ -108,6 +108,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
     # Whether rows may lie in blocks, as a dask collection; they are gathered if not.
     _takes_blocks: ClassVar[bool] = False
+    # Whether the models of a path know where the scores of their optima lie.
+    _bounds_paths: bool = False
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
 

@@ -131,6 +131,7 @@ def fit_path(
     the fit on that it ends.
     """
     unfitted = clone(estimator)
+    bounded = estimator._bounds_paths
     estimator._limit(data)
     _, n_threads = split_threads(estimator.n_jobs, 1)
     with estimator._problems(data, n_threads) as problems:
@@ -160,9 +161,13 @@ def fit_path(
                     return
                 kept = estimator._next_start(solver, result, warm.kept[k])
                 warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+                if bounded:
+                    result = replace(result, region=estimator._region(problem, result))
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
+            if bounded:
+                fitted["_regions"] = [result.region for result in results]
             model = object.__new__(type(estimator))  # a clone would take as long as a small fit
             model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._set_fitted(features_of(estimator) | fitted)

@@ -47,7 +47,8 @@ def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
     shared = search_constraints(kind, "reg_lambdas", not_shared)
     eps = Interval(Real, 0, 1, closed="neither")
     values = [*shared["reg_lambdas"], None]
-    return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
+    own = {"reg_lambdas": values, "Cs": values, "eps": [eps, None], "certain": ["boolean"]}
+    return shared | own
 
 
 def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
@@ -147,6 +148,19 @@ class Search(CertifiedEstimator):
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`. Sample weights count unless it is a
         callable. None means
+
+    [certain]
+    certain : bool, default=False
+        Whether to go on until the choice is that of exact optima: values that may still be the best
+        are fitted again with a `tol` of 1e-6, then of 1e-9. It needs a strongly convex regularizer,
+        rows in memory and the default score.
+
+    [certainty]
+    test_score_bounds_ : ndarray of shape (n_lambdas, n_folds, 2)
+        With ``certain=True``: the least and the largest test score that the exact optimum of each
+        value and fold may have. `scores_` then lie between them.
+    best_is_certain_ : bool
+        With ``certain=True``: whether exact optima would lead to the same choice.
 
     [best_reg_lambda]
     reg_lambda_ : float
@@ -309,6 +323,7 @@ class Search(CertifiedEstimator):
                 delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
             )
         found = SearchResults(*self._named(values), of_folds)
+        found, further = self._resolved(found, folds, data, (X, y, sample_weight), values, limit)
         monitor.chose(found)
         best = float(values[found.place])
         single = self._single(**{name: best, "max_time": limit.left})
@@ -317,10 +332,25 @@ class Search(CertifiedEstimator):
         fitted, results = outcome.fitted, outcome.results
         fitted |= {f"{name}_": best, f"{name}s_": values}
         fitted |= {"scores_": found.scores, "mean_test_scores_": found.means}
-        fitted |= {"cv_results_": found.table()}
+        fitted |= {"cv_results_": found.table()} | further
         self._advice_on_choice = self._advice_on(found, fitted)
         monitor.close(fitted, results)
         return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
+
+    def _resolved(
+        self,
+        found: SearchResults,
+        folds: list[Fold],
+        data: Any,
+        given: tuple[Any, Any, Any],
+        values: NDArray[np.float64],
+        limit: TimeLimit,
+    ) -> tuple[SearchResults, dict[str, Any]]:
+        """The results, maybe from more exact fits, and fitted attributes that tell of these.
+
+        ``given`` are the caller's X, y and weights.
+        """
+        return found, {}
 
     def _named(self, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
         """The parameter and its values as the caller has given them."""

@@ -152,7 +152,8 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
         """The region of the optimum's scores; None where the rows are elsewhere."""
         if not isinstance(problem, LinearProblem) or result.ball is None:
             return None
-        return score_region(problem, result.ball, result.intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return score_region(problem, result.ball, result.intercept)
 
     def _why_unknown(self) -> str:
         """What the fit would have to be like."""

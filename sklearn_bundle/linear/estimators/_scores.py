@@ -18,6 +18,7 @@ from sklearn.metrics import d2_pinball_score, d2_tweedie_score, fbeta_score, roc
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.core.certainty import extreme_predictions
 from sklearn_bundle.core.misread import is_collection, refuse_misread
 from sklearn_bundle.core.validation import check_prediction_data
 from sklearn_bundle.linear.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
@@ -181,6 +182,51 @@ def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> floa
     return float((weights * apart) @ apart)
 
 
+def bounds_of_score(loss: Loss) -> Callable[..., tuple[float, float]] | None:
+    """Bounds of the default score of a search; None if it has none."""
+    make = _SCORERS.get(type(loss))
+    if make is None:
+        return lambda model, X, y, sample_weight=None: model.score_bounds(X, y, sample_weight)
+    if isinstance(loss, FBeta):
+        return None
+    error = _ERRORS.get(type(loss))
+    if error is None:
+        return _auc_bounds
+    score, measured = make(loss), error(loss)
+
+    def bounds(model, X, y, sample_weight=None):
+        target = np.asarray(y, dtype=np.float64)
+        low, high = model.predict_bounds(X)
+        ends = extreme_predictions(target.reshape(low.shape), low, high, measured)
+        least, most = (score(_Predicted(end), X, y, sample_weight) for end in ends)
+        return (least if np.isfinite(ends[0]).all() else -np.inf), most
+
+    return bounds
+
+
+class _Predicted:
+    """A model of these predictions."""
+
+    def __init__(self, predictions: NDArray[np.float64]):
+        self._predictions = np.nan_to_num(predictions)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return self._predictions
+
+
+def _auc_bounds(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[float, float]:
+    """All positive scores at one end of their intervals, all negative ones at the other."""
+    if len(model.classes_) > 2:
+        return model.score_bounds(X, y, sample_weight)
+    low, high = (np.nan_to_num(end) for end in model.decision_bounds(X))
+    positive = np.asarray(y) == model.classes_[1]
+    ends = np.where(positive, low, high), np.where(positive, high, low)
+    least, most = (roc_auc_score(positive, end, sample_weight=sample_weight) for end in ends)
+    return float(least), float(most)
+
+
 def loss_scorer(loss: Loss) -> LossScorer | None:
     """The default score of a search; None means the estimator's own ``score``."""
     make = _SCORERS.get(type(loss))
@@ -238,4 +284,13 @@ _SCORERS: dict[type[Loss], Callable[[Any], LossScorer]] = {
     Poisson: lambda _: _deviance,
     FBeta: lambda loss: _fbeta(loss.beta),
     ROCAUC: lambda _: _auc,
+}
+
+# Errors of a prediction that grow on both sides of the target, for the scores above.
+_ERRORS: dict[type[Loss], Callable[[Any], Callable[[Any, Any], Any]]] = {
+    AbsoluteError: lambda _: lambda y, p: np.abs(y - p),
+    Quantile: lambda loss: (
+        lambda y, p: np.maximum(loss.quantile * (y - p), (loss.quantile - 1.0) * (y - p))
+    ),
+    Poisson: lambda _: lambda y, p: p - y * np.log(np.maximum(p, np.finfo(np.float64).tiny)),
 }

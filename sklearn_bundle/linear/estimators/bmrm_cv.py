@@ -7,13 +7,16 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from sklearn_bundle.core.base import checked, with_callbacks
+from sklearn_bundle.core.certain_choice import CertainChoice, tighter
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.path import check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported
 from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
@@ -24,7 +27,7 @@ from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.linear.estimators._blocks import blocks_beside
 from sklearn_bundle.linear.estimators._path import values_for
-from sklearn_bundle.linear.estimators._scores import default_scores, loss_scorer
+from sklearn_bundle.linear.estimators._scores import bounds_of_score, default_scores, loss_scorer
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
@@ -40,11 +43,14 @@ class PathSearch(Search):
     reg_lambdas: int | ArrayLike | None
     Cs: int | ArrayLike | None
     eps: float | None
+    certain: bool
 
     reg_lambda_: float
     reg_lambdas_: NDArray[np.float64]
     C_: float  # with Cs_, if there are Cs
     Cs_: NDArray[np.float64]
+    test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
+    best_is_certain_: bool
 
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "C", "warm_start"
@@ -84,6 +90,8 @@ class PathSearch(Search):
         single = clone(self._single(n_jobs=1))
         folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
         own = loss_scorer(single._loss()) if self.scoring is None else None
+        bounds_of = bounds_of_score(single._loss()) if self.certain else None
+        self._first_bounds: dict[int, Any] = {}
         scorer = own or checked_scorer(single, self.scoring)
 
         def part(array: Any, places: NDArray) -> Any:
@@ -95,11 +103,69 @@ class PathSearch(Search):
                 counted = {"sample_weight": part(weights, test)}
             fitted = part(X, train), part(y, train), part(weights, train)
             models = self._models_of_fold(single, fitted, data, values, report, limit)
+            if bounds_of is not None:
+                models = list(models)
+                known = [bounds_of(model, *held_out, **counted) for model in models]
+                self._first_bounds[id(test)] = known
             if self.scoring is None and own is None:
                 return list(default_scores(models, *held_out, counted.get("sample_weight")))
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
         return folds, scores
+
+    def _check(self, X, y, sample_weight):
+        data = super()._check(X, y, sample_weight)
+        if self.certain:
+            self._refuse_uncertain(X, data)
+        return data
+
+    def _refuse_uncertain(self, X: Any, data: Any) -> None:
+        """Raise ValueError unless gaps bound the default score."""
+        why = None
+        if is_collection(X):
+            why = "X lies in blocks"
+        elif self.scoring is not None:
+            why = f"scoring={shown(self.scoring)}: only the default score is bounded"
+        elif not self._omega().bind(data.n_features, data.n_features).strong_convexity > 0.0:
+            why = f"regularizer={shown(self.regularizer)} is not strongly convex"
+        elif bounds_of_score(self._loss()) is None:
+            why = f"loss={shown(self.loss)} has a score without bounds"
+        if why is not None:
+            raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
+
+    def _resolved(self, found, folds, data, given, values, limit):
+        """Fit the values that may be the best more exactly, until one is left."""
+        if not self.certain:
+            return found, {}
+        choice = CertainChoice(len(values), len(folds))
+        everything = np.arange(len(values))
+        for k, (_, test) in enumerate(folds):
+            choice.narrow(k, everything, self._first_bounds.pop(id(test)))
+        X, y = indexable(*given[:2])
+        weights = None if given[2] is None else check_sample_weight(given[2], num_samples(X))
+        kept = np.arange(num_samples(X)) if weights is None else np.flatnonzero(weights)
+        bounds_of = bounds_of_score(self._loss())
+
+        def bounds(train: NDArray, test: NDArray, places: NDArray, tol: float) -> list:
+            def part(rows: NDArray) -> list[Any]:
+                arrays = X, y, weights
+                return [a if a is None else safe_indexing(a, kept[rows]) for a in arrays]
+
+            single, held_out = clone(self._single(n_jobs=1, tol=tol)), part(test)
+            models = self._models_of_fold(single, part(train), data, values[places], None, limit)
+            return [bounds_of(model, *held_out) for model in models]
+
+        for tol in tighter(self.tol):
+            places = choice.open_places()
+            if len(places) == 1 or limit.left == 0.0:
+                break
+            with blas_threads(1):
+                of_folds = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
+                    delayed(bounds)(*fold, places, tol) for fold in folds
+                )
+            for k, known in enumerate(of_folds):
+                choice.narrow(k, places, known)
+        return choice.chosen(found), choice.attributes()
 
     def _models_of_fold(self, single, fitted, data, values, report, limit):
         """The models of the values, fitted to X, y and weights of a training part.
@@ -107,9 +173,13 @@ class PathSearch(Search):
         C weighs a sum of losses, reg_lambda their mean.
         """
         estimator = checked(single)
+        estimator._bounds_paths = self.certain
         fold = estimator._check(*fitted)
         here = values if self.Cs is None else values * (data.total / fold.total)
-        return reported(fit_path(estimator, fold, here, limit=limit), values, report)
+        models = fit_path(estimator, fold, here, limit=limit)
+        return (
+            (model for model, _ in models) if report is None else reported(models, values, report)
+        )
 
     def _folds_of_blocks(self, data, X, y, sample_weight, values):
         """Folds of whole blocks of rows: each fold holds out every k-th block."""
@@ -157,6 +227,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         1. None means 100 with these two, otherwise 10.
     %(eps_and_Cs: BMRMClassifier)s
     %(cv: stratified)s
+    %(certain)s
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
         "fbeta".
@@ -186,6 +257,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
+    %(certainty)s
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -231,6 +303,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
+        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
@@ -268,6 +341,7 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         :class:`BMRMRegressor`. None means 100 with these two, otherwise 10.
     %(eps_and_Cs: BMRMRegressor)s
     %(cv: consecutive)s
+    %(certain)s
     %(scoring)s
         R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
         D^2 of the Poisson deviance for "poisson"; the mean over the targets.
@@ -296,6 +370,7 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
+    %(certainty)s
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -341,6 +416,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
+        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         quantile: float = 0.5,
