@@ -19,6 +19,7 @@ def region_faults(model, problem, best, bound, k):
     if region is None or best.point is None:
         return []
     error = max(float(min(best.error, best.value - bound)), 0.0)
+    error += len(problem.point) * float(np.finfo(LONG).eps * abs(best.value))
     if hasattr(problem, "Z"):
         return _kernel_faults(model, problem, best, error, k)
     modulus = problem.reg_lambda * _strong_convexity(problem.omega)

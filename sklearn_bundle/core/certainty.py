@@ -1,20 +1,27 @@
 """What the gap of a fit says of the exact optimum: its scores, its labels, its test score."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import checked_for_score
 from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.values import as_numbers
+from sklearn_bundle.core.values import as_numbers, shown
 
 Array = NDArray[np.float64]
+
+_LEAST_GAP = 1e-14  # relative: rounding leaves no less
+_MOST_AT_ONCE = 1e-4  # by which a gap falls from one fit to the next
 
 
 class KnownOptimum(ABC):
@@ -36,6 +43,98 @@ class KnownOptimum(ABC):
                 f"{self._why_unknown()}"
             )
         return regions
+
+
+class Refinable(KnownOptimum):
+    """An estimator whose ``score_bounds`` become narrower as its gap falls."""
+
+    tol: float
+    relative_gap_: float
+    converged_: bool
+    status_: Any
+
+    @abstractmethod
+    def score_bounds(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[float, float]:
+        """Bounds of the score of the exact optimum."""
+
+    def _refitted(self) -> Any:
+        """An unfitted estimator of the same problem, that starts where the last fit has ended."""
+        again: Any = clone(self).set_params(warm_start=True)
+        if "_warm" in vars(self):
+            again._warm = vars(self)["_warm"]
+        return again
+
+    def refine(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_test: Any,
+        y_test: ArrayLike,
+        *,
+        width: float = 0.01,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the same data more exactly, until the optimum's score of other data is known.
+
+        The fitted attributes become those of the last fit, whose gap is a part of `tol`. With
+        ``warm_start=True`` it goes on where `fit` has ended.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            The training data of the last fit.
+        X_test : array-like or sparse matrix of shape (n_samples, n_features)
+            Test data.
+        y_test : array-like
+            Their labels or targets.
+        width : float, default=0.01
+            The bounds of ``score_bounds(X_test, y_test)`` are to be no farther apart.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of the last fit.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`score_bounds`, and for a width that is not positive.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If rounding or a limit on the fit leaves the score less well known.
+        """
+        if not (isinstance(width, Real) and width > 0.0):
+            raise ValueError(f"width must be a positive number, got {shown(width)}.")
+        low, high = self.score_bounds(X_test, y_test)
+        again = self._refitted()
+        while high - low > width and self.relative_gap_ > _LEAST_GAP:
+            share = 0.5 * min(float(width) / (high - low), 1.0)
+            tol = self.relative_gap_ * max(share**2, _MOST_AT_ONCE)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                again.set_params(tol=max(tol, _LEAST_GAP)).fit(X, y, sample_weight)
+            own: Any = self
+            names = own.get_params(deep=False)
+            vars(self).update({k: v for k, v in vars(again).items() if k not in names})
+            low, high = self.score_bounds(X_test, y_test)
+            if not again.converged_:
+                break
+        if high - low > width:
+            warnings.warn(
+                f"{type(self).__name__}.refine knows the optimum's score to {high - low:.2g}, not "
+                f"to width={width:.2g}: the fit ended with status {self.status_!r} at a relative "
+                f"gap of {self.relative_gap_:.1e}. A stronger regularization or scaled features "
+                "narrow the bounds.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
 
 
 class BoundedDecisions(KnownOptimum):
@@ -101,7 +200,7 @@ class CertainDetector(BoundedDecisions):
         return np.where(new, high < 0.0, low >= 0.0)
 
 
-class CertainClassifier(BoundedDecisions):
+class CertainClassifier(BoundedDecisions, Refinable):
     """Bounds of the scores, labels and accuracy of the optimum, for classifiers."""
 
     classes_: np.ndarray
@@ -183,7 +282,7 @@ def extreme_labels(
     return classes[worst], classes[best]
 
 
-class CertainRegressor(KnownOptimum):
+class CertainRegressor(Refinable):
     """Bounds of the predictions of the optimum and of their R^2, for regressors."""
 
     @abstractmethod

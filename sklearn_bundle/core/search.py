@@ -235,6 +235,11 @@ class Search(CertifiedEstimator):
         """X and y as they are used from then on: what can be read only once is read here."""
         return X, y
 
+    def _refitted(self) -> CertifiedEstimator:
+        """The estimator of the chosen value."""
+        value = getattr(self, f"{self._chosen}_")
+        return self._single(**{self._chosen: value}).set_params(warm_start=True)
+
     def _single(self, **parameters: Any) -> CertifiedEstimator:
         """An estimator to fit; parameters that the search lacks have their defaults."""
         names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
