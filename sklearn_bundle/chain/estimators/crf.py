@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_random_state
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
+from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.dual_ascent import (
     LBFGS_ITERATIONS,
     SAMPLINGS,
     ChainAutoSolver,
     DualSolver,
 )
-from sklearn_bundle.chain.estimators._labeling import ChainLabeler
-from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.chain.estimators._labeling import ChainLabeler, bound_chain
+from sklearn_bundle.chain.model import Weights, taken_apart
 from sklearn_bundle.chain.problem import ChainProblem, PathState
 from sklearn_bundle.chain.readers.packing import listed
-from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
+from sklearn_bundle.chain.readers.sequences import (
+    TrainingSequences,
+    check_training_sequences,
+    shaped,
+)
+from sklearn_bundle.core.certainty import KnownOptimum
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver
@@ -35,8 +41,19 @@ _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
 
+class ChainRegion(NamedTuple):
+    """The ball around the weights that contains those of the optimum."""
+
+    radius: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything."""
+        return bool(np.isfinite(self.radius))
+
+
 @fill_doc
-class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
+class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
     For sequences x_i of T_i tokens with labels y_i it minimizes over w::
@@ -334,6 +351,43 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
             Fitted estimator.
         """
         return fit_certified(self, listed(X), listed(y), sample_weight)
+
+    def certain(self, X: Any) -> NDArray[np.bool_] | list[NDArray[np.bool_]]:
+        """Whether the predicted labels are those of the exact optimum, token by token.
+
+        A label is certain if every labeling with another one at that token has a lower score for
+        all weights that the duality gap allows. A sequence is certain if all its tokens are. See
+        :doc:`/user_guide/optimum`.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        certain : list of ndarray of shape (T_i,), or ndarray of shape (n_samples,)
+            True if the exact minimum of the objective predicts the same label. False if the gap is
+            too large to say.
+
+        Raises
+        ------
+        ValueError
+            With ``l1_ratio=1``, where the gap says nothing of the weights.
+        """
+        sequences, model = bound_chain(self, X)
+        (region,) = self._known_regions()
+        parts = Weights(*(getattr(self, f"{name}_") for name in Weights._fields))
+        args = sequences.X, sequences.starts, parts, model.best_labels()
+        return shaped(certain_tokens(*args, region.radius, self.fit_intercept), sequences)
+
+    def _region(self, problem: ChainProblem, result: SolverResult) -> ChainRegion:
+        ridge = problem.reg_lambda * (1.0 - problem.l1_ratio)
+        gap = max(result.gap, 0.0)
+        return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
+
+    def _why_unknown(self) -> str:
+        return f"l1_ratio={self.l1_ratio} leaves no strong convexity, or there is no lower bound."
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
         data = self._sequences(X, y, sample_weight)
