@@ -134,12 +134,12 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     of_rows = k == 1 and problem.fit_intercept and isinstance(loss, SampleLoss)
     if not (joint or quantile or of_rows):
         return region
-    if _is_hopeless(region, some):
+    at_center = intercept + weights @ center
+    if _is_hopeless(region, some, at_center):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     scores, squares = problem.rows.around(center, weights)
     sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * np.linalg.norm(center)
     reach = radius * lengths_of(squares, sizes, d)
-    at_center = intercept + weights @ center
     rounded = score_rounding(weights, sizes, d) + _FEW * DOUBLE * np.abs(scores + at_center)
     rounded = rounded.max(axis=1)
     if joint:
@@ -155,15 +155,15 @@ def _some_rows(problem: LinearProblem) -> RowOperator:
     return problem.rows.sample(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
 
 
-def _is_hopeless(region: ScoreRegion, some: RowOperator) -> bool:
-    """Whether the scores of some rows reach as far as they differ.
+def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array) -> bool:
+    """Whether the scores of some rows may be off by as much as their size.
 
     The interval of the intercept is about as wide again, so that no more than one label in twenty
     would be certain: not worth a pass over all rows, which may be a fifth of a fit.
     """
     scores, squares = some.around(region.center, region.weights)
     reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
-    return reach > float(scores.std(axis=0).max())
+    return reach > float(np.sqrt(np.square(scores + at_center).mean(axis=0).max()))
 
 
 def _of_means(problem: LinearProblem, region: ScoreRegion) -> dict[str, Array]:

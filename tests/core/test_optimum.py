@@ -1,0 +1,104 @@
+"""The ball around the optimum, against problems with a closed form."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.core.certain_choice import CertainChoice
+from sklearn_bundle.core.certainty import extreme_labels, extreme_predictions
+from sklearn_bundle.core.optimum import Ball, ball_of, smaller
+from sklearn_bundle.core.reports import SearchResults
+
+
+class Quadratic:
+    """``mu/2 ||w||^2 + curvature/2 ||w - w0||^2``; tangents of the rest make lower models."""
+
+    def __init__(self, rng, mu, curvature):
+        self.mu, self.curvature, self.w0 = mu, curvature, rng.normal(size=5)
+        self.optimum = curvature * self.w0 / (mu + curvature)
+
+    def value(self, w):
+        change = w - self.w0
+        return 0.5 * self.mu * (w @ w) + 0.5 * self.curvature * (change @ change)
+
+    def model_at(self, v):
+        """Where the model of the tangent at v is least, and its value there."""
+        slope = self.curvature * (v - self.w0)
+        offset = 0.5 * self.curvature * ((v - self.w0) @ (v - self.w0)) - slope @ v
+        lowest = -slope / self.mu
+        return lowest, 0.5 * self.mu * (lowest @ lowest) + slope @ lowest + offset
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize("distance", [1e-6, 1e-3, 1.0, 1e3])
+def test_balls_contain_the_optimum(mu, distance):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        problem = Quadratic(rng, mu, 10.0 ** rng.uniform(-3, 1))
+        w, v = problem.optimum + distance * rng.normal(size=(2, 5))
+        lowest, bound = problem.model_at(v)
+        gap = problem.value(w) - bound
+        around, between = Ball.around(w, gap, mu), Ball.between(w, lowest, gap, mu)
+        for ball in (around, between):
+            rounding = 1e-13 * (np.linalg.norm(w) + np.linalg.norm(lowest))
+            apart = np.linalg.norm(ball.center - problem.optimum)
+            assert apart <= ball.radius * (1 + 1e-9) + rounding
+        assert between.radius <= around.radius * (1 + 1e-9) + 1e-12 * np.linalg.norm(lowest)
+        best = ball_of(w, lowest, gap, gap, mu, 0.0)
+        assert best.radius == min(around.radius, between.radius)
+
+
+def test_the_ball_between_is_attained():
+    """With curvature 0 the model is exact: the optimum is w_q, at the ball's edge."""
+    w, lowest, mu = np.array([3.0, 0.0]), np.array([1.0, 0.0]), 0.5
+    gap = 0.5 * mu * 4.0  # of J(w) = mu/2 ||w - w_q||^2 + const
+    ball = Ball.between(w, lowest, gap, mu)
+    assert ball.radius == pytest.approx(1.0) and ball.center.tolist() == [2.0, 0.0]
+
+
+def test_no_strong_convexity_and_no_number_leave_no_ball():
+    w = np.zeros(2)
+    assert ball_of(w, w, 1.0, 1.0, 0.0, 0.0) is None
+    assert ball_of(w, w, np.inf, np.nan, 1.0, 0.0) is None
+    one = Ball(w, 1.0)
+    assert smaller(None, one) is one and smaller(one, None) is one
+    assert smaller(one, Ball(w, 0.5)).radius == 0.5
+
+
+def test_a_gap_of_zero_leaves_the_point():
+    w = np.array([1.0, 2.0])
+    assert Ball.around(w, 0.0, 1.0).radius == 0.0
+    assert Ball.between(w, w, 0.0, 1.0).radius <= 1e-14
+
+
+def test_extreme_labels():
+    classes, y = np.array(["a", "b", "c"]), np.array(["a", "a", "b", "z"])
+    possible = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=bool)
+    worst, best = extreme_labels(classes, possible, y)
+    assert worst.tolist() == ["a", "b", "a", "b"]
+    assert best.tolist() == ["a", "a", "a", "b"]
+
+
+def test_extreme_predictions():
+    y, low, high = np.array([0.0, 2.0, 5.0]), np.array([-1.0, 0.0, 0.0]), np.array([3.0, 1.0, 4.0])
+    worst, best = extreme_predictions(y, low, high, lambda y, p: np.abs(y - p))
+    assert worst.tolist() == [3.0, 0.0, 0.0] and best.tolist() == [0.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_certain_choice_is_that_of_any_scores_between_the_bounds(seed):
+    rng = np.random.default_rng(seed)
+    n_values, n_folds = rng.integers(1, 6, size=2)
+    choice = CertainChoice(n_values, n_folds)
+    assert choice.is_certain == (n_values == 1)
+    low = rng.integers(0, 4, size=(n_values, n_folds)) / 4
+    high = low + rng.integers(0, 2, size=low.shape) / 4
+    for fold in range(n_folds):
+        known = list(zip(low[:, fold], high[:, fold], strict=True))
+        choice.narrow(fold, np.arange(n_values), known)
+    chosen = set()
+    for _ in range(200):
+        scores = np.where(rng.random(low.shape) < 0.5, low, high)
+        rows = [(row.tolist(), [0.0] * n_values) for row in scores.T]
+        chosen.add(SearchResults("C", np.arange(float(n_values)), rows).place)
+    assert chosen <= set(choice.open_places().tolist())
+    assert not choice.is_certain or len(chosen) == 1

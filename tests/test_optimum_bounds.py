@@ -1,0 +1,328 @@
+"""Bounds of the exact optimum's scores, labels and test scores, against nearly exact optima."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import solve
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    BMRMRegressorCV,
+    PragamSVC,
+    SwapNoveltyDetector,
+    SwapSVC,
+    SwapSVR,
+)
+from sklearn_bundle.losses import BinaryLoss
+from sklearn_bundle.regularizers import Lp, Quadratic
+from tests.fits import quiet
+
+TOLS = 1e-2, 1e-3, 1e-6, 1e-9
+
+
+def data(n=120, d=4, seed=0, noise=1.0):
+    """Rows with offsets and scales, and scores that depend on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(0.1, 3.0, d) + np.arange(d)
+    f = (X - X.mean(axis=0)) @ (rng.normal(size=d) / X.std(axis=0))
+    return X, f + noise * rng.normal(size=n)
+
+
+X, F = data()
+TEST = data(seed=1)[0]
+LABELS, GRADES = (F > 0.3).astype(int), np.digitize(F, [-1.0, 1.0])
+STRONG = {"reg_lambda": 1e-2}
+
+CLASSIFIERS = [
+    *(BMRMClassifier(loss, **STRONG) for loss in ("hinge", "squared_hinge", "log_loss")),
+    BMRMClassifier("exponential", **STRONG),
+    BMRMClassifier("hinge", regularizer="elasticnet", **STRONG),
+    BMRMClassifier("log_loss", fit_intercept=False, **STRONG),
+    BMRMClassifier("multiclass_hinge", fit_intercept=False, **STRONG),
+    BMRMClassifier("softmax", **STRONG),
+    BMRMClassifier("roc_auc", **STRONG),
+    PragamSVC(**STRONG),
+    SwapSVC(),
+    SwapSVC(decision_function_shape="ovo"),
+    SwapSVC(kernel="linear", break_ties=True),
+]
+REGRESSORS = [
+    *(BMRMRegressor(loss, **STRONG) for loss in ("squared_error", "absolute_error", "huber")),
+    BMRMRegressor("squared_epsilon_insensitive", regularizer=Lp(1.5), **STRONG),
+    BMRMRegressor("quantile", quantile=0.8, regularizer=Quadratic([1.0, 2.0, 3.0, 4.0]), **STRONG),
+    SwapSVR(),
+]
+
+
+def at(model, tol):
+    return clone(model).set_params(tol=max(tol, 1e-7) if isinstance(model, PragamSVC) else tol)
+
+
+def inside(low, values, high):
+    slack = 1e-9 * (1.0 + np.abs(values).max())
+    return bool((low - slack <= values).all() and (values <= high + slack).all())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+def test_classifiers(model, n_classes):
+    y = LABELS if n_classes == 2 else GRADES
+    exact = quiet(at(model, 1e-12), X, y)
+    chosen = getattr(model, "loss", None) == "roc_auc"  # an intercept that no objective has
+    truth, widths = exact.decision_function(TEST) - chosen * exact.intercept_, []
+    for tol in TOLS:
+        fitted = quiet(at(model, tol), X, y)
+        low, high = (end - chosen * fitted.intercept_ for end in fitted.decision_bounds(TEST))
+        assert low.shape == high.shape == truth.shape
+        assert inside(low, truth, high)
+        widths.append(np.mean(high - low))
+        if chosen:
+            continue
+        certain, same = fitted.certain(TEST), fitted.predict(TEST) == exact.predict(TEST)
+        assert certain.dtype == bool and same[certain].all()
+        least, most = fitted.score_bounds(X, y)
+        assert 0.0 <= least <= exact.score(X, y) <= most <= 1.0
+        assert least <= fitted.score(X, y) <= most
+    assert widths[-1] < 40 * np.sqrt(fitted.tol) and (chosen or certain.mean() > 0.9)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=str)
+def test_regressors(model):
+    exact = quiet(at(model, 1e-12), X, F)
+    for tol in TOLS:
+        fitted = quiet(at(model, tol), X, F)
+        low, high = fitted.predict_bounds(TEST)
+        assert inside(low, exact.predict(TEST), high)
+        least, most = fitted.score_bounds(X, F)
+        assert least <= exact.score(X, F) + 1e-12 and exact.score(X, F) <= most + 1e-12
+    assert np.mean(high - low) < 0.02 and most - least < 0.01
+
+
+def test_poisson_and_several_targets():
+    counts = np.random.default_rng(0).poisson(np.exp(0.3 * F))
+    several = np.c_[F, -(F**2)]
+    for y, loss in ((counts, "poisson"), (several, "squared_error"), (several, "huber")):
+        model = BMRMRegressor(loss, **STRONG)
+        exact, fitted = quiet(at(model, 1e-12), X, y), quiet(at(model, 1e-6), X, y)
+        low, high = fitted.predict_bounds(TEST)
+        assert low.shape == exact.predict(TEST).shape
+        assert inside(low, exact.predict(TEST), high)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BMRMNoveltyDetector(nu=0.2),
+        BMRMNoveltyDetector(rho=1.0),
+        SwapNoveltyDetector(),
+        SwapNoveltyDetector(contamination=0.1),
+    ],
+    ids=str,
+)
+def test_detectors(model):
+    rows, test = X + 4.0, TEST + 4.0
+    exact = quiet(at(model, 1e-12), rows)
+    for tol in TOLS:
+        fitted = quiet(at(model, tol), rows)
+        low, high = fitted.decision_bounds(test)
+        assert inside(low, exact.decision_function(test), high)
+        same = fitted.predict(test) == exact.predict(test)
+        assert same[fitted.certain(test)].all()
+    assert fitted.certain(test).mean() > 0.9
+
+
+def test_rankers():
+    model = BMRMRanker(**STRONG)
+    exact, fitted = quiet(at(model, 1e-12), X, GRADES), quiet(at(model, 1e-4), X, GRADES)
+    low, high = fitted.decision_bounds(TEST)
+    assert inside(low, exact.predict(TEST), high) and (low < high).all()
+
+
+def test_the_optimum_of_ridge_regression():
+    """The normal equations, in closed form."""
+    centered, reg_lambda = X - X.mean(axis=0), 1e-3
+    H = centered.T @ centered / len(X) + reg_lambda * np.eye(X.shape[1])
+    w = solve(H, centered.T @ (F - F.mean()) / len(X), assume_a="pos")
+    truth = (TEST - X.mean(axis=0)) @ w + F.mean()
+    for solver in ("auto", "conjugate-gradient", "cutting-plane"):
+        model = BMRMRegressor(reg_lambda=reg_lambda, solver=solver, tol=1e-4)
+        assert inside(*_around(quiet(model, X, F).predict_bounds(TEST), truth))
+
+
+def _around(bounds, truth):
+    return bounds[0], truth, bounds[1]
+
+
+def test_the_optimum_of_logistic_regression():
+    """scikit-learn's, of two classes and of three."""
+    for loss, y in (("log_loss", LABELS), ("softmax", GRADES)):
+        C = 1.0 / (len(X) * STRONG["reg_lambda"])
+        other = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=100)
+        truth = other.fit(X, y).decision_function(TEST)
+        for tol in (1e-3, 1e-8):
+            model = BMRMClassifier(loss, tol=tol, **STRONG).fit(X, y)
+            low, high = model.decision_bounds(TEST)
+            if loss == "softmax":  # up to a constant for all classes
+                truth = truth - other.intercept_.mean() + model.intercept_.mean()
+            assert inside(low, truth, high)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+@pytest.mark.parametrize(
+    "shape", ["column", "rows", "constant", "huge", "offset", "weights", "sparse"]
+)
+def test_plain_shapes(loss, shape):
+    rows, y, weights = X.copy(), LABELS, None
+    if shape == "column":
+        rows = rows[:, :1]
+    elif shape == "rows":
+        rows, y = rows[[0, 1]], np.array([0, 1])
+    elif shape == "constant":
+        rows[:, 1] = 7.0
+    elif shape == "huge":
+        rows[:, 1] *= 1e8
+    elif shape == "offset":
+        rows += 1e6
+    elif shape == "weights":
+        weights = np.zeros(len(y))
+        weights[[y.argmin(), y.argmax()]] = 1.0, 3.0
+    test = rows + 0.1
+    if shape == "sparse":
+        rows, test = sp.csr_matrix(rows), sp.csr_matrix(test)
+    model = BMRMClassifier(loss, reg_lambda=0.1)
+    exact = quiet(at(model, 1e-12), rows, y, weights)
+    for tol in (1e-2, 1e-5):
+        fitted = quiet(at(model, tol), rows, y, weights)
+        low, high = fitted.decision_bounds(test)
+        assert inside(low, exact.decision_function(test), high)
+
+
+def test_single_precision():
+    rows = X.astype(np.float32)
+    for model in (BMRMClassifier(**STRONG), SwapSVC()):
+        exact, fitted = quiet(at(model, 1e-12), rows.astype(float), LABELS), model.fit(rows, LABELS)
+        low, high = fitted.decision_bounds(TEST)
+        assert inside(low, exact.decision_function(TEST), high)
+
+
+def test_a_loss_of_ones_own():
+    class LeastSquares(BinaryLoss):
+        def value(self, scores, y):
+            return 0.5 * (1.0 - y * scores) ** 2
+
+        def gradient(self, scores, y):
+            return scores - y
+
+    exact = BMRMRegressor(reg_lambda=1e-2, tol=1e-12).fit(X, 2.0 * LABELS - 1.0)
+    fitted = BMRMClassifier(LeastSquares(), reg_lambda=1e-2, tol=1e-4).fit(X, LABELS)
+    low, high = fitted.decision_bounds(TEST)
+    assert inside(low, exact.predict(TEST), high)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BMRMClassifier(regularizer="l1"),
+        BMRMClassifier(regularizer="elasticnet", l1_ratio=1.0),
+        BMRMClassifier("fbeta"),
+        BMRMClassifier("multiclass_hinge"),
+    ],
+    ids=str,
+)
+def test_where_no_gap_says_anything(model):
+    quiet(model, X, LABELS)
+    for call in (model.decision_bounds, model.certain, lambda X: model.score_bounds(X, LABELS)):
+        with pytest.raises(ValueError, match="bounds no scores of the optimum: that takes"):
+            call(X)
+
+
+def test_kernel_values_lack_those_of_the_samples_with_themselves():
+    K = X @ X.T
+    with pytest.raises(ValueError, match="need k\\(x, x\\) of the samples"):
+        SwapSVC(kernel="precomputed").fit(K, LABELS).decision_bounds(K)
+
+
+def test_arguments():
+    with pytest.raises(NotFittedError):
+        BMRMClassifier().decision_bounds(X)
+    model = BMRMClassifier().fit(X, LABELS)
+    with pytest.raises(ValueError, match="features"):
+        model.decision_bounds(X[:, :2])
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.score_bounds(X, LABELS[:5])
+    with pytest.raises(ValueError, match="width must be a positive number, got 0"):
+        model.refine(X, LABELS, X, LABELS, width=0)
+
+
+def test_a_gap_that_is_too_large_says_nothing():
+    model = quiet(BMRMClassifier(reg_lambda=1e-7, tol=0.5, max_iter=1), X, LABELS)
+    low, high = model.decision_bounds(X)
+    assert (low == -np.inf).all() and (high == np.inf).all()
+    assert model.score_bounds(X, LABELS) == (0.0, 1.0) and not model.certain(X).any()
+    model = quiet(BMRMRegressor("huber", reg_lambda=1e-9, tol=0.5, max_iter=1), X, F)
+    assert model.score_bounds(X, F) == (-np.inf, 1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BMRMClassifier(), BMRMClassifier(warm_start=True), SwapSVC(), BMRMClassifierCV(cv=3)],
+    ids=str,
+)
+def test_refine(model):
+    model.fit(X, LABELS)
+    tol = model.tol
+    assert model.refine(X, LABELS, TEST, LABELS, width=0.02) is model
+    least, most = model.score_bounds(TEST, LABELS)
+    assert most - least <= 0.02 and model.tol == tol
+
+
+def test_refine_says_why_it_cannot():
+    model = BMRMClassifier(reg_lambda=1e-3, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="refine knows the optimum's score to"):
+        quiet(model, X, LABELS).refine(X, LABELS, TEST, LABELS, width=1e-6)
+
+
+SEARCHES = [
+    *(BMRMClassifierCV(loss) for loss in ("log_loss", "hinge", "roc_auc", "softmax")),
+    BMRMRegressorCV("squared_error"),
+    BMRMRegressorCV("quantile", quantile=0.7),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*chose reg_lambda")
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_searches_know_whether_their_choice_is_certain(search):
+    y = F if isinstance(search, BMRMRegressorCV) else LABELS
+    y = GRADES if search.loss == "softmax" else y
+    search.set_params(reg_lambdas=[1e-3, 1e-2, 0.1, 1.0], cv=3)
+    exact = quiet(clone(search).set_params(tol=1e-11, max_iter=5000), X, y)
+    found = quiet(search.set_params(certain=True), X, y)
+    assert found.test_score_bounds_.shape == (4, 3, 2)
+    low, high = np.moveaxis(found.test_score_bounds_, 2, 0)
+    slack = 1e-9
+    assert (low - slack <= exact.scores_.T).all() and (high + slack >= exact.scores_.T).all()
+    assert isinstance(found.best_is_certain_, bool)
+    assert found.best_is_certain_ and found.reg_lambda_ == exact.reg_lambda_
+
+
+def test_searches_that_cannot_be_certain():
+    wrong = {"regularizer": "l1"}, {"scoring": "accuracy"}, {"loss": "fbeta"}
+    for given in wrong:
+        with pytest.raises(ValueError, match="certain=True needs bounds of scores"):
+            BMRMClassifierCV(certain=True, **given).fit(X, LABELS)
+
+
+def test_no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BMRMClassifier(tol=1e-6).fit(X, LABELS).score_bounds(TEST, LABELS)
+        SwapSVC().fit(X, GRADES).score_bounds(TEST, GRADES)
