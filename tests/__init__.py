@@ -20,6 +20,9 @@ the tests of what users call: the files at the root, in ``core`` and in ``estima
     test_plain_shapes.py
     test_best_kept.py
     test_realdata.py
+    test_optimum_bounds.py      core/certainty.py linear/problems/score_region.py
+                                kernel/estimators/_kernel.py linear/estimators/_linear.py
+                                core/certain_choice.py linear/estimators/bmrm_cv.py
     test_compile.py             compile.py jit/announce.py
     test_imports.py             __init__.py losses.py regularizers.py models.py
     test_onnx.py                onnx.py
@@ -62,6 +65,7 @@ core
     test_certificate.py         certificate.py
     test_lbfgs.py               lbfgs.py /structured/solvers/adapted.py
     test_score_rounding.py      score_rounding.py
+    test_optimum.py             optimum.py certainty.py certain_choice.py
     test_one_variable.py        one_variable.py
 
 jit
@@ -100,6 +104,7 @@ linear/problems
                                 /kernel/values/_exact_sums.py /linear/_compiled/design.py
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
+    test_score_region.py        score_region.py
     test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs.py
     test_gathered_rows.py       gathered_rows.py row_block.py
 
@@ -210,6 +215,7 @@ chain/estimators
                                 /linear/estimators/_path.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
+    test_certain.py             crf.py /chain/certainty.py
     test_crf_input.py           crf.py /chain/readers/packing.py
     test_crf_l1.py              crf.py _labeling.py /chain/penalty.py
     test_crf_predict.py         crf.py _labeling.py

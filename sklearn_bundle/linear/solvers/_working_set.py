@@ -190,7 +190,7 @@ class WorkingSet:
 
 def newton_cost(n_used: int, size: int) -> float:
     """Cost of a Newton step with ``n_used`` nonzeros, in epochs of the matrix."""
-    return _NEWTON_COST * n_used**3 / size**2
+    return _NEWTON_COST * n_used**3 / max(size, 1) ** 2
 
 
 def _newton_step(H: Array, right: Array) -> Array | None:

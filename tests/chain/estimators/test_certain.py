@@ -93,3 +93,12 @@ def test_one_label_is_certain():
     weights = Weights(np.zeros((1, 2)), np.zeros((1, 1)), *np.zeros((3, 1)))
     args = sp.csr_array(np.ones((3, 2))), np.array([0, 3]), weights, np.zeros(3, np.int64)
     assert certain_tokens(*args, 1.0, True).all()
+
+
+def test_a_pair_of_labels_costs_something():
+    """Without attributes only pairs tell labelings apart."""
+    weights = Weights(np.zeros((2, 1)), np.array([[1.0, 0.0], [0.0, 1.0]]), *np.zeros((3, 2)))
+    weights = weights._replace(start=np.array([0.1, 0.0]))
+    args = sp.csr_array(np.zeros((3, 1))), np.array([0, 3]), weights, np.zeros(3, np.int64)
+    sure = {radius: certain_tokens(*args, radius, False).all() for radius in (1e-9, 0.03, 0.05)}
+    assert sure == {1e-9: True, 0.03: True, 0.05: False}  # two pairs against 0.1

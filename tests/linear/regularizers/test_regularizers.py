@@ -334,3 +334,36 @@ def test_weights_of_l1(weights, message):
 def test_weights_repeat_for_outputs():
     omega, w = WeightedL1(DIAGONAL).bind(P, 2 * P), np.ones(2 * P)
     assert omega.value(w) == pytest.approx(2 * np.sum(DIAGONAL))
+
+
+@pytest.mark.parametrize(
+    "omega",
+    [
+        L2(),
+        Lp(1.5),
+        Lp(2.0),
+        ElasticNet(0.3),
+        Quadratic([2.0, 0.5, 3.0]),
+        Quadratic([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 3.0]]),
+        Quadratic(sp.csr_matrix([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 3.0]])),
+    ],
+    ids=lambda omega: type(omega).__name__,
+)
+def test_strong_convexity(omega):
+    """``Omega((v + w)/2) <= (Omega(v) + Omega(w))/2 - s/8 ||v - w||^2``, nearly attained."""
+    omega, rng = omega.bind(3, 3), np.random.default_rng(0)
+    s, least = omega.strong_convexity, np.inf
+    for _ in range(2000):
+        v, w = rng.normal(size=(2, 3)) * 10.0 ** rng.uniform(-2, 1, size=(2, 1))
+        missing = 0.5 * (omega.value(v) + omega.value(w)) - omega.value(0.5 * (v + w))
+        least = min(least, 8.0 * missing / ((v - w) @ (v - w)))
+    assert 0.0 < s <= least * (1 + 1e-9)
+
+
+def test_no_strong_convexity():
+    class Own(L2):
+        def value(self, w):
+            return 0.0
+
+    for omega in (L1(), WeightedL1([1.0, 2.0, 3.0]), ElasticNet(1.0), Own(), EntropySimplex()):
+        assert omega.bind(3, 3).strong_convexity == 0.0
