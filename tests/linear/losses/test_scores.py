@@ -161,6 +161,16 @@ def test_conjugates_and_heights(name, steepness):
         assert offset == pytest.approx(center * u[i] - conjugate, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("p", [1e-30, 6e-17, 1.2e-16, 1e-12, 1e-3, 0.3, 0.5])
+def test_entropies_of_small_probabilities(p):
+    """All of a risk of 1e-15 is in them: log(1 - p) of a p of 6e-17 would be twice or none of it."""
+    entropy = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
+    one = np.ones(1)
+    for label in (-one, one):
+        offset = LOSSES["log_loss"].offset(-p * label, label, one, 0.0)
+        assert offset == pytest.approx(entropy, rel=1e-14, abs=0.0)
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_a_dual_step_is_the_best_and_its_gain_is_its_own(name):
     """Of the dual in one alpha: ``-s l*(-y alpha / s)`` less the quadratic term."""
