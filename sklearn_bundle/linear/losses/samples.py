@@ -137,10 +137,15 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     if scores.ndim == 2:  # every other score falls
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
-    low, high = (np.reshape(loss.gradient(end, y) * step, (len(scores), -1)).sum(1) for end in ends)
-    values = [loss.value(end, y) for end in ends]
-    rise = 0.5 * (values[1] - values[0])
-    rounding = np.abs(values).sum(axis=0) * 8.0 * np.finfo(float).eps
+    with np.errstate(all="ignore"):  # losses may overflow at a score that no point has
+        slopes = [np.reshape(loss.gradient(end, y) * step, (len(scores), -1)) for end in ends]
+        low, high = (np.sum(slope, axis=1) for slope in slopes)
+        values = [np.asarray(loss.value(end, y)) for end in ends]
+        at_zero = np.asarray(loss.value(np.zeros_like(scores), y))
+        rise = 0.5 * (values[1] - values[0])
+    # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.
+    size = np.abs(values).sum(axis=0) + np.mean(at_zero, where=np.isfinite(at_zero))
+    rounding = 8.0 * np.finfo(float).eps * size
     allowed = _OFF * (np.abs(low) + np.abs(high)) + rounding
     wrong = (rise < low - allowed) | (rise > high + allowed)
     if wrong.any():
