@@ -65,6 +65,7 @@ class MulticlassLoss(SampleLoss):
     (3, 4)
     """
 
+    _is_contract = True
     free_intercept = "joint"
     joint = True
 

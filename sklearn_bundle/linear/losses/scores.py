@@ -20,8 +20,6 @@ from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, Sam
 Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
 Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
-# What is computed from the formula in place of values and derivatives.
-_FROM_FORMULA = {"evaluate", "risk", "curvature", "slope", "intercept", "cut", "line_search"}
 _REACH = 4.0  # factor between steps in b while no row has curvature
 _ROWS = 1 << 16  # whose copies are small beside a vector
 # Rows per class in a sample: with fewer, its solution is useless as a start.
@@ -71,14 +69,6 @@ class ScoreLoss(SampleLoss):
     multiplications: ClassVar[float] = 0.0
     #: Whether :meth:`intercept` is a closed form, which Newton's method then uses.
     closed_intercept: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **further: Any):
-        """Of a class with other values and no formula nothing is known but these."""
-        super().__init_subclass__(**further)
-        own = vars(cls)
-        if "formula" not in own and ("value" in own or "gradient" in own):
-            for name in _FROM_FORMULA.difference(own):
-                setattr(cls, name, getattr(SampleLoss, name))
 
     @property
     def at_bounds(self) -> bool:

@@ -16,7 +16,19 @@ from sklearn_bundle.jit.elementary import exp, log
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.scores import ScoreLoss, TargetLoss, score_loss
-from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES, Hinge
+from sklearn_bundle.losses import (
+    BINARY_LOSSES,
+    REGRESSION_LOSSES,
+    BinaryLoss,
+    Hinge,
+    Huber,
+    LogLoss,
+    MulticlassHinge,
+    MulticlassLoss,
+    MultivariateSquaredError,
+    Softmax,
+    SquaredError,
+)
 from tests.reference_regression import drawn
 
 STEP = 1e-5  # of differences: their errors are its square, and rounding over it
@@ -163,7 +175,7 @@ def test_conjugates_and_heights(name, steepness):
 
 @pytest.mark.parametrize("p", [1e-30, 6e-17, 1.2e-16, 1e-12, 1e-3, 0.3, 0.5])
 def test_entropies_of_small_probabilities(p):
-    """All of a risk of 1e-15 is in them: log(1 - p) of a p of 6e-17 would be twice or none of it."""
+    """All of a risk of 1e-15 is in them: 1 - p of a p of 6e-17 would be twice as far from 1."""
     entropy = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
     one = np.ones(1)
     for label in (-one, one):
@@ -218,19 +230,46 @@ def test_a_loss_with_all_functions_is_fitted_by_every_solver(solver):
     assert model.lower_bound_ <= other.objective_ and best <= model.objective_
 
 
-def test_a_subclass_with_other_values_is_another_loss():
-    """Nothing of the formula is left in it: its fit is that of a user's own loss."""
+class _Half:
+    """Half the values of the next class."""
 
-    class Doubled(Hinge):
+    def value(self, scores, y):
+        return 0.5 * super().value(scores, y)
+
+    def gradient(self, scores, y):
+        return 0.5 * super().gradient(scores, y)
+
+
+def half_of(kind, mixed):
+    """A subclass with half the values, of its own or of a mixin."""
+    if mixed:
+        return type("Half", (_Half, kind), {})()
+
+    class Half(kind):
         def value(self, scores, y):
-            return 2.0 * super().value(scores, y)
+            return 0.5 * super().value(scores, y)
 
         def gradient(self, scores, y):
-            return 2.0 * super().gradient(scores, y)
+            return 0.5 * super().gradient(scores, y)
 
-    assert score_loss(Doubled()) is None
+    return type("Child", (Half,), {})()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [Hinge, LogLoss, Softmax, MulticlassHinge, Huber, SquaredError, MultivariateSquaredError],
+)
+def test_a_subclass_with_other_values_is_another_loss(kind, mixed):
+    """Nothing that the package knew of the old ones is left: its fit is that of a user's loss."""
     X, y, _ = drawn()
-    model = BMRMClassifier(Doubled(), reg_lambda=0.2, tol=1e-6).fit(X, y > y.mean())
-    plain = BMRMClassifier("hinge", reg_lambda=0.1, tol=1e-6).fit(X, y > y.mean())
-    assert model.lower_bound_ <= 2.0 * plain.objective_ * (1.0 + 1e-12)
-    assert model.objective_ == pytest.approx(2.0 * plain.objective_, rel=3e-6)
+    Y = np.column_stack([y + 3.0, 1.0 - 0.5 * y + X[:, 0] ** 2])
+    estimator, target = BMRMRegressor, Y
+    if issubclass(kind, (BinaryLoss, MulticlassLoss)):
+        estimator, target = BMRMClassifier, np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    half = estimator(half_of(kind, mixed), reg_lambda=0.1, tol=1e-4, max_iter=5000).fit(X, target)
+    whole = estimator(kind(), reg_lambda=0.2, tol=1e-6).fit(X, target)
+    assert score_loss(half.loss) is None and half.converged_
+    objective = np.sum(whole.objective_)
+    assert np.sum(half.objective_) == pytest.approx(0.5 * objective, rel=1e-3)
+    assert np.sum(half.lower_bound_) <= 0.5 * objective * (1.0 + 1e-12)
