@@ -273,3 +273,23 @@ def test_a_subclass_with_other_values_is_another_loss(kind, mixed):
     objective = np.sum(whole.objective_)
     assert np.sum(half.objective_) == pytest.approx(0.5 * objective, rel=1e-3)
     assert np.sum(half.lower_bound_) <= 0.5 * objective * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12, 1e15, 1e17])
+def test_planes_of_a_users_hinge_far_from_the_solution(size):
+    """Risk and products are of that size: rounding of their difference must not lift the plane."""
+
+    class Own(BinaryLoss):
+        def value(self, scores, y):
+            return np.maximum(0.0, 1.0 - y * scores)
+
+        def gradient(self, scores, y):
+            return np.where(y * scores < 1.0, -y, 0.0)
+
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        f, y = size * rng.normal(size=40), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+        out, weights = np.empty(40), np.full(40, 1.0 / 40.0)
+        offset = Own().cut(f, y, weights, False, out, np.empty((4, 40))).offset
+        exact = float(weights @ (y * f < 1.0))
+        assert exact - 1e-14 * size <= offset <= exact
