@@ -139,7 +139,7 @@ class Best:
         self._provisional, self._advice = provisional, advice
         self.primal, self.point = np.inf, None
         self._rounding = 0.0  # taken off every bound, as of the last recomputed one
-        self._excess = 0.0  # added to the last recomputed objective
+        self._excess = 0.0  # added to every objective, as to the last recomputed one
         self.drop_bound()
 
     @property
@@ -148,11 +148,19 @@ class Best:
         return self.primal - self.bound
 
     def offer(self, primal: float, point: Any) -> bool:
-        """Keep the point if its objective is lower; returns whether it is."""
+        """Keep the point if its objective is lower; returns whether it is.
+
+        What rounding added to the last recomputed objective is added to this one too.
+        """
+        primal += self._excess  # or fresh and recomputed objectives would take turns for ever
         better = primal < self.primal
         if better:
-            self.primal, self.point, self._excess = primal, copied(point), 0.0
+            self.primal, self.point = primal, copied(point)
         return better
+
+    def replace(self, primal: float, point: Any) -> None:
+        """Take the point with its objective from the data, whether it is better or not."""
+        self.primal, self.point, self._excess = primal, point, 0.0
 
     def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
         """Keep the bound with its dual certificate if it is higher; returns whether it is.

@@ -224,6 +224,33 @@ def test_a_gradient_of_another_function_is_found_out(data, solver):
         BMRMClassifier(SteepMargins(), solver=solver, reg_lambda=0.1).fit(X, classes)
 
 
+class Plain(BinaryLoss):
+    """The logistic loss as one would write it: 0 at a margin of 40, where its derivative is not."""
+
+    def value(self, scores, y):
+        return np.log(1.0 + np.exp(-y * scores))
+
+    def gradient(self, scores, y):
+        return -y / (1.0 + np.exp(y * scores))
+
+
+class Precise(Plain):
+    """Denormal at a margin of 720, where exp(margin) overflows and the derivative is 0."""
+
+    def value(self, scores, y):
+        return np.logaddexp(0.0, -y * scores)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("loss", [Plain(), Precise()])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_rounding_of_a_loss_is_no_mistake(loss, scale):
+    X = scale * np.random.default_rng(0).normal(size=(200, 3))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    for reg_lambda in (1e-3, 1e-5, 1e-7):
+        assert BMRMClassifier(loss, reg_lambda=reg_lambda, max_iter=2000).fit(X, y).converged_
+
+
 class Negative(Hinge):
     def value(self, scores, y):
         return super().value(scores, y) - 1.0

@@ -136,6 +136,19 @@ def test_rounding_that_no_bound_can_give_up_is_added_to_the_objective():
     assert attained(1.0, 2.0**-20, -np.inf) == (1.0, -np.inf)
 
 
+def test_what_rounding_may_hide_is_no_progress():
+    """A fresh objective of 0 beside a recomputed one above it: a solver would never end."""
+    best = Best(least=0.0)
+    best.recompute(2.0**-100, "point", 0.0, rounding=Rounding(2.0**-48, 2.0**-48))
+    assert best.primal == 2.0**-100 + 2.0**-48
+    gap = best.gap
+    best.offer(0.0, "fresh point")
+    assert best.gap >= gap * (1.0 - 2.0**-50)
+    assert best.offer(-1.0, "far better") and best.primal == 2.0**-48 - 1.0
+    best.replace(0.0, "from the data")
+    assert (best.primal, best.point) == (0.0, "from the data") and not best.offer(0.0, "equal")
+
+
 def test_terms_are_asked_for_only_where_bounds_cross():
     Best().recompute(1.0, "point", 1.0 + 1e-9, terms=lambda: pytest.fail("not needed"))
 

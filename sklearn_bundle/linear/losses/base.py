@@ -12,6 +12,7 @@ from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.core.values import Shown
 
 Array = NDArray[np.float64]
+_ROUNDINGS = 4.0  # of a risk and of the products that are subtracted from it: pairwise sums
 
 
 class Cut(NamedTuple):
@@ -382,7 +383,7 @@ class Loss(Shown, ABC):
     def _cut_at(self, scores: Array, y: Any, weights: Array, b: float, out: Array) -> Cut:
         shifted = scores + b
         risk = self.evaluate(shifted, y, weights, out)
-        return Cut(risk, risk - float(np.sum(out * shifted)), b)
+        return Cut(risk, tangent_offset(risk, out, shifted), b)
 
     def _bracket_intercept(self, scores: Array, y: Any, weights: Array) -> tuple[float, float]:
         def slope(b):
@@ -405,6 +406,16 @@ class Loss(Shown, ABC):
             else:
                 right = middle
         return left, right
+
+
+def tangent_offset(risk: float, derivatives: Array, scores: Array) -> float:
+    """The offset of the plane that touches the risk at these scores, less its rounding.
+
+    Far from the solution both terms are so large that nothing else of a difference is left.
+    """
+    products = derivatives * scores
+    size = abs(risk) + float(np.sum(np.abs(products)))
+    return risk - float(np.sum(products)) - _ROUNDINGS * np.finfo(float).eps * size
 
 
 class Prepared(NamedTuple):

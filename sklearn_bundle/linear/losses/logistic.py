@@ -62,7 +62,9 @@ def _log_height(loss, f, r, y, u, center):
 @registered(loops.conjugate, LogFormula)
 def _log_conjugate(loss, u, y, center):
     p = min(max(-y * u, 0.0), 1.0)
-    return p * log(max(p, _TINY)) + (1.0 - p) * log(max(1.0 - p, _TINY))
+    small = min(p, 1.0 - p)
+    large = 1.0 - small  # log(large) would lose the small part: a risk of 1e-15 consists of it
+    return small * log(max(small, _TINY)) - large * log1p_unit(small / large)
 
 
 @inner

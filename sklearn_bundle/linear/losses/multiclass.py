@@ -17,7 +17,7 @@ from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear._compiled.classes import highest
-from sklearn_bundle.linear.losses.base import Array, Cut, Loss
+from sklearn_bundle.linear.losses.base import Array, Cut, Loss, tangent_offset
 from sklearn_bundle.linear.losses.samples import SampleLoss
 
 
@@ -65,6 +65,7 @@ class MulticlassLoss(SampleLoss):
     (3, 4)
     """
 
+    _is_contract = True
     free_intercept = "joint"
     joint = True
 
@@ -100,7 +101,7 @@ class MulticlassLoss(SampleLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         risk = self.evaluate(scores, y, weights, out)
-        return Cut(risk, risk - float(np.sum(out * scores)), 0.0)
+        return Cut(risk, tangent_offset(risk, out, scores), 0.0)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         gradient = np.empty_like(scores)

@@ -88,8 +88,11 @@ def _curvature(loss, f, r, y, steepness):
 
 @registered(loops.height, PoissonFormula)
 def _height(loss, f, r, y, u, center):
-    log_y = log(max(y, _TINY))
-    near = u * (center - log_y) - ((f - log_y) * u - loops.value(loss, f, r, y))
+    """``value - x u``; if f is not near log(y), ``m (1 - x) - y``: there x u and value cancel."""
+    m, log_y = exp(f), log(max(y, _TINY))
+    x = f - log_y
+    beyond = loops.value(loss, f, r, y) - x * u if abs(x) < 1.0 else m * (1.0 - x) - y
+    near = u * (center - log_y) + beyond
     empty = u - u * (f - center)
     return near if y > 0.0 else empty
 

@@ -260,8 +260,13 @@ class SquaredError(ResidualLoss):
     quadratic = True
     has_dual_steps = False
 
+    def __init_subclass__(cls, **further):
+        """A subclass may be another loss: it has a problem for each target."""
+        super().__init_subclass__(**further)
+        cls.multi_output = vars(cls).get("multi_output", False)
+
     def prepare_target(self, target) -> Prepared:
-        if np.ndim(target.y) == 2:
+        if np.ndim(target.y) == 2 and type(self) is SquaredError:
             return MultivariateSquaredError().prepare_target(target)
         return super().prepare_target(target)
 
@@ -308,6 +313,12 @@ class MultivariateSquaredError(RegressionLoss):
 
     multi_output = True
     degree = 2.0
+
+    def __init_subclass__(cls, **further):
+        """The best intercepts of another loss are coordinates of its planes, one per output."""
+        super().__init_subclass__(**further)
+        if cls.intercept is Loss.intercept:
+            cls.free_intercept = "joint"
 
     def __init__(self, M=None):
         self.M = M

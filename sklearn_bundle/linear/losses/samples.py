@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.linear.losses.base import Loss
 
 Array = NDArray[np.float64]
+# What a loss of the package may compute in other ways than from values and derivatives.
+_FROM_VALUES = "evaluate", "risk", "curvature", "slope", "intercept", "cut", "line_search"
 _NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
 _STEP = 1e-5  # of a score, or of 1 if that is smaller: its differences have about ten digits
 _OFF = 1e-3  # of the derivatives at both ends: a difference that lies outside by more is a mistake
@@ -41,6 +43,26 @@ class SampleLoss(Loss):
     >>> LogLoss().value(scores, y).round(3), LogLoss().gradient(scores, y).round(3)
     (array([0.693, 3.049]), array([-0.5  ,  0.953]))
     """
+
+    #: Whether the class itself knows nothing of a loss but its values and derivatives.
+    _is_contract: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **further: Any):
+        """Of a user's class with other values than its base from here, nothing is known but these.
+
+        Unless it has compiled functions of its own; a mixin may have the values too.
+        """
+        super().__init_subclass__(**further)
+        owners = {name: _owner(cls, name) for name in (*_FROM_VALUES, "value", "gradient")}
+        order = list(cls.__mro__)
+        first = min(owners["value"], owners["gradient"], key=order.index)
+        if is_of_package(first) or not is_of_package(_owner(cls, "formula") or SampleLoss):
+            return
+        contract = next(base for base in order if vars(base).get("_is_contract", False))
+        for name in _FROM_VALUES:
+            owner = owners[name]
+            if is_of_package(owner) and order.index(first) < order.index(owner):
+                setattr(cls, name, getattr(contract, name))
 
     @abstractmethod
     def value(self, scores: Array, y: NDArray[Any]) -> Array:
@@ -127,6 +149,16 @@ class SampleLoss(Loss):
         return array
 
 
+def is_of_package(kind: type) -> bool:
+    """Whether the class ships with the package, whose tests check its losses."""
+    return kind.__module__.startswith("sklearn_bundle.")
+
+
+def _owner(kind: type, name: str) -> Any:
+    """The class that an attribute is from; None if there is none."""
+    return next((base for base in kind.__mro__ if name in vars(base)), None)
+
+
 def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     """Raise ValueError if the ``gradient`` of a loss does not belong to its ``value``.
 
@@ -137,10 +169,15 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     if scores.ndim == 2:  # every other score falls
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
-    low, high = (np.reshape(loss.gradient(end, y) * step, (len(scores), -1)).sum(1) for end in ends)
-    values = [loss.value(end, y) for end in ends]
-    rise = 0.5 * (values[1] - values[0])
-    rounding = np.abs(values).sum(axis=0) * 8.0 * np.finfo(float).eps
+    with np.errstate(all="ignore"):  # losses may overflow at a score that no point has
+        slopes = [np.reshape(loss.gradient(end, y) * step, (len(scores), -1)) for end in ends]
+        low, high = (np.sum(slope, axis=1) for slope in slopes)
+        values = [np.asarray(loss.value(end, y)) for end in ends]
+        at_zero = np.asarray(loss.value(np.zeros_like(scores), y))
+        rise = 0.5 * (values[1] - values[0])
+    # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.
+    size = np.abs(values).sum(axis=0) + np.mean(at_zero, where=np.isfinite(at_zero))
+    rounding = 8.0 * np.finfo(float).eps * size
     allowed = _OFF * (np.abs(low) + np.abs(high)) + rounding
     wrong = (rise < low - allowed) | (rise > high + allowed)
     if wrong.any():
@@ -197,6 +234,8 @@ class BinaryLoss(SampleLoss):
     'converged'
     """
 
+    _is_contract = True
+
 
 class RegressionLoss(SampleLoss):
     """Base class of losses of a score and a real target, and the contract for your own.
@@ -237,6 +276,8 @@ class RegressionLoss(SampleLoss):
     >>> BMRMRegressor(LogCosh(), reg_lambda=1e-3).fit(X, y / 50.0).status_
     'converged'
     """
+
+    _is_contract = True
 
     #: Whether several targets, y of shape (n, k), make one problem. If not, there is one for each.
     multi_output: ClassVar[bool] = False

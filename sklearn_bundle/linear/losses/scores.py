@@ -20,9 +20,8 @@ from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, Sam
 Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
 Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
-# What is computed from the formula in place of values and derivatives.
-_FROM_FORMULA = {"evaluate", "risk", "curvature", "slope", "intercept", "cut", "line_search"}
 _REACH = 4.0  # factor between steps in b while no row has curvature
+_CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _ROWS = 1 << 16  # whose copies are small beside a vector
 # Rows per class in a sample: with fewer, its solution is useless as a start.
 _FEWEST_OF_A_CLASS = 20
@@ -71,14 +70,6 @@ class ScoreLoss(SampleLoss):
     multiplications: ClassVar[float] = 0.0
     #: Whether :meth:`intercept` is a closed form, which Newton's method then uses.
     closed_intercept: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **further: Any):
-        """Of a class with other values and no formula nothing is known but these."""
-        super().__init_subclass__(**further)
-        own = vars(cls)
-        if "formula" not in own and ("value" in own or "gradient" in own):
-            for name in _FROM_FORMULA.difference(own):
-                setattr(cls, name, getattr(SampleLoss, name))
 
     @property
     def at_bounds(self) -> bool:
@@ -138,8 +129,18 @@ class ScoreLoss(SampleLoss):
         args = scores, y, weights, np.inf, b, fine, center, out
         risk, offset = loops.cut(self.formula(), *args)
         if fit_intercept:
-            offset += loops.balance(self.formula(), out, y, weights, center)
+            offset = self._balanced(out, y, weights, center, offset)
         return Cut(risk, offset, b)
+
+    def _balanced(self, derivatives, y, weights, center, offset) -> float:
+        """Make derivatives sum to zero; returns the offset of their plane, given that of before.
+
+        A difference keeps the rounding of both: if the change is most of it, it is summed again.
+        """
+        change = loops.balance(self.formula(), derivatives, y, weights, center)
+        if abs(change) > _CHANGED * abs(offset + change):
+            return self.offset(derivatives, y, weights, center)
+        return offset + change
 
     def _fine(self, scores, y, weights, b) -> float:
         """By how much the best b differs from the nearest floating-point number."""
@@ -194,7 +195,7 @@ class ScoreLoss(SampleLoss):
 
         risk, offset = sums(part)
         if free:
-            offset += loops.balance(formula, out, y, weights, center)
+            offset = self._balanced(out, y, weights, center, offset)
         return risk, offset
 
     def smoothed_slope(

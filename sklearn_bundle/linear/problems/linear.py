@@ -15,7 +15,7 @@ from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.multiclass import MulticlassLoss, dual_hinge
 from sklearn_bundle.linear.losses.regression import squared_errors
-from sklearn_bundle.linear.losses.samples import SampleLoss, check_derivatives
+from sklearn_bundle.linear.losses.samples import SampleLoss, check_derivatives, is_of_package
 from sklearn_bundle.linear.losses.scores import newton_loss, score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.balance import balancing_shares, cut_by_class
@@ -356,7 +356,7 @@ class LinearProblem(LinearRisk[RowOperator]):
         Losses of the package have tests.
         """
         loss = self.loss
-        if not isinstance(loss, SampleLoss) or type(loss).__module__.startswith("sklearn_bundle."):
+        if not isinstance(loss, SampleLoss) or is_of_package(type(loss)):
             return
         some = np.linspace(0, self.n_samples - 1, min(self.n_samples, _CHECKED)).astype(np.int64)
         scores = self.rows.sample(some).scores(w, *self.scores_shape[1:])

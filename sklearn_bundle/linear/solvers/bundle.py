@@ -214,7 +214,7 @@ class BundleSolver(LinearSolver):
             point = self._point(w, best.point.intercept)
             objective = self._objective(w, self._fresh_risk(point))
             if objective <= best.primal:
-                best.primal, best.point = objective, point
+                best.replace(objective, point)
                 return
 
     def _at_finite_risk(self, point: Point) -> Point:

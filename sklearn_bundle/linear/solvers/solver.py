@@ -328,8 +328,8 @@ class LinearSolver(Shell):
         """
         self._prepare_confirmation(moving)
         best = self.best
-        best.point = point = self._fresh_point(best.point)
-        best.primal = self._objective(point.w, self._problem.risk(point))
+        point = self._fresh_point(best.point)
+        best.replace(self._objective(point.w, self._problem.risk(point)), point)
         if moving:
             self._improve(point)
         self._check_sign()

@@ -71,6 +71,23 @@ def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
             assert weights @ LOSSES[loss](y * others) >= out @ others + offset - 1e-12 * scale
 
 
+@pytest.mark.parametrize("loss, best", [("log_loss", np.log(1e-16)), ("exponential", None)])
+def test_what_balancing_leaves_of_an_offset_is_exact(loss, best):
+    """A class with a weight of 1e-16: nearly all of the plane's offset goes when it is balanced.
+
+    With all scores 0 a balanced plane is below the risk at every b by its offset alone.
+    """
+    y, weights, out = np.array([1.0, -1.0]), np.array([1e-16, 1.0]), np.empty(2)
+    kind = score_loss(BINARY_LOSSES[loss]())
+    best = 0.5 * np.log(1e-16) if best is None else best
+    optimum = weights @ LOSSES[loss](y * best)
+    for b in np.linspace(-30.0, -2.0, 57):
+        _, offset = kind.smoothed_cut(np.zeros(2), y, weights, 1.0, b, True, out)
+        assert out.sum() == 0.0 and out.all()
+        assert offset <= optimum * (1.0 + 1e-13)
+        assert offset == pytest.approx(kind.offset(out, y, weights, 0.0), rel=1e-13)
+
+
 @pytest.mark.parametrize("width", [1.0, 0.03])
 @pytest.mark.parametrize("loss", KNOWN)
 def test_slope_against_numpy_and_differences(line, loss, width):

@@ -24,6 +24,7 @@ from sklearn_bundle.linear.losses.regression import (
     SquaredError,
 )
 from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
+from sklearn_bundle.linear.losses.scores import score_loss
 from tests import reference_regression
 from tests.reference_regression import LOSSES, objective, solution
 
@@ -470,3 +471,13 @@ def test_reference_optimum_has_no_better_neighbor(key):
         shift = 0.0 if name == "novelty" else scale * rng.normal(size=np.shape(b))
         there = objective(name, X, y, weights, 0.1, other, b + shift, **parameters)
         assert best <= there + 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("score", [-6e16, -1e6, -50.0, -5.0, -1.01, 0.99, 1.01, 3.0, 30.0])
+def test_planes_of_poisson_far_from_the_target(score):
+    """The offset is finite however low a score is: terms of its size must not cancel."""
+    loss = score_loss(Poisson())
+    assert loss is not None
+    y, weight, out = np.array([3.0]), np.ones(1), np.empty(1)
+    offset = loss.smoothed_cut(np.array([score]), y, weight, 1.0, 0.0, False, out)[1]
+    assert offset == pytest.approx(loss.offset(out, y, weight, 0.0), rel=1e-13)

@@ -16,7 +16,19 @@ from sklearn_bundle.jit.elementary import exp, log
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.scores import ScoreLoss, TargetLoss, score_loss
-from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES, Hinge
+from sklearn_bundle.losses import (
+    BINARY_LOSSES,
+    REGRESSION_LOSSES,
+    BinaryLoss,
+    Hinge,
+    Huber,
+    LogLoss,
+    MulticlassHinge,
+    MulticlassLoss,
+    MultivariateSquaredError,
+    Softmax,
+    SquaredError,
+)
 from tests.reference_regression import drawn
 
 STEP = 1e-5  # of differences: their errors are its square, and rounding over it
@@ -161,6 +173,16 @@ def test_conjugates_and_heights(name, steepness):
         assert offset == pytest.approx(center * u[i] - conjugate, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("p", [1e-30, 6e-17, 1.2e-16, 1e-12, 1e-3, 0.3, 0.5])
+def test_entropies_of_small_probabilities(p):
+    """All of a risk of 1e-15 is in them: 1 - p of a p of 6e-17 would be twice as far from 1."""
+    entropy = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
+    one = np.ones(1)
+    for label in (-one, one):
+        offset = LOSSES["log_loss"].offset(-p * label, label, one, 0.0)
+        assert offset == pytest.approx(entropy, rel=1e-14, abs=0.0)
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_a_dual_step_is_the_best_and_its_gain_is_its_own(name):
     """Of the dual in one alpha: ``-s l*(-y alpha / s)`` less the quadratic term."""
@@ -208,19 +230,66 @@ def test_a_loss_with_all_functions_is_fitted_by_every_solver(solver):
     assert model.lower_bound_ <= other.objective_ and best <= model.objective_
 
 
-def test_a_subclass_with_other_values_is_another_loss():
-    """Nothing of the formula is left in it: its fit is that of a user's own loss."""
+class _Half:
+    """Half the values of the next class."""
 
-    class Doubled(Hinge):
+    def value(self, scores, y):
+        return 0.5 * super().value(scores, y)
+
+    def gradient(self, scores, y):
+        return 0.5 * super().gradient(scores, y)
+
+
+def half_of(kind, mixed):
+    """A subclass with half the values, of its own or of a mixin."""
+    if mixed:
+        return type("Half", (_Half, kind), {})()
+
+    class Half(kind):
         def value(self, scores, y):
-            return 2.0 * super().value(scores, y)
+            return 0.5 * super().value(scores, y)
 
         def gradient(self, scores, y):
-            return 2.0 * super().gradient(scores, y)
+            return 0.5 * super().gradient(scores, y)
 
-    assert score_loss(Doubled()) is None
+    return type("Child", (Half,), {})()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [Hinge, LogLoss, Softmax, MulticlassHinge, Huber, SquaredError, MultivariateSquaredError],
+)
+def test_a_subclass_with_other_values_is_another_loss(kind, mixed):
+    """Nothing that the package knew of the old ones is left: its fit is that of a user's loss."""
     X, y, _ = drawn()
-    model = BMRMClassifier(Doubled(), reg_lambda=0.2, tol=1e-6).fit(X, y > y.mean())
-    plain = BMRMClassifier("hinge", reg_lambda=0.1, tol=1e-6).fit(X, y > y.mean())
-    assert model.lower_bound_ <= 2.0 * plain.objective_ * (1.0 + 1e-12)
-    assert model.objective_ == pytest.approx(2.0 * plain.objective_, rel=3e-6)
+    Y = np.column_stack([y + 3.0, 1.0 - 0.5 * y + X[:, 0] ** 2])
+    estimator, target = BMRMRegressor, Y
+    if issubclass(kind, (BinaryLoss, MulticlassLoss)):
+        estimator, target = BMRMClassifier, np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    half = estimator(half_of(kind, mixed), reg_lambda=0.1, tol=1e-4, max_iter=5000).fit(X, target)
+    whole = estimator(kind(), reg_lambda=0.2, tol=1e-6).fit(X, target)
+    assert score_loss(half.loss) is None and half.converged_
+    objective = np.sum(whole.objective_)
+    assert np.sum(half.objective_) == pytest.approx(0.5 * objective, rel=1e-3)
+    assert np.sum(half.lower_bound_) <= 0.5 * objective * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12, 1e15, 1e17])
+def test_planes_of_a_users_hinge_far_from_the_solution(size):
+    """Risk and products are of that size: rounding of their difference must not lift the plane."""
+
+    class Own(BinaryLoss):
+        def value(self, scores, y):
+            return np.maximum(0.0, 1.0 - y * scores)
+
+        def gradient(self, scores, y):
+            return np.where(y * scores < 1.0, -y, 0.0)
+
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        f, y = size * rng.normal(size=40), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+        out, weights = np.empty(40), np.full(40, 1.0 / 40.0)
+        offset = Own().cut(f, y, weights, False, out, np.empty((4, 40))).offset
+        exact = float(weights @ (y * f < 1.0))
+        assert exact - 1e-14 * size <= offset <= exact

@@ -174,6 +174,17 @@ def test_targets_of_one_value(value):
     assert not ours.coef_.any() and ours.intercept_ == pytest.approx(value, rel=1e-12)
 
 
+@pytest.mark.parametrize("regularizer", ["l1", "elasticnet"])
+def test_targets_within_the_tube(regularizer):
+    """Rounding at an end of the intercepts that cost nothing is hidden; no feature is wanted."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 15)), 200.0 + rng.normal(size=20)
+    m = BMRMRegressor("squared_epsilon_insensitive", epsilon=20.3, regularizer=regularizer)
+    m.set_params(solver="coordinate-descent", reg_lambda=0.04).fit(X, y)
+    assert m.n_iter_ <= 20 and m.lower_bound_ == 0.0 and m.objective_ <= 1e-13
+    assert not m.coef_.any() and np.abs(m.intercept_ - y).max() <= 20.3 * (1.0 + 1e-12)
+
+
 def test_risks_that_overflow():
     X, y = drawn("squared_error")
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
