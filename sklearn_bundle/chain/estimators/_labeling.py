@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import ChainModel, Weights
 from sklearn_bundle.chain.readers.sequences import (
     PerSequence,
@@ -60,6 +61,17 @@ def best_labelings(
         [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
         for paths, values in model.several_best(n_best, normalized=normalized)
     ]
+
+
+def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool) -> Any:
+    """Whether labels are the best for all weights within the radius, in the shape of X.
+
+    ``biased`` says whether the weights of biases are among them.
+    """
+    sequences, model = bound_chain(estimator, X)
+    weights = Weights(*(getattr(estimator, f"{name}_") for name in Weights._fields))
+    args = sequences.X, sequences.starts, weights, model.best_labels(), radius, biased
+    return shaped(certain_tokens(*args), sequences)
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:

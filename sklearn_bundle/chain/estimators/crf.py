@@ -10,22 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_random_state
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.dual_ascent import (
     LBFGS_ITERATIONS,
     SAMPLINGS,
     ChainAutoSolver,
     DualSolver,
 )
-from sklearn_bundle.chain.estimators._labeling import ChainLabeler, bound_chain
-from sklearn_bundle.chain.model import Weights, taken_apart
+from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
+from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import ChainProblem, PathState
 from sklearn_bundle.chain.readers.packing import listed
-from sklearn_bundle.chain.readers.sequences import (
-    TrainingSequences,
-    check_training_sequences,
-    shaped,
-)
+from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.core.certainty import KnownOptimum
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
@@ -375,11 +370,8 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         ValueError
             With ``l1_ratio=1``, where the gap says nothing of the weights.
         """
-        sequences, model = bound_chain(self, X)
         (region,) = self._known_regions()
-        parts = Weights(*(getattr(self, f"{name}_") for name in Weights._fields))
-        args = sequences.X, sequences.starts, parts, model.best_labels()
-        return shaped(certain_tokens(*args, region.radius, self.fit_intercept), sequences)
+        return certain_labels(self, X, region.radius, self.fit_intercept)
 
     def _region(self, problem: ChainProblem, result: SolverResult) -> ChainRegion:
         ridge = problem.reg_lambda * (1.0 - problem.l1_ratio)

@@ -173,6 +173,31 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decode(self, X, n_best)
 
+    @_if_defined("certain")
+    def certain(self, X: Any) -> Any:
+        """Whether the predicted labels are those of the exact optimum, for chains.
+
+        As :meth:`sklearn_bundle.SDCACRF.certain`: see :doc:`/user_guide/optimum`.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        certain : list of ndarray of shape (T_i,), or ndarray of shape (n_samples,)
+            True if the exact minimum of the objective predicts the same label. False if the gap is
+            too large to say.
+
+        Raises
+        ------
+        ValueError
+            If there is no gap.
+        """
+        check_is_fitted(self)
+        return self._reader.certain(self, X)
+
     @_if_defined("heaviest_features")
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
         """For each label the features with the largest weights, by size, for chains.

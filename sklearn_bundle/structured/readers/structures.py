@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_bundle.chain.estimators._labeling import (
     best_labelings,
     bound_chain,
+    certain_labels,
     heaviest_features,
     labels_like,
 )
@@ -180,6 +181,16 @@ class ChainReader(Reader):
     def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
         """The best labelings with their scores."""
         return best_labelings(estimator, X, n_best, normalized=False)
+
+    def certain(self, estimator: Any, X: Any) -> Any:
+        """Whether labels are those of the optimum, which the gap holds in a ball around w."""
+        gap, reg_lambda = max(estimator.dual_gap_, 0.0), estimator.reg_lambda_
+        if not np.isfinite(gap):
+            raise ValueError(
+                "This fit has no duality gap, which would say how far the optimum's weights are."
+            )
+        radius = float(np.sqrt(2.0 * gap / reg_lambda))
+        return certain_labels(estimator, X, radius, estimator.model_.fit_intercept)
 
     def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
         """For each label the features with the largest weights."""

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sklearn_bundle import SDCACRF
+from sklearn_bundle import SDCACRF, StructuredSVM
 from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import Weights
+from sklearn_bundle.models import Chain
 from tests.fits import quiet
 
 
@@ -41,12 +42,21 @@ def features(x, labels, n_labels, biased):
     return np.concatenate([tokens.ravel(), pairs.ravel(), biases.ravel()])
 
 
+def crf(biased):
+    return SDCACRF(reg_lambda=0.05, fit_intercept=biased)
+
+
+def margins(biased):
+    return StructuredSVM(Chain(fit_intercept=biased), reg_lambda=0.05)
+
+
+@pytest.mark.parametrize("make", [crf, margins])
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
-def test_no_weights_in_the_ball_change_a_certain_label(biased, tol):
+def test_no_weights_in_the_ball_change_a_certain_label(make, biased, tol):
     X, y = chains()
-    model = quiet(SDCACRF(reg_lambda=0.05, tol=tol, fit_intercept=biased), X, y)
-    K, radius = len(model.classes_), model._regions[0].radius
+    model = quiet(make(biased).set_params(tol=tol), X, y)
+    K, radius = len(model.classes_), np.sqrt(2.0 * model.dual_gap_ / model.reg_lambda_)
     parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_
     w = np.concatenate([part.ravel() for part in parts])
     found = False
