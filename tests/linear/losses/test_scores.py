@@ -4,92 +4,19 @@ A new loss is found by its name. ``LogCosh`` stands for one: it has all function
 adding losses asks for, and a fit checks them together.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
-from sklearn_bundle.jit.decorators import registered
-from sklearn_bundle.jit.elementary import exp, log
 from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear._compiled import scores as loops
-from sklearn_bundle.linear.losses.scores import ScoreLoss, TargetLoss, score_loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES, Hinge
+from tests.log_cosh import LogCosh
 from tests.reference_regression import drawn
 
 STEP = 1e-5  # of differences: their errors are its square, and rounding over it
-
-
-class LogCoshFormula(NamedTuple):
-    """The type that stands for the loss in compiled code."""
-
-
-@registered(loops.value, LogCoshFormula)
-def _value(loss, f, r, y):
-    return abs(r) + log(0.5 * (1.0 + exp(-2.0 * abs(r))))
-
-
-@registered(loops.slope, LogCoshFormula)
-def _slope(loss, f, r, y, steepness):
-    return np.tanh(r)
-
-
-@registered(loops.curvature, LogCoshFormula)
-def _curvature(loss, f, r, y, steepness):
-    return 1.0 - np.tanh(r) ** 2
-
-
-@registered(loops.conjugate, LogCoshFormula)
-def _conjugate(loss, u, y, center):
-    up, down = min(max(1.0 + u, 1e-300), 2.0), min(max(1.0 - u, 1e-300), 2.0)
-    return u * (y - center) + 0.5 * (up * log(up) + down * log(down))
-
-
-@registered(loops.height, LogCoshFormula)
-def _height(loss, f, r, y, u, center):
-    return -loops.conjugate(loss, u, y, center)
-
-
-@registered(coordinate.direction, LogCoshFormula)
-def _direction(loss, y):
-    return 1.0
-
-
-@registered(coordinate.step, LogCoshFormula)
-def _step(loss, target, margin, alpha, weight, curvature, high, low):
-    """Zero of ``r + weight curvature (u - u_0) - atanh(u)`` at u, the slope of the new score."""
-    r, old, bend = margin - target, -alpha / weight, weight * curvature
-    low, high, x = -abs(r) - 2.0 * bend, abs(r) + 2.0 * bend, r
-    for _ in range(60):
-        u = np.tanh(x)
-        error = x - r + bend * (u - old)
-        low, high = (low, x) if error > 0.0 else (x, high)
-        x -= error / (1.0 + bend * (1.0 - u * u))
-        x = x if low < x < high else 0.5 * (low + high)
-    gap = loops.value(loss, margin, r, target) + loops.conjugate(loss, old, target, 0.0)
-    return -weight * np.tanh(x), 0.0, weight * (gap - old * margin), True
-
-
-@registered(coordinate.gain, LogCoshFormula)
-def _gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    fall = loops.conjugate(loss, -new / weight, target, 0.0)
-    rise = loops.conjugate(loss, -alpha / weight, target, 0.0)
-    return weight * (rise - fall), change * (margin + 0.5 * curvature * change)
-
-
-class LogCosh(TargetLoss):
-    """The logarithm of the hyperbolic cosine of the residual."""
-
-    has_dual_steps = True
-
-    def formula(self):
-        return LogCoshFormula()
-
-    def bounds(self, y, weights):
-        return -weights, weights
 
 
 LOSSES = {
