@@ -290,8 +290,8 @@ class ScoreLoss(SampleLoss):
 
     def bounds(self, y: Array, weights: Array) -> tuple[Array | float, Array | float]:
         """The smallest and the largest alpha: by default from the slopes at both ends."""
-        ends = [self._mapped(loops.slopes, end, y, np.inf) for end in (_FAR, -_FAR)]
-        first, last = (-self.direction(y) * weights * slopes for slopes in ends)
+        ends = [np.full(len(y), end) for end in (_FAR, -_FAR)]
+        first, last = (-self.direction(y) * weights * self.gradient(f, y) for f in ends)
         return np.minimum(first, last), np.maximum(first, last)
 
     def slope_at_zero(self, derivatives: Array, y: Array, weights: Array) -> float:
