@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle.losses import BinaryLoss, MulticlassLoss
+from sklearn_bundle.losses import BinaryLoss, MulticlassLoss, RegressionLoss
 from sklearn_bundle.regularizers import Regularizer
 
 
@@ -14,6 +14,17 @@ class AbsoluteMargin(BinaryLoss):
 
     def gradient(self, scores, y):
         return -y * np.sign(1.0 - y * scores)
+
+
+class LogCosh(RegressionLoss):
+    """The logarithm of the hyperbolic cosine of the residual: ``tests/log_cosh.py``, in numpy."""
+
+    def value(self, scores, y):
+        size = np.abs(scores - y)
+        return size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
+
+    def gradient(self, scores, y):
+        return np.tanh(scores - y)
 
 
 class SmoothHinge(BinaryLoss):

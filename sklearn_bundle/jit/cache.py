@@ -3,16 +3,31 @@
 numba uses the first writable folder: the one named by ``NUMBA_CACHE_DIR``, the package's own, or
 the user's. It ignores a folder that was filled when an image was built and is read-only for the
 user of the image.
+
+Code for a type that is defined outside the package, such as a loss of a user's own, has files of
+its own, named after the source of that type. In the common ones it would outlive an edit of this
+source; and where this module is missing, no process could read them.
 """
 
+import hashlib
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    NullCache,
+    _CacheLocator,
+)
+
+_PACKAGE = __name__.split(".", maxsplit=1)[0]
+_DIGITS = 16  # of a hash in a file's name: enough for two sources never to share one
 
 
 def named_folder() -> str:
@@ -91,15 +106,56 @@ class _Layers(NullCache):
         self._written.flush()
 
 
-def _stamped(cache: FunctionCache, stamp: bytes) -> FunctionCache:
-    """The same cache, which holds only code of the sources with this stamp.
+def _modules(kinds: Iterable[Any]) -> Iterator[str]:
+    """The modules of the named tuples among types of numba, and of those within them."""
+    for kind in kinds:
+        if hasattr(kind, "instance_class"):
+            yield kind.instance_class.__module__
+        yield from _modules(getattr(kind, "types", ()))
+
+
+class _StampedFile(IndexDataCacheFile):
+    """Code of the sources with one stamp.
 
     Of an index numba reads the version first, and the rest only if it is the same: the rest of an
     index of other sources may name classes that no longer exist, and unpickling would fail.
     """
+
     # Not public in numba; tests/jit/test_jit.py fails if a release moves it.
-    file: Any = cache._cache_file
-    file._source_stamp, file._version = stamp, f"{numba.__version__} {stamp.hex()}"
+
+    def __init__(self, folder: str, base: str, stamp: bytes):
+        super().__init__(folder, base, stamp)
+        self._version = f"{numba.__version__} {stamp.hex()}"
+        self._parts = folder, base, stamp
+
+    def load(self, key: Any) -> Any:
+        file = self._file_of(key[0])
+        return None if file is None else IndexDataCacheFile.load(file, key)
+
+    def save(self, key: Any, data: Any) -> None:
+        file = self._file_of(key[0])
+        if file is not None:
+            IndexDataCacheFile.save(file, key, data)
+
+    def _file_of(self, signature: Any) -> "_StampedFile | None":
+        """This one, or that of sources outside the package; None if these are no files."""
+        kinds = getattr(signature, "args", signature)
+        outside = {name for name in _modules(kinds) if name.split(".")[0] != _PACKAGE}
+        if not outside:
+            return self
+        digest = hashlib.sha256()
+        for name in sorted(outside):
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if name == "__main__" or path is None:
+                return None
+            digest.update(name.encode() + b"\0" + Path(path).read_bytes())
+        folder, base, stamp = self._parts
+        return _StampedFile(folder, f"{base}-{digest.hexdigest()[:_DIGITS]}", stamp)
+
+
+def _stamped(cache: FunctionCache, stamp: bytes) -> FunctionCache:
+    """The same cache, which holds only code of the sources with this stamp."""
+    cache._cache_file = _StampedFile(cache._cache_path, cache._impl.filename_base, stamp)
     return cache
 
 

@@ -146,6 +146,27 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return jit(function, inline="always", **FRAGMENT)
 
 
+_KINDS: dict[Callable[..., Any], set[type]] = {}  # that have registered, by what was declared
+
+
+def fallback(declared: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a declared function whose own body stands for types that register no other."""
+
+    options: Any = _OPTIONS | FRAGMENT | {"forceinline": True}
+
+    @overload(declared, jit_options=options, strict=False)
+    def choose(first, *further):
+        kind = getattr(first, "instance_class", None)
+        return None if kind is None or is_registered(declared, kind) else declared
+
+    return declared
+
+
+def is_registered(declared: Callable[..., Any], kind: type) -> bool:
+    """Whether there is a function of its own for this type."""
+    return kind in _KINDS.get(declared, ())
+
+
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """Decorates the compiled implementation of ``declared`` for a first argument of type ``kind``.
 
@@ -157,6 +178,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         options: Any = _OPTIONS | FRAGMENT | {"forceinline": True}
+        _KINDS.setdefault(declared, set()).add(kind)
 
         @overload(declared, jit_options=options, strict=False)
         def choose(first, *further):

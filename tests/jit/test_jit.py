@@ -72,6 +72,55 @@ def test_edit_in_another_file_is_seen(tmp_path):
     assert run() == 7.0
 
 
+OWN_LOSS = """
+from typing import NamedTuple
+from sklearn_bundle.jit.decorators import registered
+from sklearn_bundle.linear._compiled import scores
+
+class Formula(NamedTuple):
+    pass
+
+@registered(scores.value, Formula)
+def value(loss, f, r, y):
+    return 3.0 * abs(r)
+"""
+OWN_VALUE = """
+import numpy as np
+from sklearn_bundle.linear._compiled import scores
+from own_loss import Formula
+values = np.empty(1)
+scores.values(Formula(), np.ones(1), np.zeros(1), values)
+print(values[0], scores.values.stats.cache_hits[scores.values.signatures[0]])
+"""
+OTHER_VALUE = """
+import numpy as np
+from sklearn_bundle.linear._compiled import scores
+from sklearn_bundle.linear.losses import Exponential
+values = np.empty(1)
+scores.values(Exponential().formula(), np.zeros(1), np.ones(1), values)
+print(values[0])
+"""
+
+
+@pytest.mark.wide
+def test_a_loss_outside_the_package_is_stored_until_its_source_changes(tmp_path):
+    """And breaks no other one where its module is missing."""
+    source, root = tmp_path / "own_loss.py", str(Path(sklearn_bundle.__file__).parents[1])
+    source.write_text(OWN_LOSS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": root}
+
+    def run(program):
+        command = [sys.executable, "-c", program]
+        further = {"capture_output": True, "text": True, "check": True}
+        return subprocess.run(command, cwd=tmp_path, env=environment, **further).stdout.split()
+
+    assert [run(OWN_VALUE) for _ in range(2)] == [["3.0", "0"], ["3.0", "1"]]
+    source.write_text(OWN_LOSS.replace("3.0", "7.0"))
+    assert run(OWN_VALUE) == ["7.0", "0"]
+    source.unlink()
+    assert run(OTHER_VALUE) == ["1.0"]
+
+
 def test_no_writable_cache_folder(monkeypatch):
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator"):

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.decorators import fallback, inner, jit
 from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import WIDTH, fma, load, plus, prefetch, splat, total
+from sklearn_bundle.linear._compiled.scores import conjugate
 
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # positions of a row's numbers
 _STRIDE = 4  # numbers per row: half of a cache line
@@ -25,9 +26,10 @@ _LINES = 6  # cache lines of indices, and twice as many of data, that are prefet
 _AHEAD = 64  # entries between the prefetch of a number of w and its use
 
 
+@fallback
 def direction(loss, target) -> Any:
     """The y_i of a row with this target: alpha_i is minus y_i times the loss's derivative."""
-    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
+    return 1.0
 
 
 def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:
@@ -43,9 +45,13 @@ def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
+@fallback
 def gain(loss, target, margin, alpha, new, weight, curvature) -> Any:
     """Two numbers whose difference, first minus second, is the dual's gain from alpha to new."""
-    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
+    change, toward = new - alpha, direction(loss, target) / weight
+    before = conjugate(loss, -toward * alpha, target, 0.0)
+    after = conjugate(loss, -toward * new, target, 0.0)
+    return weight * (before - after), change * (margin + 0.5 * curvature * change)
 
 
 @inner

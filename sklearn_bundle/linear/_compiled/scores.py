@@ -1,6 +1,6 @@
 """Loops over the rows of a loss of one score, compiled once for each type of loss.
 
-A loss says what it is by five functions of one row, which it registers for a type of named tuple
+A loss says what it is by four functions of one row, which it registers for a type of named tuple
 (:func:`~.decorators.registered`); they replace those without a body here. All else that solvers
 need follows from them. ``f`` is the score with its intercept and ``y`` the target. ``r = f - y`` is
 computed from ``b - (y - f)``, which keeps the digits that f and b share with a far target; labels
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.decorators import fallback, inner, jit
 
 # Parallel partial sums: a single running sum would prevent vectorization. Loops over a block of so
 # many rows take slices of the arrays: with an index from their beginning, which might be negative
@@ -47,9 +47,10 @@ def conjugate(loss, u, y, center) -> Any:
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
+@fallback
 def height(loss, f, r, y, u, center) -> Any:
-    """Minus the conjugate of the slope u at f, if it is cheaper to compute from both."""
-    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
+    """Minus the conjugate of the slope u at f; a loss may register what is cheaper from both."""
+    return -conjugate(loss, u, y, center)
 
 
 def sides(loss, b, t, y) -> Any:

@@ -14,6 +14,7 @@ from sklearn_bundle.linear.estimators._bundle import (
     REGULARIZER_PARAMETERS,
     TAKERS,
 )
+from sklearn_bundle.linear.losses.scores import ScoreLoss
 
 # What the losses of a kind are for.
 _TASKS: dict[type[losses.Loss], str] = {
@@ -24,10 +25,8 @@ _TASKS: dict[type[losses.Loss], str] = {
     losses.RankingLoss: "ranking",
 }
 _ALL = *dict.fromkeys(chain.from_iterable(TAKERS.values())), "BMRMNoveltyDetector"
-_SMOOTH = {
-    *(losses.SquaredHinge, losses.LogLoss, losses.Exponential, losses.Softmax),
-    *(losses.SquaredError, losses.MultivariateSquaredError, losses.SquaredEpsilonInsensitive),
-    *(losses.Huber, losses.Poisson),
+_SMOOTH = {  # losses of one score say it themselves
+    *(losses.Softmax, losses.MultivariateSquaredError),
     *(regularizers.L2, regularizers.Lp, regularizers.Quadratic),
     *(regularizers.Entropy, regularizers.EntropySimplex),
 }
@@ -163,11 +162,15 @@ def _with_names(module: Any, base: type, named: dict[str, type]) -> list[tuple[s
     return [*by_name, *((None, kind) for kind in kinds if kind not in named.values())]
 
 
+def _is_smooth(kind: type) -> bool:
+    return kind.smooth if issubclass(kind, ScoreLoss) else kind in _SMOOTH
+
+
 def _choice(
     name: str | None, kind: type, own: tuple[str, ...], task: str | None, takers: tuple[str, ...]
 ) -> Choice:
     parameters = {p.name: p.default for p in signature(kind).parameters.values()}
-    return Choice(name, kind, parameters, own, kind in _SMOOTH, task, takers)
+    return Choice(name, kind, parameters, own, _is_smooth(kind), task, takers)
 
 
 def _cells(choice: Choice) -> tuple[str, ...]:

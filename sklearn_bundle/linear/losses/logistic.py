@@ -168,7 +168,6 @@ class LogLoss(LabelLoss):
     array([0.5  , 0.881])
     """
 
-    has_dual_steps = True
     multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
     def formula(self):

@@ -127,12 +127,6 @@ def _conjugate(loss, u, y, center):
     return u * (y - center) + half_width(loss) * abs(u) + 0.5 * loss.square * u * u
 
 
-@registered(loops.height, Tube)
-@registered(loops.height, OneSided)
-def _height(loss, f, r, y, u, center):
-    return -loops.conjugate(loss, u, y, center)
-
-
 @registered(loops.sides, Tube)
 @registered(loops.sides, OneSided)
 def _sides(loss, b, t, y):
@@ -143,11 +137,6 @@ def _sides(loss, b, t, y):
 
 
 # ---- dual steps (Ho and Lin, JMLR 13, 2012, call alpha beta) -------------------------------------
-
-
-@registered(coordinate.direction, Tube)
-def _one(loss, y):
-    return 1.0
 
 
 @registered(turned, Tube)
@@ -281,7 +270,6 @@ class PieceLoss(ScoreLoss):
     """A loss of this form. Best intercepts and best steps along lines are exact."""
 
     smooth = False
-    has_dual_steps = True
 
     @abstractmethod
     def formula(self) -> Tube | OneSided:

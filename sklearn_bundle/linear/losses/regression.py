@@ -258,7 +258,11 @@ class SquaredError(ResidualLoss):
     degree = 2.0
     smooth = True
     quadratic = True
-    has_dual_steps = False
+
+    @property
+    def has_dual_steps(self) -> bool:
+        """No: it has solvers of its own."""
+        return False
 
     def __init_subclass__(cls, **further):
         """A subclass may be another loss: it has a problem for each target."""

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.core.one_variable import search_zero
+from sklearn_bundle.jit.decorators import is_registered
+from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array, Cut, Loss
 from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, SampleLoss
@@ -20,6 +22,7 @@ from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, Sam
 Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
 Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
+_FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
 _REACH = 4.0  # factor between steps in b while no row has curvature
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _ROWS = 1 << 16  # whose copies are small beside a vector
@@ -62,14 +65,17 @@ class ScoreLoss(SampleLoss):
     smooth: ClassVar[bool] = True
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
-    #: Whether the loss registers steps for dual coordinate ascent.
-    has_dual_steps: ClassVar[bool] = False
     #: Whether targets may lie far from 0: epochs then begin at the best intercept of w = 0.
     far_targets: ClassVar[bool] = False
     #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.
     multiplications: ClassVar[float] = 0.0
     #: Whether :meth:`intercept` is a closed form, which Newton's method then uses.
     closed_intercept: ClassVar[bool] = False
+
+    @property
+    def has_dual_steps(self) -> bool:
+        """Whether the loss registers steps for dual coordinate ascent."""
+        return is_registered(coordinate.step, type(self.formula()))
 
     @property
     def at_bounds(self) -> bool:
@@ -284,8 +290,10 @@ class ScoreLoss(SampleLoss):
         return np.broadcast_to(1.0, len(y))
 
     def bounds(self, y: Array, weights: Array) -> tuple[Array | float, Array | float]:
-        """The smallest and the largest alpha."""
-        raise NotImplementedError
+        """The smallest and the largest alpha: by default from the slopes at both ends."""
+        ends = [np.full(len(y), end) for end in (_FAR, -_FAR)]
+        first, last = (-self.direction(y) * weights * self.gradient(f, y) for f in ends)
+        return np.minimum(first, last), np.maximum(first, last)
 
     def slope_at_zero(self, derivatives: Array, y: Array, weights: Array) -> float:
         """Derivative in t of the offset for t times these derivatives, at t = 0+."""

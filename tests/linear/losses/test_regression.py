@@ -27,6 +27,7 @@ from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from tests import reference_regression
 from tests.reference_regression import LOSSES, objective, solution
+from tests.user_losses import LogCosh
 
 M = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]])
 SINGULAR = np.outer([1.0, -2.0, 0.5], [1.0, -2.0, 0.5])
@@ -45,17 +46,6 @@ BUILT_IN = {  # name, parameters
     "multivariate_squared_error_M": (MultivariateSquaredError, {"M": M}),
     "multivariate_squared_error_singular": (MultivariateSquaredError, {"M": SINGULAR}),
 }
-
-
-class LogCosh(RegressionLoss):
-    """log(cosh(f - y)): a user's loss."""
-
-    def value(self, scores, y):
-        r = scores - y
-        return np.logaddexp(r, -r) - np.log(2.0)
-
-    def gradient(self, scores, y):
-        return np.tanh(scores - y)
 
 
 def generic(kind, parameters):
