@@ -347,7 +347,11 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
 
     def _losses_of(self, data: RegressionData | BlockedData) -> list[RegressionLoss]:
         """The loss of each problem."""
-        return [self._loss(spread) for spread in self._spreads(data)]
+        if any(name in self._in_spreads for name in self._loss_values(1.0)):
+            return [self._loss(spread) for spread in self._spreads(data)]
+        loss = self._loss()
+        one = data.n_targets is None or loss.multi_output
+        return [loss] if one else [self._loss() for _ in range(data.n_targets)]
 
     def _fingerprint(self, data):
         """With the losses as they are for these data: a parameter may follow the spread of y."""
@@ -361,9 +365,11 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         return [spread ** (p - q) for spread in self._spreads(data)]
 
     def _further_attributes(self, data, warm):
-        values = [self._loss_values(spread) for spread in self._spreads(data)]
         attributes = super()._further_attributes(data, warm)
-        for name in values[0].keys() & self._in_spreads.keys():
+        names = self._loss_values(1.0).keys() & self._in_spreads.keys()
+        if names:
+            values = [self._loss_values(spread) for spread in self._spreads(data)]
+        for name in names:
             numbers = [value[name] for value in values]
             one = len(numbers) == 1 or getattr(self, name) is not None
             attributes[f"{name}_"] = numbers[0] if one else np.array(numbers)
