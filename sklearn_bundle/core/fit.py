@@ -113,7 +113,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """scikit-learn's, without reading the constructor's signature twice in each fit."""
-        return list(_names_of_parameters(cls))
+        kind: Any = cls  # which a type checker takes for no key
+        return list(_names_of_parameters(kind))
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Set the parameters that the constructor got, its ``locals()``, as they came."""
@@ -355,7 +356,8 @@ def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
 
     It points ``depth - 1`` calls above the function that calls this one.
     """
-    ignored, own = [], _parameters_of(type(estimator))
+    kind: Any = type(estimator)
+    ignored, own = [], _parameters_of(kind)
     for name, (role, values) in estimator._used_with.items():
         if name not in own:
             continue

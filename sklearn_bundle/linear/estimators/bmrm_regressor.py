@@ -349,9 +349,8 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator[RegressionLoss
         """The loss of each problem."""
         if any(name in self._in_spreads for name in self._loss_values(1.0)):
             return [self._loss(spread) for spread in self._spreads(data)]
-        loss = self._loss()
-        one = data.n_targets is None or loss.multi_output
-        return [loss] if one else [self._loss() for _ in range(data.n_targets)]
+        n_problems = 1 if self._loss().multi_output else data.n_targets or 1
+        return [self._loss() for _ in range(n_problems)]
 
     def _fingerprint(self, data):
         """With the losses as they are for these data: a parameter may follow the spread of y."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -34,6 +34,8 @@ Rows = TypeVar("Rows", bound=RowProducts)
 
 LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
+_FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
+_ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
 _CHECKED = 256  # rows at which a user's derivatives are compared with differences
 
 
@@ -247,8 +249,17 @@ class LinearRisk(Generic[Rows]):
     def sizes(self, point: Point) -> Sizes:
         """Sizes of the terms of sums at the point, which bound their rounding."""
         scores = self._scores(point.w) if point.scores is None else point.scores
-        args = self.target, self.weights, scores + point.intercept
-        return Sizes.of(self.rows.squared_columns(), self.loss, *args)
+        squares, n = self.rows.squared_columns(), self.n_samples
+        if self.newton_loss is None:
+            args = self.target, self.weights, scores + point.intercept
+            return Sizes.of(squares, self.loss, *args)
+        parts = []
+        step = n if n <= _FEW_ROWS else _ROWS_AT_ONCE
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            args = self.target[rows], self.weights[rows], scores[rows] + point.intercept
+            parts.append(Sizes.of(np.zeros(self.n_features), self.loss, *args))
+        return reduce(Sizes.plus, parts)._replace(squares=squares)
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""

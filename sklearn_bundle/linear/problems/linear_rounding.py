@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
     def of(cls, squares: Array, loss: Loss, target: Any, weights: Array, scores: Array) -> "Sizes":
         """Of rows with these scores; ``squares`` are those of their columns."""
         of_score = score_loss(loss)
-        if of_score is not None:
+        if of_score is not None and of_score.quadratic:  # whose fits take less than these sums
             square = float(np.vdot(scores, scores))
             near = _NEAR * np.sqrt(square / len(scores))
             args = of_score.formula(), scores, target, weights, near, _NEAR

@@ -116,22 +116,25 @@ class NormalEquations:
 
     def right_side(self) -> Array:
         """``X'S y M`` with centered y if there is an intercept: minus the gradient at 0."""
-        if self._right is None:
+        right = self._right
+        if right is None:
             weights = _as_column(self._weights, self._target)
             g = self._target - np.sum(weights * self._target, axis=0) * self._free
             g *= weights
-            self._right = self._rows.gradient(g if self._metric is None else g @ self._metric)
-        return self._right
+            right = self._rows.gradient(g if self._metric is None else g @ self._metric)
+            self._right = right
+        return right
 
     def _gram(self) -> Array:
         """``X'SX``, formed with the right side in one pass if there is one output."""
-        if self._matrix is None:
+        matrix = self._matrix
+        if matrix is None:
             if self._target.ndim == 1:
-                moments = self._rows.moments(self._weights, self._target, self._free)
-                self._matrix, self._right = moments
+                matrix, self._right = self._rows.moments(self._weights, self._target, self._free)
             else:
-                self._matrix = self._rows.gram(self._weights, self._free)
-        return self._matrix
+                matrix = self._rows.gram(self._weights, self._free)
+            self._matrix = matrix
+        return matrix
 
     def sample_solution(self, reg_lambda: float) -> "SampleSolution | None":
         """The solver of the equations for wide data; None if numbers overflow."""
