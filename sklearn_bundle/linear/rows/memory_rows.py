@@ -46,8 +46,6 @@ class DenseRows(RowOperator):
         return self._products(rows, coefs, np.zeros(self.shape[1]), free)
 
     def gram(self, weights: Array, centered: bool) -> Array:
-        if self.shape[1] <= _MOST_TILED:
-            return self.moments(weights, weights, centered)[0]
         mean = self._mean(weights, centered)
         self.passes += 1
         return self._products(np.arange(self.shape[0]), weights, mean, False)
