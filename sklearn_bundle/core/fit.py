@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
-from inspect import signature
+from functools import cache, partial
+from inspect import Parameter, signature
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -112,6 +112,12 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     _bounds_paths: bool = False
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, without reading the constructor's signature twice in each fit."""
+        kind: Any = cls  # which a type checker takes for no key
+        return list(_names_of_parameters(kind))
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Set the parameters that the constructor got, its ``locals()``, as they came."""
@@ -343,12 +349,24 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
 
 
+@cache
+def _names_of_parameters(kind: type[CertifiedEstimator]) -> tuple[str, ...]:
+    return tuple(super(CertifiedEstimator, kind)._get_param_names())
+
+
+@cache
+def _parameters_of(kind: type) -> Mapping[str, Parameter]:
+    """The parameters of a class's constructor."""
+    return MappingProxyType(signature(kind).parameters)
+
+
 def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
     """One UserWarning for all parameters without effect that differ from their defaults.
 
     It points ``depth - 1`` calls above the function that calls this one.
     """
-    ignored, own = [], signature(type(estimator)).parameters
+    kind: Any = type(estimator)
+    ignored, own = [], _parameters_of(kind)
     for name, (role, values) in estimator._used_with.items():
         if name not in own:
             continue

@@ -11,9 +11,11 @@ def check_sample_weight(
     sample_weight, n_samples: int, *, all_zero: bool = False
 ) -> NDArray[np.float64]:
     """Weights of samples or sequences: finite, not negative, and not all zero unless allowed."""
+    if sample_weight is None and n_samples > 0:
+        return np.broadcast_to(1.0, n_samples)  # takes no memory
     weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
     if weights.ndim == 0:
-        weights = np.broadcast_to(weights, n_samples)  # takes no memory
+        weights = np.broadcast_to(weights, n_samples)
     else:
         kind = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "sample_weight"}
         weights = check_array(weights, **kind)

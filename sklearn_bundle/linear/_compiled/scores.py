@@ -146,6 +146,30 @@ def curved(loss, scores, y, weights, steepness, b, rows, coefs):
 
 
 @jit
+def sizes(loss, scores, y, weights, near, share):
+    """Sums of G^2, G and G |f|, where G is the largest absolute derivative at scores nearby.
+
+    These are ``f - near``, ``f + near`` and ``(1 - share) f``. Slopes rise with the score, so that
+    the outer two suffice; those that overflow are left out.
+    """
+    squares, totals, moved = np.zeros((3, LANES))
+    for start in range(0, scores.shape[0], LANES):
+        rows = slice(start, start + LANES)
+        f, z, s = scores[rows], y[rows], weights[rows]
+        for k in range(len(f)):
+            largest = 0.0
+            low = min(f[k] - near, (1.0 - share) * f[k])
+            high = max(f[k] + near, (1.0 - share) * f[k])
+            for end in (low, high):
+                size = s[k] * abs(slope(loss, end, end - z[k], z[k], np.inf))
+                largest = size if largest < size < np.inf else largest
+            squares[k] += largest * largest
+            totals[k] += largest
+            moved[k] += largest * abs(f[k])
+    return squares.sum(), totals.sum(), moved.sum()
+
+
+@jit
 def offset(loss, derivatives, y, weights, center):
     """The offset ``-sum_i s_i l*(g_i / s_i)`` of the plane with the derivatives g."""
     total = np.zeros(LANES)

@@ -354,7 +354,10 @@ class BMRMRegressor(
 
     def _losses_of(self, data: RegressionData | BlockedData) -> list[RegressionLoss]:
         """The loss of each problem."""
-        return [self._loss(spread) for spread in self._spreads(data)]
+        if any(name in self._in_spreads for name in self._loss_values(1.0)):
+            return [self._loss(spread) for spread in self._spreads(data)]
+        n_problems = 1 if self._loss().multi_output else data.n_targets or 1
+        return [self._loss() for _ in range(n_problems)]
 
     def _fingerprint(self, data):
         """With the losses as they are for these data: a parameter may follow the spread of y."""
@@ -368,9 +371,11 @@ class BMRMRegressor(
         return [spread ** (p - q) for spread in self._spreads(data)]
 
     def _further_attributes(self, data, warm):
-        values = [self._loss_values(spread) for spread in self._spreads(data)]
         attributes = super()._further_attributes(data, warm)
-        for name in values[0].keys() & self._in_spreads.keys():
+        names = self._loss_values(1.0).keys() & self._in_spreads.keys()
+        if names:
+            values = [self._loss_values(spread) for spread in self._spreads(data)]
+        for name in names:
             numbers = [value[name] for value in values]
             one = len(numbers) == 1 or getattr(self, name) is not None
             attributes[f"{name}_"] = numbers[0] if one else np.array(numbers)

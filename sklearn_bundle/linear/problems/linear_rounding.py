@@ -12,7 +12,9 @@ from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.limits import REFRESHED
 from sklearn_bundle.core.optimum import Ball, ball_of
 from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]
@@ -55,6 +57,13 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, squares: Array, loss: Loss, target: Any, weights: Array, scores: Array) -> "Sizes":
         """Of rows with these scores; ``squares`` are those of their columns."""
+        of_score = score_loss(loss)
+        if of_score is not None and of_score.quadratic:  # whose fits take less than these sums
+            square = float(np.vdot(scores, scores))
+            near = _NEAR * np.sqrt(square / len(scores))
+            args = of_score.formula(), scores, target, weights, near, _NEAR
+            *of_columns, moved = loops.sizes(*args)
+            return cls(float(len(scores)), squares, *np.reshape(of_columns, (2, 1)), moved, square)
         G = _nearby_slopes(loss, target, weights, scores).reshape(len(scores), -1)
         f = scores.reshape(G.shape)
         sums = np.einsum("ij,ij->j", G, G), G.sum(axis=0), float(np.vdot(G, np.abs(f)))
