@@ -12,30 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear._compiled.classes import class_scores, highest
+from sklearn_bundle.linear._compiled.classes import class_scores
 from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
-
-
-@jit
-def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
-    risk = 0.0
-    offset = 0.0
-    row = np.empty((1, starts.shape[0] - 1))
-    out[:] = 0.0
-    for i in range(scores.shape[0]):
-        label = y[i]
-        class_scores(scores[i : i + 1], starts, ancestors, row)
-        value, at = highest(row, 0, label, costs, False)
-        risk += weights[i] * value
-        offset += weights[i] * costs[label, at]
-        # each ancestor once: if both classes have it, the two terms cancel exactly
-        for j in range(starts[at], starts[at + 1]):
-            out[i, ancestors[j]] += weights[i]
-        for j in range(starts[label], starts[label + 1]):
-            out[i, ancestors[j]] -= weights[i]
-    return risk, offset
 
 
 class Hierarchy(NamedTuple):
@@ -162,14 +141,13 @@ class Ontology(CompiledLoss):
     def value(self, scores, y) -> Array:
         return self._hinge.value(self.class_scores(scores), y)
 
-    def gradient(self, scores, y) -> Array:
-        return self._hinge.gradient(self.class_scores(scores), y) @ self._hierarchy.ancestors
-
     def _cut(self, scores, y, weights, out):
-        ancestors = self._hierarchy.ancestors
-        costs = self._hinge._costs(ancestors.shape[0])
-        arrays = ancestors.indptr, ancestors.indices, costs
-        return _ontology_cut(scores, y, weights, *arrays, out)
+        of_classes = self.class_scores(scores)
+        gradient = np.empty_like(of_classes)
+        risk, offset = self._hinge._cut(of_classes, y, weights, gradient)
+        # exactly 0 for an ancestor of both classes: all other terms of its sum are 0
+        out[:] = gradient @ self._hierarchy.ancestors
+        return risk, offset
 
     def _along(self, scores, direction, y, weights, t):
         start = self.class_scores(scores)
