@@ -12,9 +12,22 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import shown
+from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear._compiled.classes import class_scores
 from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
+
+
+@jit
+def _node_gradient(class_gradient, starts, ancestors, out):
+    """Derivatives in the scores of the nodes, from those in the scores of the classes."""
+    out[:] = 0.0
+    for i in range(class_gradient.shape[0]):
+        for k in range(class_gradient.shape[1]):
+            g = class_gradient[i, k]
+            if g != 0.0:
+                for j in range(starts[k], starts[k + 1]):
+                    out[i, ancestors[j]] += g
 
 
 class Hierarchy(NamedTuple):
@@ -142,11 +155,11 @@ class Ontology(CompiledLoss):
         return self._hinge.value(self.class_scores(scores), y)
 
     def _cut(self, scores, y, weights, out):
-        of_classes = self.class_scores(scores)
+        of_classes, ancestors = self.class_scores(scores), self._hierarchy.ancestors
         gradient = np.empty_like(of_classes)
         risk, offset = self._hinge._cut(of_classes, y, weights, gradient)
-        # exactly 0 for an ancestor of both classes: all other terms of its sum are 0
-        out[:] = gradient @ self._hierarchy.ancestors
+        # of an ancestor of both classes the two terms cancel exactly
+        _node_gradient(gradient, ancestors.indptr, ancestors.indices, out)
         return risk, offset
 
     def _along(self, scores, direction, y, weights, t):

@@ -137,11 +137,13 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     if scores.ndim == 2:  # every other score falls
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
-    low, high = (np.reshape(loss.gradient(end, y) * step, (len(scores), -1)).sum(1) for end in ends)
-    values = [loss.value(end, y) for end in ends]
+    gradients, values = ([of(end, y) for end in ends] for of in (loss.gradient, loss.value))
+    low, high = (np.reshape(g * step, (len(scores), -1)).sum(axis=1) for g in gradients)
     rise = 0.5 * (values[1] - values[0])
-    rounding = np.abs(values).sum(axis=0) * 8.0 * np.finfo(float).eps
-    allowed = _OFF * (np.abs(low) + np.abs(high)) + rounding
+    # of the scores too: the loss may be constant along the step, where its derivatives cancel
+    moved = np.abs(gradients) * np.maximum(1.0, np.abs(ends))
+    rounding = np.abs(values).sum(axis=0) + moved.reshape(2, len(scores), -1).sum(axis=(0, 2))
+    allowed = _OFF * (np.abs(low) + np.abs(high)) + 8.0 * np.finfo(float).eps * rounding
     wrong = (rise < low - allowed) | (rise > high + allowed)
     if wrong.any():
         i, name = int(np.argmax(wrong)), type(loss).__name__
