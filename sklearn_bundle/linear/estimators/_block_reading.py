@@ -13,11 +13,10 @@ from sklearn.utils import check_array
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.validation import X_CHECKS
+from sklearn_bundle.core.values import missing_entries
 from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.linear.problems.row_block import RowBlock, size_of
-from sklearn_bundle.linear.rows._dask import (
-    release_memory,
-)
+from sklearn_bundle.linear.rows._dask import release_memory
 
 
 class Moments(NamedTuple):
@@ -166,25 +165,13 @@ def _checked_rows(X: Any) -> Any:
 
 def _refuse_missing(y: NDArray) -> NDArray:
     """Raise ValueError for a target that is NaN, None, NaT or NA."""
-    missing = np.zeros(len(y), dtype=bool)
-    if y.dtype.kind in "fmM":
-        missing = np.isnan(y)
-    elif y.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in y.ravel()])
+    missing = missing_entries(y)
     if missing.any():
         row = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
         raise ValueError(
             f"Input y contains NaN or other missing values, first in row {row} of the block."
         )
     return y
-
-
-def _is_missing(value: Any) -> bool:
-    """NaN and NaT are not equal to themselves; for NA that is not known."""
-    if value is None:
-        return True
-    equal = value == value
-    return not isinstance(equal, bool | np.bool_) or not equal
 
 
 def _is_same(checked: Any, given: Any) -> bool:

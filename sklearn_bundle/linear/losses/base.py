@@ -134,6 +134,8 @@ class Loss(Shown, ABC):
     joint: ClassVar[bool] = False
     #: Whether R is never negative, as for every loss of a class, a target or an order.
     nonnegative: ClassVar[bool] = True
+    #: Whether R has a derivative everywhere.
+    smooth: ClassVar[bool] = False
     #: Whether the loss supports sample weights; if not, the reason.
     supports_weights: ClassVar[bool] = True
     weights_reason: ClassVar[str] = ""

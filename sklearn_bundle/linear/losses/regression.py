@@ -307,6 +307,7 @@ class MultivariateSquaredError(RegressionLoss):
     """
 
     multi_output = True
+    smooth = True
     degree = 2.0
 
     def __init__(self, M=None):
