@@ -15,7 +15,7 @@ from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.validation import X_CHECKS
 from sklearn_bundle.core.values import missing_entries
 from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.problems.row_block import RowBlock, size_of
+from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.rows._dask import release_memory
 
 
@@ -49,29 +49,21 @@ class Moments(NamedTuple):
 
 
 @dataclass
-class RawBlock:
+class RawBlock(RowBlock):
     """A block that passed its own checks, or what is wrong with it.
 
     X is ``borrowed`` if it is what the caller has persisted: then it is not stored here again.
     """
 
-    kind: str = "nothing"
     X: Any = None
     y: Any = None
     weights: Any = None
+    kind: str = "nothing"
     classes: Any = None
     names: Any = None
     dtypes: Any = None
     fault: str | None = None
     borrowed: bool = False
-
-    def with_rows(self, X: Any) -> RawBlock:
-        """The block with this X, if its own was not stored."""
-        return replace(self, X=X) if self.borrowed else self
-
-    def __sizeof__(self) -> int:
-        """The size including the arrays, from which dask estimates the cost of moving a block."""
-        return sum(map(size_of, (self.X, self.y, self.weights)))
 
 
 class Summary(NamedTuple):
@@ -139,7 +131,7 @@ class ReadBlock:
         classes = None
         if self.kind == "labels":
             classes = np.unique(y[weights > 0.0])
-        return RawBlock(self.kind, X, y, weights, classes, names, dtypes)
+        return RawBlock(X, y, weights, self.kind, classes, names, dtypes)
 
 
 def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:

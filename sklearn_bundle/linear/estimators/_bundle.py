@@ -165,6 +165,12 @@ default="l2"
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
 
+    #: Of those without a free intercept, all that they share.
+    _constraints_without_intercept: ClassVar[dict[str, list[Any]]] = {
+        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
+        **_bundle_constraints,
+    }
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._used_with = _parameter_owners("loss", cls._loss_parameters) | cls._used_with
@@ -218,11 +224,10 @@ default="l2"
         """Raise ValueError if the solver does not support the loss and regularizer."""
         if supports(self.solver, loss, self._omega()):
             return
-        defaults = {k: v | self._in_spreads for k, v in self._loss_parameters.items()}
-        losses = {
-            name: make(**{k: defaults[name][k] for k in self._loss_parameters.get(name, ())})
-            for name, make in self._losses.items()
-        }
+        losses = {}
+        for name, make in self._losses.items():
+            own = self._loss_parameters.get(name, {})
+            losses[name] = make(**{k: self._in_spreads.get(k, v) for k, v in own.items()})
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
         def is_supported(loss: str, omega: str) -> bool:

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.base import Array, Loss
 
-Array = NDArray[np.float64]
 _NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
 _STEP = 1e-5  # of a score, or of 1 if that is smaller: its differences have about ten digits
 _OFF = 1e-3  # of the derivatives at both ends: a difference that lies outside by more is a mistake

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Regularizer
+from sklearn_bundle.linear.regularizers.base import Array, Regularizer
 
 _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
-Array = NDArray[np.float64]
 
 
 def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
