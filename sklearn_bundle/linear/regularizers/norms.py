@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -232,15 +233,24 @@ class Quadratic(Regularizer):
 
     is_quadratic = True
 
+    _bound_to: tuple[Any, Callable[[Array], Array]] | None = None
+
     def __init__(self, B: ArrayLike):
         self.B = B
 
     @property
     def has_form(self) -> bool:
-        return type(self) in (Quadratic, _FactoredQuadratic)
+        return type(self) is Quadratic
+
+    @property
+    def form(self) -> Any:
+        return self._factored()[0]
 
     def bind(self, n_features, dimension) -> Regularizer:
-        return _FactoredQuadratic(self.B, n_features)
+        """A copy that keeps the factor of B."""
+        bound = copy(self)
+        bound._bound_to = factored(self.B, n_features)
+        return bound
 
     def value(self, w) -> float:
         return 0.5 * float(np.sum(w * self._times(w)))
@@ -268,21 +278,7 @@ class Quadratic(Regularizer):
         return image.T.reshape(w.shape)
 
     def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
-        return factored(self.B, None)
-
-
-class _FactoredQuadratic(Quadratic):
-    """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
-
-    def __init__(self, B: Any, n_features: int | None):
-        self._matrix, self._solve = factored(B, n_features)
-
-    @property
-    def form(self) -> Any:
-        return self._matrix
-
-    def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
-        return self._matrix, self._solve
+        return factored(self.B, None) if self._bound_to is None else self._bound_to
 
 
 def _norm(x: Array, order: float) -> tuple[float, Array]:
