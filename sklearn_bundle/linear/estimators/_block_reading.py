@@ -32,8 +32,9 @@ class Moments(NamedTuple):
     @classmethod
     def of(cls, y: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
         columns, weight = y.reshape(len(y), -1), float(weights.sum())
-        mean = weights / weight @ columns
         with np.errstate(over="ignore"):
+            first = columns[0]  # from which the mean of a constant column does not differ
+            mean = first + weights / weight @ (columns - first)
             return cls(weight, mean, weights @ (columns - mean) ** 2)
 
     def merged_with(self, other: Moments) -> Moments:
