@@ -85,7 +85,7 @@ linear/losses
                                 /linear/_compiled/scores.py
     test_multiclass.py          multiclass.py softmax.py ontology.py /linear/_compiled/classes.py
     test_measures.py            measures.py
-    test_ranking.py             ranking.py grades.py pairs.py positions.py
+    test_ranking.py             ranking.py pairs.py positions.py
     test_scores.py              *.py
                                 /linear/_compiled/scores.py /linear/_compiled/coordinate.py
     test_newton_binary.py       scores.py pieces.py logistic.py /linear/_compiled/scores.py

@@ -125,6 +125,23 @@ def mixed(values: Any) -> set[type]:
     return kinds if len(strings) > 1 else set()
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
+
+
+def missing_entries(values: np.ndarray) -> NDArray[np.bool_]:
+    """Which entries of an array are missing."""
+    if values.dtype != object:
+        return values != values
+    return np.array([is_missing(v) for v in values.ravel()], dtype=bool).reshape(values.shape)
+
+
 def refuse_mixed(name: str, values: Any) -> None:
     """ValueError for strings mixed with other types."""
     kinds = mixed(values)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.core.misread import columns_of_dates
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.values import is_missing, shown
 
 
 def sequences_from_frame(
@@ -105,7 +105,7 @@ def sequences_from_frame(
     cells = [[values[i] for i in order] for values in (_values(frame, name) for name in columns)]
     attributes = list(map(str, columns))
     tokens = [
-        {name: value for name, value in zip(attributes, row, strict=True) if not _is_missing(value)}
+        {name: value for name, value in zip(attributes, row, strict=True) if not is_missing(value)}
         for row in (zip(*cells, strict=True) if cells else ((),) * len(order))
     ]
     X = [tokens[start:stop] for start, stop in pairwise(ends)]
@@ -129,20 +129,11 @@ def _values(frame: Any, name: str) -> list:
 def _sequences(columns: list[list], names: list[str]) -> tuple[list[int], list[int]]:
     """The rows, sequence by sequence, and the end of each sequence in them."""
     for name, values in zip(names, columns, strict=True):
-        if any(map(_is_missing, values)):
-            row = next(i for i, value in enumerate(values) if _is_missing(value))
+        if any(map(is_missing, values)):
+            row = next(i for i, value in enumerate(values) if is_missing(value))
             raise ValueError(f"The column {name!r} has no value in row {row}, but is in by.")
     rows: dict[tuple, list[int]] = {}
     for i, key in enumerate(zip(*columns, strict=True)):
         rows.setdefault(key, []).append(i)
     ends = np.cumsum([0, *map(len, rows.values())]).tolist()
     return [i for sequence in rows.values() for i in sequence], ends
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA has no truth value
-        return True

@@ -38,7 +38,7 @@ from sklearn_bundle.core.base import features_of
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.sparse import arrays_of
 from sklearn_bundle.core.validation import check_discrete, checked_data, normalized
-from sklearn_bundle.core.values import mixed, require_y, shown
+from sklearn_bundle.core.values import is_missing, mixed, require_y, shown
 from sklearn_bundle.core.weights import check_sample_weight
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
@@ -383,7 +383,7 @@ def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
             f"Labels must be hashable, got {short(label)} of type {type(label).__name__} "
             f"({place(t, lengths)} of y)."
         ) from None
-    if any(map(_is_missing, present)):
+    if any(map(is_missing, present)):
         raise _missing_label(labels, lengths)
     try:
         return sorted(present)
@@ -395,7 +395,7 @@ def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
 
 
 def _missing_label(labels: list | np.ndarray, lengths: NDArray[np.int64] | None) -> ValueError:
-    t, label = next((t, label) for t, label in enumerate(labels) if _is_missing(label))
+    t, label = next((t, label) for t, label in enumerate(labels) if is_missing(label))
     return ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
 
 
@@ -405,15 +405,6 @@ def _is_hashable(label: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _is_missing(label: Any) -> bool:
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA has no truth value
-        return True
 
 
 def _class_array(labels: list) -> np.ndarray:

@@ -13,11 +13,10 @@ from sklearn.utils import check_array
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.validation import X_CHECKS
+from sklearn_bundle.core.values import missing_entries
 from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.problems.row_block import RowBlock, size_of
-from sklearn_bundle.linear.rows._dask import (
-    release_memory,
-)
+from sklearn_bundle.linear.problems.row_block import RowBlock
+from sklearn_bundle.linear.rows._dask import release_memory
 
 
 class Moments(NamedTuple):
@@ -33,8 +32,9 @@ class Moments(NamedTuple):
     @classmethod
     def of(cls, y: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
         columns, weight = y.reshape(len(y), -1), float(weights.sum())
-        mean = weights / weight @ columns
         with np.errstate(over="ignore"):
+            first = columns[0]  # from which the mean of a constant column does not differ
+            mean = first + weights / weight @ (columns - first)
             return cls(weight, mean, weights @ (columns - mean) ** 2)
 
     def merged_with(self, other: Moments) -> Moments:
@@ -50,29 +50,21 @@ class Moments(NamedTuple):
 
 
 @dataclass
-class RawBlock:
+class RawBlock(RowBlock):
     """A block that passed its own checks, or what is wrong with it.
 
     X is ``borrowed`` if it is what the caller has persisted: then it is not stored here again.
     """
 
-    kind: str = "nothing"
     X: Any = None
     y: Any = None
     weights: Any = None
+    kind: str = "nothing"
     classes: Any = None
     names: Any = None
     dtypes: Any = None
     fault: str | None = None
     borrowed: bool = False
-
-    def with_rows(self, X: Any) -> RawBlock:
-        """The block with this X, if its own was not stored."""
-        return replace(self, X=X) if self.borrowed else self
-
-    def __sizeof__(self) -> int:
-        """The size including the arrays, from which dask estimates the cost of moving a block."""
-        return sum(map(size_of, (self.X, self.y, self.weights)))
 
 
 class Summary(NamedTuple):
@@ -140,7 +132,7 @@ class ReadBlock:
         classes = None
         if self.kind == "labels":
             classes = np.unique(y[weights > 0.0])
-        return RawBlock(self.kind, X, y, weights, classes, names, dtypes)
+        return RawBlock(X, y, weights, self.kind, classes, names, dtypes)
 
 
 def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:
@@ -166,25 +158,13 @@ def _checked_rows(X: Any) -> Any:
 
 def _refuse_missing(y: NDArray) -> NDArray:
     """Raise ValueError for a target that is NaN, None, NaT or NA."""
-    missing = np.zeros(len(y), dtype=bool)
-    if y.dtype.kind in "fmM":
-        missing = np.isnan(y)
-    elif y.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in y.ravel()])
+    missing = missing_entries(y)
     if missing.any():
         row = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
         raise ValueError(
             f"Input y contains NaN or other missing values, first in row {row} of the block."
         )
     return y
-
-
-def _is_missing(value: Any) -> bool:
-    """NaN and NaT are not equal to themselves; for NA that is not known."""
-    if value is None:
-        return True
-    equal = value == value
-    return not isinstance(equal, bool | np.bool_) or not equal
 
 
 def _is_same(checked: Any, given: Any) -> bool:

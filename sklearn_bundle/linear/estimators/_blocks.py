@@ -36,7 +36,7 @@ from sklearn_bundle.linear.rows._dask import (
     persisted_rows,
     workers_of,
 )
-from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of
+from sklearn_bundle.linear.rows._dask_rows import calls_of
 
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.
 _MOST_SAMPLES = 4
@@ -141,10 +141,7 @@ class BlockedData:
             positives = [1] if len(self.classes) == 2 else range(len(self.classes))
             for k in positives:
                 yield BlockedTarget(loss, None, formulation(loss, positive=k, n_outputs=None))
-        elif self.n_targets is None:
-            bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
-            yield BlockedTarget(bound, y, formulation(bound, n_outputs=None))
-        elif isinstance(loss, RegressionLoss) and loss.multi_output:
+        elif self.n_targets is None or (isinstance(loss, RegressionLoss) and loss.multi_output):
             bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
             yield BlockedTarget(bound, y, formulation(bound, n_outputs=self.n_targets))
         else:
@@ -245,11 +242,6 @@ def _reading(kind: str, given: dict[str, Any], limit: TimeLimit) -> tuple[DaskWo
     calls, names = calls_of(ReadBlock(kind, rows is not None), columns, limit)
     what = "reading and checking the blocks of rows"
     return workers_of(calls, what=what, limit=limit, persisted=rows), names
-
-
-def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
-    """The blocks of X, y and weights, as delayed objects."""
-    return list(aligned(columns).blocks.values())
 
 
 def _refuse_total(total: float) -> None:

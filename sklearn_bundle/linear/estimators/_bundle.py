@@ -1,7 +1,7 @@
 """Base of the estimators of the bundle method: loss and regularizer by name, the solver."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
@@ -165,6 +165,12 @@ default="l2"
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
 
+    #: Of those without a free intercept, all that they share.
+    _constraints_without_intercept: ClassVar[dict[str, list[Any]]] = {
+        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
+        **_bundle_constraints,
+    }
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._used_with = _parameter_owners("loss", cls._loss_parameters) | cls._used_with
@@ -185,12 +191,18 @@ default="l2"
         """Whether this is a loss of the estimator, by name or as an instance."""
         return loss in cls._losses if isinstance(loss, str) else isinstance(loss, cls._loss_kinds)
 
-    def _loss(self) -> OwnLoss:
-        """The loss, with its parameters from the estimator; without data its own defaults."""
+    def _loss(self, spread: float = 1.0) -> OwnLoss:
+        """The loss, with parameters that follow the spread of y where there is no other value."""
         if not isinstance(self.loss, str):
             return self.loss
-        names = self._loss_parameters.get(self.loss, ())
-        return self._losses[self.loss](**{name: getattr(self, name) for name in names})
+        return self._losses[self.loss](**self._loss_values(spread))
+
+    def _loss_values(self, spread: float) -> dict[str, Any]:
+        """The parameters of a loss passed by name."""
+        names = self._loss_parameters.get(self.loss, ()) if isinstance(self.loss, str) else ()
+        values = {name: getattr(self, name) for name in names}
+        unset = {name for name, value in values.items() if value is None}
+        return values | {k: spread * self._in_spreads[k] for k in unset & self._in_spreads.keys()}
 
     @property
     def penalty(self) -> str:
@@ -212,11 +224,10 @@ default="l2"
         """Raise ValueError if the solver does not support the loss and regularizer."""
         if supports(self.solver, loss, self._omega()):
             return
-        defaults = {k: v | self._in_spreads for k, v in self._loss_parameters.items()}
-        losses = {
-            name: make(**{k: defaults[name][k] for k in self._loss_parameters.get(name, ())})
-            for name, make in self._losses.items()
-        }
+        losses = {}
+        for name, make in self._losses.items():
+            own = self._loss_parameters.get(name, {})
+            losses[name] = make(**{k: self._in_spreads.get(k, v) for k, v in own.items()})
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
         def is_supported(loss: str, omega: str) -> bool:
@@ -279,22 +290,22 @@ default="l2"
         return list(map(Subproblem, data.prepared, self._strengths(data)))
 
     def _problem(
-        self, data: TrainingData | BlockedData, target: Subproblem, n_threads: int
+        self,
+        data: TrainingData | BlockedData,
+        target: Subproblem,
+        n_threads: int,
+        rows: RowOperator | None = None,
     ) -> Problem:
-        if not isinstance(data, BlockedData):
-            return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
-        prepared, gather = target.prepared, self.solver in _GATHERING
-        assert isinstance(prepared, BlockedTarget)
-        problem = data.problem(prepared, self.fit_intercept, gather=gather)
-        problem.reg_lambda = target.reg_lambda
-        return problem
-
-    def _problem_of(
-        self, rows: RowOperator, data: TrainingData, target: Subproblem
-    ) -> LinearProblem:
-        """The problem of one target, with rows that other problems may share."""
-        loss, y = target.prepared.loss, target.prepared.y
-        problem = LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
+        """The problem of one target; others may share its rows in memory."""
+        prepared = target.prepared
+        if isinstance(data, BlockedData):
+            assert isinstance(prepared, BlockedTarget)
+            gather = self.solver in _GATHERING
+            problem = data.problem(prepared, self.fit_intercept, gather=gather)
+        else:
+            rows = rows_in_memory(data.X, n_threads) if rows is None else rows
+            given = rows, prepared.y, data.weights, prepared.loss
+            problem = LinearProblem(*given, self.fit_intercept)
         problem.reg_lambda = target.reg_lambda
         return problem
 
@@ -303,11 +314,9 @@ default="l2"
         self, data: TrainingData | BlockedData, n_threads: int
     ) -> Iterator[Sequence[Problem]]:
         """All share the same rows and their caches."""
-        if isinstance(data, BlockedData):
-            yield [self._problem(data, target, n_threads) for target in self._targets(data)]
-            return
-        with rows_in_memory(data.X, n_threads) as rows:
-            yield [self._problem_of(rows, data, target) for target in self._targets(data)]
+        in_memory = not isinstance(data, BlockedData)
+        with rows_in_memory(data.X, n_threads) if in_memory else nullcontext() as rows:
+            yield [self._problem(data, target, n_threads, rows) for target in self._targets(data)]
 
     def _limit(self, data: TrainingData | BlockedData) -> None:
         if isinstance(data, BlockedData):

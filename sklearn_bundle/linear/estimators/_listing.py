@@ -14,7 +14,6 @@ from sklearn_bundle.linear.estimators._bundle import (
     REGULARIZER_PARAMETERS,
     TAKERS,
 )
-from sklearn_bundle.linear.losses.scores import ScoreLoss
 
 # What the losses of a kind are for.
 _TASKS: dict[type[losses.Loss], str] = {
@@ -25,11 +24,6 @@ _TASKS: dict[type[losses.Loss], str] = {
     losses.RankingLoss: "ranking",
 }
 _ALL = *dict.fromkeys(chain.from_iterable(TAKERS.values())), "BMRMNoveltyDetector"
-_SMOOTH = {  # losses of one score say it themselves
-    *(losses.Softmax, losses.MultivariateSquaredError),
-    *(regularizers.L2, regularizers.Lp, regularizers.Quadratic),
-    *(regularizers.Entropy, regularizers.EntropySimplex),
-}
 
 
 class Choice(NamedTuple):
@@ -118,7 +112,7 @@ def list_losses(task: str | None = None) -> Choices:
         takers = TAKERS[kind]
         for name, loss in _with_names(losses, kind, NAMED_LOSSES):
             own = getattr(sklearn_bundle, takers[0])._loss_parameters.get(name or "", {})
-            found.append(_choice(name, loss, tuple(own), known, takers))
+            found.append(_choice(name, loss, tuple(own), loss.smooth, known, takers))
     found.sort(key=lambda choice: tasks.index(choice.task))
     return Choices(choice for choice in found if task in (None, choice.task))
 
@@ -148,10 +142,12 @@ def list_regularizers() -> Choices:
     (ElasticNet(l1_ratio=0.5), ('l1_ratio',))
     """
     named = {n: kind for n, kind in regularizers.REGULARIZERS.items() if n not in BY_INSTANCE}
-    return Choices(
-        _choice(name, kind, tuple(REGULARIZER_PARAMETERS.get(name or "", {})), None, _ALL)
-        for name, kind in _with_names(regularizers, regularizers.Regularizer, named)
-    )
+    base, found = regularizers.Regularizer, []
+    for name, kind in _with_names(regularizers, base, named):
+        own = tuple(REGULARIZER_PARAMETERS.get(name or "", {}))
+        has_kinks = kind.lasso_form is not base.lasso_form  # of the |w_j| in it
+        found.append(_choice(name, kind, own, not has_kinks, None, _ALL))
+    return Choices(found)
 
 
 def _with_names(module: Any, base: type, named: dict[str, type]) -> list[tuple[str | None, type]]:
@@ -162,15 +158,9 @@ def _with_names(module: Any, base: type, named: dict[str, type]) -> list[tuple[s
     return [*by_name, *((None, kind) for kind in kinds if kind not in named.values())]
 
 
-def _is_smooth(kind: type) -> bool:
-    return kind.smooth if issubclass(kind, ScoreLoss) else kind in _SMOOTH
-
-
-def _choice(
-    name: str | None, kind: type, own: tuple[str, ...], task: str | None, takers: tuple[str, ...]
-) -> Choice:
+def _choice(name: str | None, kind: type, *further: Any) -> Choice:
     parameters = {p.name: p.default for p in signature(kind).parameters.values()}
-    return Choice(name, kind, parameters, own, _is_smooth(kind), task, takers)
+    return Choice(name, kind, parameters, *further)
 
 
 def _cells(choice: Choice) -> tuple[str, ...]:

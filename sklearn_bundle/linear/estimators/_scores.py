@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from functools import reduce, wraps
 from itertools import chain, islice
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import d2_pinball_score, d2_tweedie_score, fbeta_score, roc_auc_score
+from sklearn.metrics import (
+    d2_pinball_score,
+    d2_tweedie_score,
+    fbeta_score,
+    make_scorer,
+    roc_auc_score,
+)
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.certainty import extreme_predictions
 from sklearn_bundle.core.misread import is_collection, refuse_misread
 from sklearn_bundle.core.validation import check_prediction_data
+from sklearn_bundle.linear.estimators._block_reading import Moments
 from sklearn_bundle.linear.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
 from sklearn_bundle.linear.rows._dask_rows import aligned, parts_of
 
@@ -83,24 +90,22 @@ def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
 def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
     """R^2 like scikit-learn's, the mean over several targets, as a dask array of shape ()."""
 
-    def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Sums of weights, means, and sums of squares around the means and the predictions."""
+    def moments(block: Any, targets: Any, weights: Any) -> tuple[Moments, Any] | None:
+        """Of the targets, and the weighted squares of their distances from the predictions."""
         _check_beside(block, targets, weights)
         targets = np.asarray(targets, dtype=np.float64)
-        if not block.shape[0]:
-            return np.zeros((4, targets.shape[1] if targets.ndim == 2 else 1))
-        targets = targets.reshape(block.shape[0], -1)
         weights = np.ones(block.shape[0]) if weights is None else np.asarray(weights)
+        if not weights.any():
+            return None
         missed = targets - predict(block).reshape(targets.shape)
-        total = np.full(targets.shape[1], weights.sum())
-        means = weights @ targets / np.maximum(total, np.finfo(np.float64).tiny)
-        return np.array([total, means, weights @ (targets - means) ** 2, weights @ missed**2])
+        return Moments.of(targets, weights), weights @ missed.reshape(len(missed), -1) ** 2
 
     def together(parts: list) -> np.float64:
-        totals, means, squares, missed = np.array(parts).transpose(1, 0, 2)
-        center = (totals * means).sum(axis=0) / totals.sum(axis=0)
-        squares = (squares + totals * (means - center) ** 2).sum(axis=0)
-        missed = missed.sum(axis=0)
+        parts = [part for part in parts if part is not None]
+        if not parts:
+            return np.float64(np.nan)
+        of_targets, missed = zip(*parts, strict=True)
+        squares, missed = reduce(Moments.merged_with, of_targets).squares, np.sum(missed, axis=0)
         constant = np.where(missed > 0.0, 0.0, 1.0)  # as in scikit-learn
         scores = 1.0 - missed / np.where(squares > 0.0, squares, 1.0)
         return np.where(squares > 0.0, scores, constant).mean()
@@ -233,13 +238,6 @@ def loss_scorer(loss: Loss) -> LossScorer | None:
     return None if make is None else make(loss)
 
 
-def _pinball(quantile: float) -> LossScorer:
-    def score(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        return d2_pinball_score(y, model.predict(X), sample_weight=sample_weight, alpha=quantile)
-
-    return score
-
-
 def _deviance(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Mean over the targets; exp(f) may round to 0, where the deviance is undefined."""
     means = np.maximum(model.predict(X), np.finfo(np.float64).tiny)
@@ -279,8 +277,8 @@ def _auc(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = Non
 
 
 _SCORERS: dict[type[Loss], Callable[[Any], LossScorer]] = {
-    AbsoluteError: lambda _: _pinball(0.5),
-    Quantile: lambda loss: _pinball(loss.quantile),
+    AbsoluteError: lambda _: make_scorer(d2_pinball_score, alpha=0.5),
+    Quantile: lambda loss: make_scorer(d2_pinball_score, alpha=loss.quantile),
     Poisson: lambda _: _deviance,
     FBeta: lambda loss: _fbeta(loss.beta),
     ROCAUC: lambda _: _auc,

@@ -25,13 +25,13 @@ from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
 from sklearn_bundle.core.validation import checked_reg_lambda_of, checked_score, checked_scorer
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.estimators._blocks import blocks_beside
 from sklearn_bundle.linear.estimators._path import values_for
 from sklearn_bundle.linear.estimators._scores import bounds_of_score, default_scores, loss_scorer
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.rows._dask_rows import aligned
 
 _VALUES = 10  # of reg_lambda by default, if w = 0 is optimal for none of them
 _FOLDS = 5  # as in scikit-learn
@@ -184,7 +184,8 @@ class PathSearch(Search):
     def _folds_of_blocks(self, data, X, y, sample_weight, values):
         """Folds of whole blocks of rows: each fold holds out every k-th block."""
         given = {"X": X, "y": y, "sample_weight": sample_weight}
-        columns = blocks_beside({name: v for name, v in given.items() if v is not None})
+        given = {name: values for name, values in given.items() if values is not None}
+        columns = list(aligned(given).blocks.values())
         n_blocks = len(columns[0])
         given = _FOLDS if self.cv is None else self.cv
         n_folds = int(given) if isinstance(given, Integral) else 0

@@ -19,7 +19,6 @@ from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.estimators._blocks import check_blocks
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._linear import CertifiedLinear
 from sklearn_bundle.linear.estimators._scores import lazily
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -163,8 +162,7 @@ class BMRMNoveltyDetector(
     _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
     fit_intercept = False
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
-        **BundleEstimator._bundle_constraints,
+        **BundleEstimator._constraints_without_intercept,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "rho": [Interval(Real, 0, None, closed="neither"), None],
     }

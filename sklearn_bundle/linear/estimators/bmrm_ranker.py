@@ -27,7 +27,7 @@ from sklearn_bundle.core.validation import (
 )
 from sklearn_bundle.core.values import as_numbers, require_y
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._linear import CertifiedLinear, best_thresholds
+from sklearn_bundle.linear.estimators._linear import best_thresholds
 from sklearn_bundle.linear.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
 from sklearn_bundle.linear.losses.ranking import as_group
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -168,8 +168,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
     _loss_kinds = (RankingLoss,)
     fit_intercept = False
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
-        **BundleEstimator._bundle_constraints,
+        **BundleEstimator._constraints_without_intercept,
         "loss": [Names(_losses), *_loss_kinds],
         "cost": [Names({"absolute", "constant", "squared"}), "array-like"],
         "k": [Interval(Integral, 1, None, closed="left"), None],

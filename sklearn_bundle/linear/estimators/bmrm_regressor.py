@@ -332,19 +332,6 @@ class BMRMRegressor(
         data.prepared = [loss.prepare_target(Target(y, len(y))) for loss, y in problems]
         return data
 
-    def _loss(self, spread: float = 1.0) -> RegressionLoss:
-        """The loss, with parameters that follow the spread of y where there is no other value."""
-        if not isinstance(self.loss, str):
-            return self.loss
-        return self._losses[self.loss](**self._loss_values(spread))
-
-    def _loss_values(self, spread: float) -> dict[str, Any]:
-        """The parameters of a loss passed by name."""
-        names = self._loss_parameters.get(self.loss, ()) if isinstance(self.loss, str) else ()
-        values = {name: getattr(self, name) for name in names}
-        shares = {name: self._in_spreads.get(name) for name, v in values.items() if v is None}
-        return values | {name: spread * s for name, s in shares.items() if s is not None}
-
     def _spreads(self, data: RegressionData | BlockedData) -> list[float]:
         """The spread of the target or targets of each problem."""
         spreads = data.spreads(self.fit_intercept)

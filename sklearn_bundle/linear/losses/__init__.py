@@ -5,14 +5,13 @@ Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`
 """
 
 from sklearn_bundle.linear.losses.base import Cut, Loss, Prepared, Target
-from sklearn_bundle.linear.losses.grades import Ordinal
 from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.linear.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta, MeasureLoss
 from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
 from sklearn_bundle.linear.losses.ontology import Ontology
-from sklearn_bundle.linear.losses.pairs import Preference
+from sklearn_bundle.linear.losses.pairs import Ordinal, Preference
 from sklearn_bundle.linear.losses.poisson import Poisson
 from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
 from sklearn_bundle.linear.losses.ranking import RankingLoss

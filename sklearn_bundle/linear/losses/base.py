@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.limits import MOST_STEPS
-from sklearn_bundle.core.one_variable import search_zero
+from sklearn_bundle.core.one_variable import search_kink, search_zero
 from sklearn_bundle.core.values import Shown
 
 Array = NDArray[np.float64]
@@ -135,6 +135,8 @@ class Loss(Shown, ABC):
     joint: ClassVar[bool] = False
     #: Whether R is never negative, as for every loss of a class, a target or an order.
     nonnegative: ClassVar[bool] = True
+    #: Whether R has a derivative everywhere.
+    smooth: ClassVar[bool] = False
     #: Whether the loss supports sample weights; if not, the reason.
     supports_weights: ClassVar[bool] = True
     weights_reason: ClassVar[str] = ""
@@ -296,7 +298,7 @@ class Loss(Shown, ABC):
         cut : Cut
             Risk, offset and intercept of the plane.
         """
-        if not fit_intercept:
+        if not (fit_intercept and self.free_intercept == "minimized"):
             return self._cut_at(scores, y, weights, 0.0, out)
         left, right = self._bracket_intercept(scores, y, weights)
         gradient_left = np.empty_like(out)
@@ -379,6 +381,16 @@ class Loss(Shown, ABC):
             return slope + curvature * t + first, curvature + second
 
         return search_zero(derivative)
+
+    def _search_kinks(self, scores, direction, y, weights, slope, curvature, **ends) -> float:
+        """The same by subgradients alone; ``ends`` are what ends :func:`search_kink`."""
+        gradient = np.empty_like(scores)
+
+        def along(t: float) -> tuple[float, float]:
+            risk = self.evaluate(scores + t * direction, y, weights, gradient)
+            return risk, float(np.vdot(gradient, direction))
+
+        return search_kink(along, slope, curvature, **ends)
 
     def _cut_at(self, scores: Array, y: Any, weights: Array, b: float, out: Array) -> Cut:
         shifted = scores + b

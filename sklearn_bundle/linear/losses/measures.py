@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_float, is_between, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.losses.base import Array, Cut, Loss
@@ -50,47 +49,20 @@ class PiecewiseLinearLoss(Loss):
         """
 
     def evaluate(self, scores, y, weights, out) -> float:
-        offset = self.plane(scores, y, weights, out)
-        return _height(offset, out, scores)
+        return self.cut(scores, y, weights, False, out, out).risk
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         """The plane at f. The intercept is already in f, or has no effect."""
         offset = self.plane(scores, y, weights, out)
-        return Cut(_height(offset, out, scores), offset, 0.0)
+        risk = float(offset + out @ scores)
+        if self.nonnegative:  # up to rounding
+            risk = max(risk, 0.0)
+        return Cut(risk, offset, 0.0)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         """Inexact: a better step would cost as much as the next plane and gain less."""
-        return search_tangents(self, scores, direction, y, weights, slope, curvature)
-
-
-def search_tangents(
-    loss: Loss,
-    scores: Array,
-    direction: Array,
-    y: Any,
-    weights: Array,
-    slope: float,
-    curvature: float,
-) -> float:
-    """Like :meth:`Loss.line_search`, by a few evaluations, for a risk with too many kinks."""
-    gradient = np.empty_like(scores)
-
-    def along(t):
-        risk = loss.evaluate(scores + t * direction, y, weights, gradient)
-        return risk, float(gradient @ direction)
-
-    return search_kink(
-        along,
-        slope,
-        curvature,
-        precision=_STEP_PRECISION,
-        worth=_WORTH,
-    )
-
-
-def _height(offset, gradient, scores):
-    """A plane's value at the scores. It is a risk, so negative rounding errors are set to 0."""
-    return max(float(offset + gradient @ scores), 0.0)
+        along = scores, direction, y, weights, slope, curvature
+        return self._search_kinks(*along, precision=_STEP_PRECISION, worth=_WORTH)
 
 
 class MeasureLoss(PiecewiseLinearLoss):

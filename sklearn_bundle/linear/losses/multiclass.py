@@ -17,7 +17,7 @@ from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear._compiled.classes import highest
-from sklearn_bundle.linear.losses.base import Array, Cut, Loss, tangent_offset
+from sklearn_bundle.linear.losses.base import Array, Cut, Loss
 from sklearn_bundle.linear.losses.samples import SampleLoss
 
 
@@ -99,18 +99,8 @@ class MulticlassLoss(SampleLoss):
         """
         return scores
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        risk = self.evaluate(scores, y, weights, out)
-        return Cut(risk, tangent_offset(risk, out, scores), 0.0)
-
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        gradient = np.empty_like(scores)
-
-        def derivative(t):
-            value = self.evaluate(scores + t * direction, y, weights, gradient)
-            return value, float(np.sum(gradient * direction))
-
-        return search_kink(derivative, slope, curvature)
+        return self._search_kinks(scores, direction, y, weights, slope, curvature)
 
 
 class CompiledLoss(MulticlassLoss):
@@ -125,6 +115,11 @@ class CompiledLoss(MulticlassLoss):
 
     def evaluate(self, scores, y, weights, out) -> float:
         return self._cut(scores, y, weights, out)[0]
+
+    def gradient(self, scores, y) -> Array:
+        out = np.empty_like(scores)
+        self._cut(scores, y, np.ones(len(scores)), out)
+        return out
 
     def risk(self, scores, y, weights, intercept) -> float:
         moved = scores + intercept if np.any(intercept) else scores
@@ -269,26 +264,14 @@ class MulticlassHinge(CompiledLoss):
         slack = self.scaling == "slack"
         return search_kink(lambda t: _hinge_along(*arguments, slack, t), slope, curvature)
 
-    def _pieces(self, scores, y):
-        """Gamma and the pieces ``Gamma (f_k - f_y) + Delta`` of the maximum, shapes (n, K)."""
+    def value(self, scores, y) -> Array:
         costs = self._costs(scores.shape[1])
         delta = costs[np.minimum(y, len(costs) - 1)]
-        gamma = delta if self.scaling == "slack" else np.ones_like(delta)
+        gamma = delta if self.scaling == "slack" else 1.0
         rows = np.arange(len(y))
         pieces = gamma * (scores - scores[rows, y][:, None]) + delta
         pieces[rows, y] = 0.0
-        return gamma, pieces
-
-    def value(self, scores, y) -> Array:
-        return self._pieces(scores, y)[1].max(axis=1)
-
-    def gradient(self, scores, y) -> Array:
-        gamma, pieces = self._pieces(scores, y)
-        rows, best = np.arange(len(y)), pieces.argmax(axis=1)
-        gradient = np.zeros_like(scores)
-        gradient[rows, best] += gamma[rows, best]
-        gradient[rows, y] -= gamma[rows, best]
-        return gradient
+        return pieces.max(axis=1)
 
 
 def check_cost(cost: ArrayLike | None, n_classes: int) -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between, shown
-from sklearn_bundle.linear.losses.base import Array, Cut, Loss
-from sklearn_bundle.linear.losses.measures import search_tangents
+from sklearn_bundle.linear.losses.base import Array, Cut
+from sklearn_bundle.linear.losses.measures import PiecewiseLinearLoss
 from sklearn_bundle.linear.losses.pieces import WEIGHT_ROUNDING, Tube
 from sklearn_bundle.linear.losses.regression import ResidualLoss
 from sklearn_bundle.linear.losses.samples import SampleLoss
@@ -87,7 +87,7 @@ class Novelty(SampleLoss):
         return np.full(len(scores), self.rho)
 
 
-class NuNovelty(Loss):
+class NuNovelty(PiecewiseLinearLoss):
     """Novelty loss with the offset as a variable, of the one-class support vector machine.
 
     ``R(f) = min_rho sum_i s_i max(0, rho - f_i) / nu - rho``: minus the mean of the scores in the
@@ -182,7 +182,7 @@ class NuNovelty(Loss):
             return float(scores[below].max()), top
         return top, top
 
-    def evaluate(self, scores, y, weights, out) -> float:
+    def plane(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
         # - f. Samples at rho share the rest of the weight nu.
         nu, zeros = self.nu, np.zeros_like(scores)
@@ -190,13 +190,7 @@ class NuNovelty(Loss):
         _Pinball(nu - 1.0, nu).cut(scores, zeros, weights, True, out, scratch)
         out /= nu
         out -= weights
-        return float(out @ scores)
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        return Cut(self.evaluate(scores, y, weights, out), 0.0, 0.0)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        return search_tangents(self, scores, direction, y, weights, slope, curvature)
+        return 0.0
 
     def _top(self, scores: Array, weights: Array) -> float:
         """The largest optimal rho."""

@@ -13,29 +13,21 @@ from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear._compiled.classes import class_scores, highest
+from sklearn_bundle.linear._compiled.classes import class_scores
 from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
 
 
 @jit
-def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
-    risk = 0.0
-    offset = 0.0
-    row = np.empty((1, starts.shape[0] - 1))
+def _node_gradient(class_gradient, starts, ancestors, out):
+    """Derivatives in the scores of the nodes, from those in the scores of the classes."""
     out[:] = 0.0
-    for i in range(scores.shape[0]):
-        label = y[i]
-        class_scores(scores[i : i + 1], starts, ancestors, row)
-        value, at = highest(row, 0, label, costs, False)
-        risk += weights[i] * value
-        offset += weights[i] * costs[label, at]
-        # each ancestor once: if both classes have it, the two terms cancel exactly
-        for j in range(starts[at], starts[at + 1]):
-            out[i, ancestors[j]] += weights[i]
-        for j in range(starts[label], starts[label + 1]):
-            out[i, ancestors[j]] -= weights[i]
-    return risk, offset
+    for i in range(class_gradient.shape[0]):
+        for k in range(class_gradient.shape[1]):
+            g = class_gradient[i, k]
+            if g != 0.0:
+                for j in range(starts[k], starts[k + 1]):
+                    out[i, ancestors[j]] += g
 
 
 class Hierarchy(NamedTuple):
@@ -162,14 +154,13 @@ class Ontology(CompiledLoss):
     def value(self, scores, y) -> Array:
         return self._hinge.value(self.class_scores(scores), y)
 
-    def gradient(self, scores, y) -> Array:
-        return self._hinge.gradient(self.class_scores(scores), y) @ self._hierarchy.ancestors
-
     def _cut(self, scores, y, weights, out):
-        ancestors = self._hierarchy.ancestors
-        costs = self._hinge._costs(ancestors.shape[0])
-        arrays = ancestors.indptr, ancestors.indices, costs
-        return _ontology_cut(scores, y, weights, *arrays, out)
+        of_classes, ancestors = self.class_scores(scores), self._hierarchy.ancestors
+        gradient = np.empty_like(of_classes)
+        risk, offset = self._hinge._cut(of_classes, y, weights, gradient)
+        # of an ancestor of both classes the two terms cancel exactly
+        _node_gradient(gradient, ancestors.indptr, ancestors.indices, out)
+        return risk, offset
 
     def _along(self, scores, direction, y, weights, t):
         start = self.class_scores(scores)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.values import as_numbers, refuse_mixed, shown
+from sklearn_bundle.core.values import as_numbers, missing_entries, refuse_mixed, shown
 from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.measures import PiecewiseLinearLoss
 
@@ -127,9 +127,7 @@ def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
             f"group must have shape ({n_samples},), one query id per sample, not {ids.shape}; got "
             f"{shown(group)}."
         )
-    missing = ids != ids  # NaN and NaT
-    if ids.dtype == object:
-        missing = np.array([bool(known is None or known != known) for known in ids], dtype=bool)
+    missing = missing_entries(ids)
     if missing.any():
         i = int(np.argmax(missing))
         raise ValueError(f"group must have a query id for each sample, but has {ids[i]} for {i}.")

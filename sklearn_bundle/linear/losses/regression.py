@@ -316,6 +316,7 @@ class MultivariateSquaredError(RegressionLoss):
     """
 
     multi_output = True
+    smooth = True
     degree = 2.0
 
     def __init_subclass__(cls, **further):

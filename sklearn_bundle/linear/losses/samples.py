@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.base import Array, Loss
 
-Array = NDArray[np.float64]
 # What a loss of the package may compute in other ways than from values and derivatives.
 _FROM_VALUES = "evaluate", "risk", "curvature", "slope", "intercept", "cut", "line_search"
 _NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
@@ -170,15 +169,16 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
     with np.errstate(all="ignore"):  # losses may overflow at a score that no point has
-        slopes = [np.reshape(loss.gradient(end, y) * step, (len(scores), -1)) for end in ends]
-        low, high = (np.sum(slope, axis=1) for slope in slopes)
-        values = [np.asarray(loss.value(end, y)) for end in ends]
+        gradients, values = ([of(end, y) for end in ends] for of in (loss.gradient, loss.value))
+        low, high = (np.reshape(g * step, (len(scores), -1)).sum(axis=1) for g in gradients)
         at_zero = np.asarray(loss.value(np.zeros_like(scores), y))
-        rise = 0.5 * (values[1] - values[0])
+        rise = 0.5 * (np.asarray(values[1]) - values[0])
+        # Of the scores too: the loss may be constant along the step, where its derivatives cancel.
+        moved = np.abs(gradients) * np.maximum(1.0, np.abs(ends))
     # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.
     size = np.abs(values).sum(axis=0) + np.mean(at_zero, where=np.isfinite(at_zero))
-    rounding = 8.0 * np.finfo(float).eps * size
-    allowed = _OFF * (np.abs(low) + np.abs(high)) + rounding
+    size = size + moved.reshape(2, len(scores), -1).sum(axis=(0, 2))
+    allowed = _OFF * (np.abs(low) + np.abs(high)) + 8.0 * np.finfo(float).eps * size
     wrong = (rise < low - allowed) | (rise > high + allowed)
     if wrong.any():
         i, name = int(np.argmax(wrong)), type(loss).__name__

@@ -61,8 +61,7 @@ class ScoreLoss(SampleLoss):
     left to them: they may sum blocks of rows in several threads.
     """
 
-    #: Whether the loss is smooth by itself.
-    smooth: ClassVar[bool] = True
+    smooth = True
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
     #: Whether targets may lie far from 0: epochs then begin at the best intercept of w = 0.

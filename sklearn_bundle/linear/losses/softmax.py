@@ -127,6 +127,8 @@ class Softmax(CompiledLoss):
     (array([2.306]), array([[0.1  , 0.736, 0.164]]))
     """
 
+    smooth = True
+
     def _cut(self, scores, y, weights, out):
         by_class = np.ascontiguousarray(scores.T)
         derivatives, still = np.empty_like(by_class), np.zeros(scores.shape[1])

@@ -3,12 +3,10 @@
 from math import e
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlog1py
 
-from sklearn_bundle.linear.regularizers.base import Regularizer
+from sklearn_bundle.linear.regularizers.base import Array, Regularizer
 
-Array = NDArray[np.float64]
 _OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that counts as rounding
 _NEARLY_UNIFORM = -0.5  # mean of exp(m) - 1 above which its rounding is as small as that of m
 

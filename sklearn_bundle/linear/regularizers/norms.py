@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from sklearn_bundle.core.sparse import well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Regularizer
+from sklearn_bundle.linear.regularizers.base import Array, Regularizer
 
 _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
 _EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
-Array = NDArray[np.float64]
 
 
 def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
@@ -239,15 +239,25 @@ class Quadratic(Regularizer):
 
     is_quadratic = True
 
+    _bound_to: tuple[Any, Callable[[Array], Array]] | None = None
+    _least: float | None = None  # eigenvalue of B, once it is known
+
     def __init__(self, B: ArrayLike):
         self.B = B
 
     @property
     def has_form(self) -> bool:
-        return type(self) in (Quadratic, _FactoredQuadratic)
+        return type(self) is Quadratic
+
+    @property
+    def form(self) -> Any:
+        return self._factored()[0]
 
     def bind(self, n_features, dimension) -> Regularizer:
-        return _FactoredQuadratic(self.B, n_features)
+        """A copy that keeps the factor of B."""
+        bound = copy(self)
+        bound._bound_to = factored(self.B, n_features)
+        return bound
 
     def value(self, w) -> float:
         return 0.5 * float(np.sum(w * self._times(w)))
@@ -273,15 +283,12 @@ class Quadratic(Regularizer):
         """The least eigenvalue of B, by Gershgorin's discs if B is sparse: 0 if these reach 0."""
         if not self.has_form:
             return 0.0
-        matrix, _ = self._factored()
-        if matrix.ndim == 1:
-            return float(matrix.min())
-        if sp.issparse(matrix):
-            diagonal = matrix.diagonal()
-            others = np.asarray(abs(matrix).sum(axis=1)).ravel() - np.abs(diagonal)
-            return max(float((diagonal - others).min()) * (1.0 - _EIGENVALUE), 0.0)
-        values = np.linalg.eigvalsh(matrix)
-        return max(float(values[0] - _EIGENVALUE * values[-1]), 0.0)
+        if self._least is not None:  # a fit asks at every confirmation
+            return self._least
+        least = _least_eigenvalue(self._factored()[0])
+        if self._bound_to is not None:
+            self._least = least
+        return least
 
     def _times(self, w: Array) -> Array:
         matrix, _ = self._factored()
@@ -290,21 +297,19 @@ class Quadratic(Regularizer):
         return image.T.reshape(w.shape)
 
     def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
-        return factored(self.B, None)
+        return factored(self.B, None) if self._bound_to is None else self._bound_to
 
 
-class _FactoredQuadratic(Quadratic):
-    """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
-
-    def __init__(self, B: Any, n_features: int | None):
-        self._matrix, self._solve = factored(B, n_features)
-
-    @property
-    def form(self) -> Any:
-        return self._matrix
-
-    def _factored(self) -> tuple[Any, Callable[[Array], Array]]:
-        return self._matrix, self._solve
+def _least_eigenvalue(B: Any) -> float:
+    """No more than the least eigenvalue, and at least 0."""
+    if B.ndim == 1:
+        return float(B.min())
+    if sp.issparse(B):
+        diagonal = B.diagonal()
+        others = np.asarray(abs(B).sum(axis=1)).ravel() - np.abs(diagonal)
+        return max(float((diagonal - others).min() - _EIGENVALUE * diagonal.max()), 0.0)
+    values = np.linalg.eigvalsh(B)
+    return max(float(values[0] - _EIGENVALUE * values[-1]), 0.0)
 
 
 def _norm(x: Array, order: float) -> tuple[float, Array]:

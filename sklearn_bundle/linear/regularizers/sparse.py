@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import LassoForm, Regularizer
+from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer
 from sklearn_bundle.linear.regularizers.norms import L2
-
-Array = NDArray[np.float64]
 
 
 class L1(Regularizer):

@@ -13,9 +13,7 @@ from sklearn_bundle.core.sparse import squared_lengths
 from sklearn_bundle.jit import vector
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.rows.rows import Matrix, RowOperator, StoredRows
-
-Array = NDArray[np.float64]
+from sklearn_bundle.linear.rows.rows import Array, Matrix, RowOperator, StoredRows
 
 _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads

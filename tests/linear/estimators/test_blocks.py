@@ -227,6 +227,8 @@ def test_predictions_stay_lazy(rows):
     assert float(regressor.score(dX, da.from_array(Y, 50))) == pytest.approx(
         regressor.score(X, Y), rel=1e-10
     )
+    constant = np.full_like(Y, 0.1)  # 0 as in scikit-learn: it has no squares around its mean
+    assert float(regressor.score(dX, da.from_array(constant, 50))) == 0.0
 
 
 def test_frames_with_unknown_lengths(rows):

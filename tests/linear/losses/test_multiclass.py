@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from sklearn_bundle.linear.losses.samples import check_derivatives
 from sklearn_bundle.losses import MulticlassHinge, MulticlassLoss, Ontology, Softmax
 from tests import reference_multiclass as reference
 from tests.user_losses import SquaredMargins
@@ -398,3 +399,10 @@ def test_cost_may_be_nested_lists():
     loss = MulticlassHinge(COST.tolist())
     loss.check(np.arange(K))
     assert cut(loss, scores, y, weights)[0] == cut(TABLE["cost"], scores, y, weights)[0]
+
+
+def test_check_of_derivatives_knows_the_rounding_of_scores():
+    """Two classes that move alike: the loss is constant along the step, up to its rounding."""
+    rng = np.random.default_rng(0)
+    scores = 2.0 * rng.normal(size=(20_000, 3))
+    check_derivatives(SquaredMargins(), scores, rng.integers(0, 3, len(scores)))
