@@ -66,7 +66,7 @@ def widths(load, names):
     for name in names:
         X, y, X_test, y_test = binary_task(load, name)
         for loss in LOSSES:
-            BMRMClassifier(loss, max_iter=3).fit(X[:500], y[:500])  # compiles
+            BMRMClassifier(loss).fit(X, y)  # compiles
             for reg_lambda in (1e-2, 1e-3, 1.0 / len(y)):
                 first = None
                 for tol in TOLS:
