@@ -20,10 +20,25 @@ from scipy.sparse.csgraph import connected_components
 
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
 _UNBALANCED = 1e-12  # of the sizes of the terms: a larger sum is no rounding
+
+
+def shares_of_classes(y: NDArray[np.int64], weights: Array, n_classes: int) -> Array:
+    """Weight of each class, shape (K,)."""
+    return np.bincount(y, weights, n_classes).astype(np.float64, copy=False)
+
+
+def sums_of_classes(
+    rows: RowOperator, y: NDArray[np.int64], weights: Array, n_classes: int
+) -> Array:
+    """``Y'SX``, shape (K, d): one product with X'."""
+    indicators = np.zeros((n_classes, len(y)))
+    indicators[y, np.arange(len(y))] = weights
+    return rows.class_gradient(indicators)
 
 
 def mixing(surplus: Array, class_shares: Array) -> tuple[Array, Array]:

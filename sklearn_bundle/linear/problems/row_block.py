@@ -18,9 +18,8 @@ from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss
 from sklearn_bundle.linear.losses.softmax import Softmax
-from sklearn_bundle.linear.problems.balance import cut_by_class
+from sklearn_bundle.linear.problems.balance import cut_by_class, shares_of_classes, sums_of_classes
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.rows.memory_rows import Matrix, rows_in_memory
 from sklearn_bundle.linear.rows.rows import RowOperator
 
@@ -123,30 +122,29 @@ def cut_with_shares(
 
 def softmax_sums(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
     """Surplus, class shares, gradient and class sums, for :func:`~.balance.mixing`."""
-    model, derivatives = _softmax(block, of, w, b)
-    sums = model.class_sums()
-    gradient = model.gradient(derivatives)
-    return [derivatives.sum(axis=1), model.class_shares(), gradient, sums]
+    rows, derivatives = _softmax(block, of, w, b)
+    labels = block.targets(of), block.weights, len(derivatives)
+    sums, gradient = sums_of_classes(rows, *labels), rows.class_gradient(derivatives)
+    return [derivatives.sum(axis=1), shares_of_classes(*labels), gradient, sums]
 
 
 def mixed_entropy(
     block: RowBlock, of: Formulation, w: Array, b: Array, moved: Array, given: Array
 ) -> list[Array]:
     """The offset of the mixed plane."""
-    model, derivatives = _softmax(block, of, w, b)
-    args = derivatives, model.y, model.weights, moved, given
-    return [np.array([model.loss.mixed_entropy(*args)])]
+    _, derivatives = _softmax(block, of, w, b)
+    args = derivatives, block.targets(of), block.weights, moved, given
+    return [np.array([Softmax().mixed_entropy(*args)])]
 
 
-def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[SoftmaxModel, Array]:
-    """The rows by class, and the derivatives at (w, b)."""
+def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[RowOperator, Array]:
+    """The rows, and the derivatives at (w, b) by class."""
     rows, scores = _scores(block, of, w, b)
-    loss, y = Softmax(), block.targets(of)
     by_class = np.ascontiguousarray(scores.T)
-    model = SoftmaxModel(rows, y, block.weights, loss, len(by_class), True)
-    derivatives = np.empty_like(by_class)
-    model.along(by_class, np.zeros_like(by_class), 0.0, derivatives)
-    return model, derivatives
+    derivatives, still = np.empty_like(by_class), np.zeros_like(by_class)
+    args = by_class, still, block.targets(of), block.weights, 0.0, derivatives
+    Softmax().along_classes(*args)
+    return rows, derivatives
 
 
 def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:

@@ -60,7 +60,6 @@ class RowBlocks:
 
     reg_lambda: float
     nonnegative: bool
-    class_loss = None  # scores are stored by row
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, RIDGES
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.problems.column_model import MET, ColumnModel, WeightedColumns, violation
 from sklearn_bundle.linear.rows.rows import RowOperator
+from sklearn_bundle.linear.solvers._columns import MET, ColumnModel, WeightedColumns, violation
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,6 @@ from sklearn_bundle.core.certificate import confirmed
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import newton_loss
 from sklearn_bundle.linear.problems._costs import (
     CHEAP_FACTORISATION,
     entries_of_pass,
@@ -90,8 +89,7 @@ def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
 def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
     """Names of the solvers that take rows in blocks."""
     names = ["auto", "line-search", "cutting-plane"]
-    form = newton_loss(loss)
-    if omega.is_euclidean and form is not None and form.smooth:
+    if NewtonSolver.supports("newton", loss, omega) and DescentSolver.form(loss) is not None:
         names.insert(1, "lbfgs")
     if NewtonRoundsSolver.supports("newton", loss, omega):
         names.insert(1, "newton")
@@ -155,7 +153,7 @@ def _made(name: str, task: Task, kept: LinearStart) -> LinearSolver:
 
 def _is_smooth(problem: LinearProblem) -> bool:
     """Whether Newton's method needs no smoothing."""
-    form = problem.newton_loss
+    form = NewtonSolver.form(problem.loss)
     return form is not None and form.smooth
 
 

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import Start, newton_loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, Start, score_loss
 from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
@@ -65,7 +64,6 @@ class NewtonSolver(LinearSolver):
     """
 
     needs: ClassVar[type] = LinearProblem
-    form: ClassVar[str | None] = "newton_loss"
     advice: ClassVar[str] = ADVICE
     name = "newton"
     _problem: LinearProblem
@@ -75,7 +73,7 @@ class NewtonSolver(LinearSolver):
         super().__init__(task, kept)
         self._planes = BundleSolver.of(replace(task, solver="line-search"), kept)
         self.best = self._planes.best
-        loss = self._problem.newton_loss
+        loss = self.form(self._problem.loss)
         assert loss is not None
         self._loss = loss
         self._units = self._start_of_targets()
@@ -86,9 +84,10 @@ class NewtonSolver(LinearSolver):
         self._widenings = 0
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss has a form for Newton's method, and the regularizer is L2."""
-        return omega.is_euclidean and newton_loss(loss) is not None
+    def form(cls, loss: Loss) -> ScoreLoss | None:
+        """The loss if its formula is known; squared errors have their own solvers in memory."""
+        found = score_loss(loss)
+        return None if found is None or found.quadratic else found
 
     @property
     def bundle(self) -> Bundle:

@@ -9,10 +9,9 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import MOST_SIDE, NEWTON_SLOPE_LEFT, SLOPE_LEFT
 from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import Start, score_loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, Start, score_loss
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
-from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.newton import (
     LARGEST_SAMPLE,
@@ -168,9 +167,9 @@ class NewtonRoundsSolver(NewtonSolver):
     _descent: RoundsDescent | None
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss has second derivatives, and the regularizer is ``||w||^2 / 2``."""
-        return omega.is_euclidean and score_loss(loss) is not None
+    def form(cls, loss: Loss) -> ScoreLoss | None:
+        """The loss if its formula is known."""
+        return score_loss(loss)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

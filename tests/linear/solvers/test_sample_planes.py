@@ -6,10 +6,13 @@ import scipy.sparse as sp
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.problems.sample_space import SampleSpace
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
-from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
+from sklearn_bundle.linear.solvers.sample_planes import (
+    SampleBundle,
+    SamplePlanesSolver,
+    SampleSpace,
+)
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from tests.reference import objective, optimum
