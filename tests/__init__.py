@@ -128,7 +128,6 @@ linear/solvers
     test_softmax.py             descent_solver.py _class_curvature.py _class_descent.py
                                 /linear/losses/softmax.py
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
-                                /linear/problems/_costs.py
     test_sample_planes.py       sample_planes.py
     test_linear_auto.py         linear_auto.py solver.py /core/contest.py
     test_excessive_gap.py       excessive_gap.py hinge_gap.py

@@ -13,13 +13,12 @@ from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._columns import MET, ColumnModel, violation
-from sklearn_bundle.linear.solvers._working_set import SHARPER, Sweep, WorkingSet
+from sklearn_bundle.linear.solvers._working_set import SHARPER, Evaluation, Kept, Sweep, WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import MOST_FEATURES, WITHIN, GramPath, solve_path
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
     Along,
     DualCertificate,
-    Evaluation,
     LinearSolver,
     LinearStart,
     PointToStart,
@@ -80,11 +79,11 @@ class CoordinateDescentSolver(LinearSolver):
         self._model = ColumnModel(problem)
         self._w = np.array(self._start[0])
         self._proved: Array | None = None  # the dual point of the dual certificate
-        self._set, self._is_warm = kept.working_set, kept.working_set is not None
-        self._sweep = (kept.sweep or Sweep()) if Sweep.suits(self._model) else None
+        self._set, sweep, known = kept.of(Kept) or Kept()
+        self._is_warm = self._set is not None
+        self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
         self._scores: Array = ABSENT  # until the first evaluation
-        known = kept.evaluation
         if known is not None and not np.array_equal(known.w, self._w):
             known = None
         self._evaluation = known  # of the current point
@@ -125,13 +124,8 @@ class CoordinateDescentSolver(LinearSolver):
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
-        return LinearStart(
-            point,
-            self.dual_certificate,
-            working_set=self._set,
-            sweep=self._sweep,
-            evaluation=self._evaluation,
-        )
+        state = Kept(self._set, self._sweep, self._evaluation)
+        return LinearStart(point, self.dual_certificate, state=state)
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""

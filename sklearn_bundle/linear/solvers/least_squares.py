@@ -64,7 +64,7 @@ class LeastSquaresSolver(LinearSolver):
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         super().__init__(task, kept)
-        problem, normal_equations = self._problem, kept.normal_equations
+        problem, normal_equations = self._problem, kept.of(NormalEquations)
         self._by_name = None if task.solver == "auto" else task.solver == "newton"
         if normal_equations is None:
             found = self.form(problem.loss)
@@ -114,7 +114,7 @@ class LeastSquaresSolver(LinearSolver):
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the matrices and the dual certificate."""
-        return LinearStart(point, self.dual_certificate, normal_equations=self._equations)
+        return LinearStart(point, self.dual_certificate, state=self._equations)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Recompute point and bound; if the gap is then too large, scores are recomputed too."""

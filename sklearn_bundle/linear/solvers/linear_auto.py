@@ -11,13 +11,13 @@ from sklearn_bundle.core.certificate import confirmed
 from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.problems._costs import (
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.rows.rows import (
     CHEAP_FACTORISATION,
     entries_of_pass,
     factorization,
 )
-from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
@@ -26,7 +26,7 @@ from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
-from sklearn_bundle.linear.solvers.sample_planes import SamplePlanesSolver
+from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
 from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
 Array = NDArray[np.float64]
@@ -371,7 +371,7 @@ class LinearAutoSolver:
             if cheap and (smooth or not self._is_strong()):
                 return "newton"
         start = self._start
-        planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
+        planes_alone = start.alpha is None and (start.bundle or start.of(SampleBundle))
         if _is_available("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
         return "lbfgs" if _is_available("lbfgs", task) else self._second()

@@ -10,9 +10,9 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, Start, score_loss
-from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.rows.rows import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle

@@ -244,11 +244,9 @@ class SamplePlanesSolver(BundleSolver):
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         space = SampleSpace(task.problem)
-        bundle, start = kept.sample_bundle, kept.point
-        if not isinstance(bundle, SampleBundle):
-            bundle = SampleBundle(space.n_samples)
+        bundle = kept.of(SampleBundle) or SampleBundle(space.n_samples)
         bundle.resize(task.max_size)
-        w, intercept = (None, None) if start is None else start
+        w, intercept = (None, None) if kept.point is None else kept.point
         x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
         super().__init__(
             space,
@@ -314,7 +312,7 @@ class SamplePlanesSolver(BundleSolver):
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: point, planes in sample space, dual certificate."""
-        return LinearStart(point, self.dual_certificate, sample_bundle=self.bundle)
+        return LinearStart(point, self.dual_certificate, state=self.bundle)
 
     def _state(self) -> LazyState:
         make_w = partial(self._space.weights, self.best.point.w, self._omega)

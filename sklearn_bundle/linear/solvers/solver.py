@@ -7,7 +7,7 @@ solver. Everything else of a solver stands here, once.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,12 @@ from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
-from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.regularizers import L2, Regularizer
-from sklearn_bundle.linear.solvers._working_set import Sweep, WorkingSet
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.protocols import offers, require
 
 Array = NDArray[np.float64]
+S = TypeVar("S")
 PointToStart = tuple[Array, float | Array | None]  # w and the intercept
 
 
@@ -49,38 +48,24 @@ class DualCertificate(NamedTuple):
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
-class Evaluation(NamedTuple):
-    """What is known about the weights w from all rows and features, for any reg_lambda.
-
-    ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
-    ``gradient`` is ``X'g``.
-    """
-
-    w: Array
-    scores: Array
-    g: Array
-    gradient: Array
-    risk: float
-    b: float
-
-
 @dataclass
 class LinearStart:
     """What a solver keeps for the next one on the same data and loss; reg_lambda may differ.
 
-    A point with its intercept, and what else a solver may reuse.
+    A point with its intercept, and what else a solver may reuse; ``state`` is for one of the same
+    kind alone.
     """
 
     point: PointToStart | None = None
     dual_certificate: DualCertificate | None = None
     bundle: Bundle | None = None
-    sample_bundle: Bundle | None = None  # planes with one entry per sample
     alpha: Array | None = None
     width: float | None = None
-    normal_equations: NormalEquations | None = None
-    working_set: WorkingSet | None = None
-    sweep: Sweep | None = None
-    evaluation: Evaluation | None = None
+    state: Any = None
+
+    def of(self, kind: type[S]) -> S | None:
+        """The state if it is of this kind."""
+        return self.state if isinstance(self.state, kind) else None
 
 
 NOTHING = LinearStart()  # of an earlier fit
