@@ -81,7 +81,7 @@ linear/losses
                                 /linear/_compiled/scores.py
     test_multiclass.py          multiclass.py softmax.py ontology.py /linear/_compiled/classes.py
     test_measures.py            measures.py
-    test_ranking.py             ranking.py grades.py pairs.py positions.py
+    test_ranking.py             ranking.py grades.py positions.py
     test_scores.py              scores.py pieces.py logistic.py poisson.py
                                 /linear/_compiled/scores.py /linear/_compiled/coordinate.py
     test_newton_binary.py       scores.py pieces.py logistic.py /linear/_compiled/scores.py
@@ -118,7 +118,7 @@ linear/solvers
     test_dual_targets.py        dual_coordinate.py /linear/losses/pieces.py
     test_class_coordinate.py    class_coordinate.py dual_coordinate.py
                                 _class_dual.py /linear/losses/multiclass.py
-                                /linear/_compiled/class_steps.py
+                                /linear/_compiled/classes.py
     test_gram_path.py           gram_path.py /linear/estimators/_path.py
     test_coordinate_descent.py  coordinate_descent.py _working_set.py _columns.py
                                 /linear/_compiled/lasso.py

@@ -12,10 +12,9 @@ from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta, MeasureLoss
 from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
 from sklearn_bundle.linear.losses.ontology import Ontology
-from sklearn_bundle.linear.losses.pairs import Preference
 from sklearn_bundle.linear.losses.poisson import Poisson
 from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
-from sklearn_bundle.linear.losses.ranking import RankingLoss
+from sklearn_bundle.linear.losses.ranking import Preference, RankingLoss
 from sklearn_bundle.linear.losses.regression import (
     AbsoluteError,
     EpsilonInsensitive,

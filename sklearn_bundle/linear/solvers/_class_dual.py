@@ -17,7 +17,7 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.dual_methods import momentum
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
-from sklearn_bundle.linear._compiled import class_steps
+from sklearn_bundle.linear._compiled import classes
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.rows import RowOperator
@@ -193,7 +193,7 @@ class ClassAscent:
     def sweep(self) -> Sweep:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, before = self.n_active, self._b.copy()
-        self.n_active, gap, gained = class_steps.sweep(
+        self.n_active, gap, gained = classes.sweep(
             *self._stored,
             self._labels,
             self._costs,
@@ -344,7 +344,7 @@ class ClassAscent:
         newest = max(_RECENT / (mean.size + _RECENT - 1), _LEAST_SHARE)
         mean.stamp += math.log1p(-newest)
         alphas = self._alpha.reshape(-1), self._k, newest, mean.alpha.reshape(-1)
-        class_steps.follow(rows, *alphas, mean.stamps, mean.stamp)
+        classes.follow(rows, *alphas, mean.stamps, mean.stamp)
         mean.intercepts += newest * (self._b - mean.intercepts)
 
     def _blocks(self) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger]]:
@@ -354,13 +354,13 @@ class ClassAscent:
         starts = np.zeros(n + 1, dtype=np.int64)
         blocks = np.empty(n * count, dtype=np.uint16 if count < 2**16 else np.uint32)
         if n:
-            class_steps.filled(data, n, width, starts, blocks)
+            classes.filled(data, n, width, starts, blocks)
         return starts, blocks
 
     def _catch_up(self, mean: _Mean) -> None:
         """Update inactive rows of the mean as well, with the alpha at which they stay."""
         alphas = self._alpha.reshape(-1), self._k, mean.alpha.reshape(-1)
-        class_steps.catch_up(*alphas, mean.stamps, mean.stamp)
+        classes.catch_up(*alphas, mean.stamps, mean.stamp)
 
     def _labeled(self, coefs: Array | float) -> Array:
         """``coefs + SY``, shape (n, K)."""

@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.linear._compiled import class_steps
+from sklearn_bundle.linear._compiled import classes
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
@@ -287,8 +287,8 @@ def test_means_of_rows_that_were_left_out():
     for _ in range(5):
         stamp += np.log1p(-0.25)
         args = alpha.ravel(), 8, 0.25, mean.reshape(-1), stamps, stamp
-        class_steps.follow(np.array([1], dtype=np.int32), *args)
-    class_steps.catch_up(alpha.ravel(), 8, mean.reshape(-1), stamps, stamp)
+        classes.follow(np.array([1], dtype=np.int32), *args)
+    classes.catch_up(alpha.ravel(), 8, mean.reshape(-1), stamps, stamp)
     np.testing.assert_allclose(mean, alpha + 0.75**5 * (first - alpha), rtol=1e-12)
 
 
