@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.linear.losses.scores import Start
+from sklearn_bundle.linear.problems.largest import largest_reg_lambda
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent
 from sklearn_bundle.linear.solvers.newton_rounds import RoundsDescent
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
+from sklearn_bundle.regularizers import L1
 from tests.fits import Here
 
 N, D = 60, 4
@@ -143,3 +145,20 @@ def test_a_coefficient_of_b_that_counts_as_rounding_lifts_no_bound(ulps, far):
     optimum = float(0.5 * np.mean((exact - exact.mean()) ** 2))
     assert balance == 0.0 and not gradient.any()
     assert optimum - 1e-5 <= offset <= optimum
+
+
+@pytest.mark.parametrize("case", ["softmax"], indirect=True)
+def test_the_largest_reg_lambda_of_softmax_is_at_the_shares_of_the_classes(case):
+    """Where derivatives in the intercepts are zero: there w = 0 is optimal from this value on."""
+    problem, value, _ = case
+    omega = L1().bind(D, problem.dimension)
+    largest = largest_reg_lambda(problem, omega)
+    zero = np.zeros(problem.dimension)
+    plane = problem.cut(problem.point(zero, np.zeros(3)))
+    b = np.log(1.0 / 3.0 - plane.balance)
+    best = problem.cut(problem.point(zero, b))
+    assert np.abs(best.balance).max() < 1e-15
+    assert largest == pytest.approx(np.abs(best.gradient).max(), rel=1e-12)
+    lower, moves = value(zero, b), 1e-6 * np.eye(problem.dimension)
+    steepest = max(abs(value(move, b) - value(-move, b)) / 2e-6 for move in moves)
+    assert lower < value(zero, np.zeros(3)) and largest == pytest.approx(steepest, rel=1e-6)
