@@ -23,6 +23,7 @@ _WIDTH = vector.WIDTH  # doubles in a vector
 _LONG = 128  # columns: from here on rows are processed one at a time; four fill a page
 _TILE = 4096  # columns of very long rows that are processed at a time: 32 KB of w stay in cache
 _BATCH = 512  # rows whose weights are checked before any of the rows is read
+_MOMENT_ROWS = 128  # copied at a time: 24 KB of 24 columns stay in the first cache
 _SPARSE_BATCH = 0.15  # share of a batch in use: below it, skipping the rest pays even for long rows
 
 
@@ -367,6 +368,70 @@ def scaled_rows(X, rows, coefs, mean, start, stop, free, out):
             out[r - start, j] = root * (X[rows[r], j] - mean[j])
         if free:
             out[r - start, d] = root
+
+
+@jit
+def dense_moments(X, y, weights, center, y_center, start, stop, H, q, m, squares):
+    """Add moments of rows about a center: H += Z'Z, q += Z'z, m += Z'root; squares += X's.
+
+    Z has the rows x - center, and z is y - y_center, both times the roots of the weights. Rows are
+    copied a few at a time into columns filled up to whole vectors; a tile of their products stays
+    in registers and is then added to H, which also keeps rounding small. H is (P, P), the others
+    have length P, a multiple of a vector's width. Tiles of H below the diagonal stay as they are.
+    """
+    d, P = X.shape[1], H.shape[1]
+    body, flat_H = d - d % _WIDTH, H.reshape(-1)
+    Z, z, roots = np.zeros(_MOMENT_ROWS * P), np.empty(_MOMENT_ROWS), np.empty(_MOMENT_ROWS)
+    for first in range(start, stop, _MOMENT_ROWS):
+        size = min(_MOMENT_ROWS, stop - first)
+        for r in range(size):
+            roots[r] = np.sqrt(weights[first + r])
+            z[r] = roots[r] * (y[first + r] - y_center)
+            from_, to, root = (first + r) * d, r * P, vector.splat(roots[r])
+            for j in range(0, body, _WIDTH):
+                x = vector.load(X, from_ + j)
+                moved = vector.minus(x, vector.load(center, j))
+                vector.store(Z, to + j, vector.times(moved, root))
+                vector.store(squares, j, vector.fma(x, x, vector.load(squares, j)))
+            for j in range(body, d):
+                squares[j] += np.float64(X[first + r, j]) ** 2
+                Z[to + j] = roots[r] * (X[first + r, j] - center[j])
+        for k in range(0, P, _WIDTH):
+            s0 = s1 = vector.splat(0.0)
+            for r in range(size):
+                a = vector.load(Z, r * P + k)
+                s0 = vector.fma(a, vector.spread(z, r), s0)
+                s1 = vector.fma(a, vector.spread(roots, r), s1)
+            vector.store(q, k, vector.plus(vector.load(q, k), s0))
+            vector.store(m, k, vector.plus(vector.load(m, k), s1))
+            for j in range(0, k + 1, _WIDTH):
+                s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = vector.splat(0.0)
+                for r in range(size):
+                    a, b = vector.load(Z, r * P + k), r * P + j
+                    s0 = vector.fma(a, vector.spread(Z, b), s0)
+                    s1 = vector.fma(a, vector.spread(Z, b + 1), s1)
+                    s2 = vector.fma(a, vector.spread(Z, b + 2), s2)
+                    s3 = vector.fma(a, vector.spread(Z, b + 3), s3)
+                    s4 = vector.fma(a, vector.spread(Z, b + 4), s4)
+                    s5 = vector.fma(a, vector.spread(Z, b + 5), s5)
+                    s6 = vector.fma(a, vector.spread(Z, b + 6), s6)
+                    s7 = vector.fma(a, vector.spread(Z, b + 7), s7)
+                at = j * P + k
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s0))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s1))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s2))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s3))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s4))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s5))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s6))
+                at += P
+                vector.store(flat_H, at, vector.plus(vector.load(flat_H, at), s7))
 
 
 @jit

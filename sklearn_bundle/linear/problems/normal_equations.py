@@ -49,6 +49,7 @@ class NormalEquations:
         self._metric, self._omega, self._form = metric, omega, omega.form
         self._matrix: Array | None = None  # X'SX, or for wide data its counterpart of rows
         self._diagonal: Array | None = None
+        self._right: Array | None = None
 
     def attach(self, rows: RowOperator, target: Array, weights: Array) -> None:
         """Continue with the same data in another object."""
@@ -96,9 +97,7 @@ class NormalEquations:
 
         None if numbers overflow.
         """
-        matrix, form = self._matrix, self._form
-        if matrix is None:
-            self._matrix = matrix = self._rows.gram(self._weights, self._free)
+        matrix, form = self._gram(), self._form
 
         def solver(share: float) -> Step:
             H = share * matrix
@@ -113,6 +112,25 @@ class NormalEquations:
             return self._per_output(solver)
         except LinAlgError:
             return None
+
+    def right_side(self) -> Array:
+        """``X'S y M`` with centered y if there is an intercept: minus the gradient at 0."""
+        if self._right is None:
+            weights = _as_column(self._weights, self._target)
+            g = self._target - np.sum(weights * self._target, axis=0) * self._free
+            g *= weights
+            self._right = self._rows.gradient(g if self._metric is None else g @ self._metric)
+        return self._right
+
+    def _gram(self) -> Array:
+        """``X'SX``, formed with the right side in one pass if there is one output."""
+        if self._matrix is None:
+            if self._target.ndim == 1:
+                moments = self._rows.moments(self._weights, self._target, self._free)
+                self._matrix, self._right = moments
+            else:
+                self._matrix = self._rows.gram(self._weights, self._free)
+        return self._matrix
 
     def sample_solution(self, reg_lambda: float) -> "SampleSolution | None":
         """The solver of the equations for wide data; None if numbers overflow."""

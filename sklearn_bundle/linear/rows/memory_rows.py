@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle.core.parallel import BlockRunner, column_ranges
+from sklearn_bundle.jit import vector
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.rows.rows import Matrix, RowOperator, StoredRows
@@ -20,6 +21,8 @@ _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are fe
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
 _LEAST_DENSE_ROWS = 512  # of a block that a thread takes: BLAS is at its best from here on,
 _BLOCK_PRODUCTS = 1 << 23  # and as many products are a millisecond at least
+_MOST_TILED = 256  # columns up to which sums that stay in registers are faster than BLAS
+_ROWS_OF_CENTER = 512  # whose mean is so close to that of all that products lose no digit
 _COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
 _CANCELLED = 1e3  # factor by which centering may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
@@ -43,9 +46,52 @@ class DenseRows(RowOperator):
         return self._products(rows, coefs, np.zeros(self.shape[1]), free)
 
     def gram(self, weights: Array, centered: bool) -> Array:
+        if self.shape[1] <= _MOST_TILED:
+            return self.moments(weights, weights, centered)[0]
         mean = self._mean(weights, centered)
         self.passes += 1
         return self._products(np.arange(self.shape[0]), weights, mean, False)
+
+    def moments(self, weights: Array, target: Array, centered: bool) -> tuple[Array, Array]:
+        """One pass about the mean of some rows; another one if that is far from the mean of all."""
+        d = self.shape[1]
+        if d > _MOST_TILED:
+            return super().moments(weights, target, centered)
+        width = -(-d // vector.WIDTH) * vector.WIDTH
+        center, y_center = np.zeros(width), 0.0
+        if centered:
+            some = self._X[:: -(-self.shape[0] // _ROWS_OF_CENTER)].astype(np.float64)
+            center[:d] = some[0] + (some - some[0]).mean(axis=0)  # exact for constant columns
+            y_center = float(weights @ target)
+        H, q, m = self._moments_about(center, y_center, weights, target)
+        if centered:
+            squares = H.diagonal()
+            if (squares > _CANCELLED * (squares - m * m)).any():
+                H, q, m = self._moments_about(center + m, y_center, weights, target)
+            H -= np.outer(m, m)
+        return np.ascontiguousarray(H[:d, :d]), q[:d]
+
+    def _moments_about(
+        self, center: Array, y_center: float, weights: Array, target: Array
+    ) -> tuple[Array, Array, Array]:
+        """Weighted sums of the products of columns less their center, with y, and with 1."""
+        n, width = self.shape[0], len(center)
+        count = self._n_blocks(n, width)
+        bounds = [k * n // count for k in range(count + 1)]
+        parts = np.zeros((count, width + 3, width))
+        args = *self._arrays, target, weights, center, y_center
+
+        def add(k: int) -> None:
+            H, vectors = parts[k, :width], parts[k, width:]
+            design.dense_moments(*args, bounds[k], bounds[k + 1], H, *vectors)
+
+        self._runner.run(add, count)
+        self.passes += 1
+        total = parts.sum(axis=0)
+        q, m, squares = total[width:]
+        self._squares = squares[: self.shape[1]]
+        upper = np.triu(total[:width])
+        return upper + np.triu(upper, 1).T, q, m
 
     def outer(self, weights: Array, centered: bool) -> Array:
         """``S^1/2 X X' S^1/2``; the mean is taken off the products unless it is large."""
@@ -89,10 +135,7 @@ class DenseRows(RowOperator):
 
     def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
-        least = max(_LEAST_DENSE_ROWS, _BLOCK_PRODUCTS // width**2)
-        count = 1  # or 2 or 4: with 3 a thread of two would wait
-        while count < _MOST_BLOCKS and len(rows) >= 2 * count * least:
-            count *= 2
+        count = self._n_blocks(len(rows), width)
         bounds = [k * len(rows) // count for k in range(count + 1)]
         parts = (np.empty if len(rows) else np.zeros)((count, width, width))
         (X,) = self._arrays
@@ -115,6 +158,14 @@ class DenseRows(RowOperator):
         self._runner.run(add_products, count)
         self._runner.run(add_up, count if count > 1 else 0)
         return parts[0]
+
+    def _n_blocks(self, n_rows: int, width: int) -> int:
+        """Blocks of rows, each with a matrix of its own: 1, 2 or 4, as of 3 a thread would wait."""
+        least = max(_LEAST_DENSE_ROWS, _BLOCK_PRODUCTS // width**2)
+        count = 1
+        while count < _MOST_BLOCKS and n_rows >= 2 * count * least:
+            count *= 2
+        return count
 
     def rows_in_passes(self, passes: float) -> int:
         n, d = self.shape

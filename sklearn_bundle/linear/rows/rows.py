@@ -115,6 +115,7 @@ class RowOperator(RowProducts):
         self._arrays, self._runner = arrays, runner
         self._bounds = row_blocks(n_entries, self.shape[0], 1)
         self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
+        self._squares: Array | None = None  # of columns, once they are known
 
     @property
     def nbytes(self) -> int:
@@ -171,7 +172,9 @@ class RowOperator(RowProducts):
         return row_norms(self._X, squared=True)
 
     def squared_columns(self) -> Array:
-        return self._column_sizes[0]
+        if self._squares is None:
+            self._squares = self._column_sizes[0]
+        return self._squares
 
     def column_scale(self) -> Array:
         squares, sizes = self._column_sizes
@@ -227,6 +230,11 @@ class RowOperator(RowProducts):
     @abstractmethod
     def gram(self, weights: Array, centered: bool) -> Array:
         """``X'SX``, both triangles, shape (d, d); ``centered`` subtracts the mean of the rows."""
+
+    def moments(self, weights: Array, target: Array, centered: bool) -> tuple[Array, Array]:
+        """:meth:`gram`, and ``X'Sy`` with the same rows and y centered if ``centered``."""
+        y = target - weights @ target if centered else target
+        return self.gram(weights, centered), self.gradient(weights * y)
 
     def outer(self, weights: Array, centered: bool) -> Array:
         """``S^1/2 X X' S^1/2`` of shape (n, n), otherwise like :meth:`gram`."""

@@ -42,7 +42,9 @@ class LeastSquaresSolver(LinearSolver):
     the best intercept. Steps are those of conjugate gradients on its gradient in w, preconditioned
     with the diagonal of the Hessian or with its Cholesky factor, each with an exact line search.
     With the factor the first step is the solution up to rounding, and further ones refine it, so
-    that a nearly singular matrix costs steps, but not the certificate.
+    that a nearly singular matrix costs steps, but not the certificate. If the factor is cheap, the
+    first step needs no residuals: with the products of columns and target it costs three passes
+    over X, one for the matrix, one for the scores, one for the plane.
 
     Residuals are a dual point: each step adds a plane from the data, whose bound is
     ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centered y.
@@ -83,7 +85,8 @@ class LeastSquaresSolver(LinearSolver):
         self._along: tuple[Array, Array, float] | None = None  # of the last step
         self._mixed: _Residuals | None = None  # the best ones
         self._proved: _Residuals | None = None  # those that proved the best bound
-        self._was_factored = False
+        self._was_factored = self._is_at_once = False
+        self._is_fresh = False  # whether the scores of the best point are from the data
         self._n_steps = 0
         self._spent = 0.0  # passes
 
@@ -124,6 +127,13 @@ class LeastSquaresSolver(LinearSolver):
             self._refresh()  # for later steps: what it proves is not confirmed
         return state
 
+    def _fresh_point(self, point: Point) -> Point:
+        return point if self._is_fresh else super()._fresh_point(point)
+
+    def _improve(self, point: Point) -> None:
+        if not self._is_fresh:  # otherwise the intercept is the best one for these scores
+            super()._improve(point)
+
     def _prove_again(self) -> None:
         if self._proved is not None and self._proved.plane.risk == np.inf:  # a sum of planes
             point = Point(self.best.point.w, self._proved.scores, 0.0)
@@ -140,11 +150,17 @@ class LeastSquaresSolver(LinearSolver):
     def begin(self) -> None:
         """Move to the start, unless the first step is a solution that needs none."""
         solution = self._is_time_to_factor()
-        self._move(self._problem.point(np.zeros_like(self._w) if solution else self._w, None))
-        self._spent += 2.0
+        self._is_at_once = solution and not self._equations.by_samples
+        if not self._is_at_once:
+            self._move_to(np.zeros_like(self._w) if solution else self._w)
 
     def step(self) -> None:
         """Take a step along the direction, as far as it is downhill."""
+        if self._is_at_once:
+            self._is_at_once = False
+            if self._solve_at_once():
+                return
+            self._move_to(np.zeros_like(self._w))
         self._choose()
         gap, w, equations, (scores, plane) = self.best.gap, self._w, self._equations, self._here
         residual = -(plane.gradient + self._lambda * equations.form_times(w))
@@ -169,10 +185,29 @@ class LeastSquaresSolver(LinearSolver):
             self._samples.move(step)
         self._n_steps += 1
         self._spent += 2.0
-        self._move(Point(w + step * direction, change, 0.0))
+        self._move(Point(w + step * direction, change, 0.0), is_fresh=False)
         if self._n_steps % _REFRESHED == 0:
             self._refresh(forget=False)
         self._count_idle(gap)
+
+    def _solve_at_once(self) -> bool:
+        """Move to the solution of the normal equations; whether that is within ``tol``.
+
+        If not, rounding was too large: steps from 0, each with a line search, are safer.
+        """
+        solve = self._equations.factored(self._lambda)
+        if solve is None:
+            return False
+        w = solve(self._equations.right_side())
+        point = self._problem.point(w, None)
+        plane = self._problem.cut(point, LARGEST_RISK)
+        self._spent += 2.0
+        if plane is None:
+            return False
+        self.name, self._was_factored, self._solve = "newton", True, solve
+        self._n_steps += 1
+        self._offer_with(point, plane, is_fresh=True)
+        return self.best.gap <= self._tol * abs(self.best.primal)
 
     def _choose(self) -> None:
         """Switch to a factor when it is due, and from one that is no longer of use."""
@@ -183,7 +218,7 @@ class LeastSquaresSolver(LinearSolver):
             self._was_factored, self._along = True, None
             if self._equations.by_samples:
                 if self._w.any():
-                    self._move(self._problem.point(np.zeros_like(self._w), None))
+                    self._move_to(np.zeros_like(self._w))
                 self._samples = self._equations.sample_solution(self._lambda)
             else:
                 self._solve = self._equations.factored(self._lambda)
@@ -194,7 +229,7 @@ class LeastSquaresSolver(LinearSolver):
         """Continue from the best point by conjugate gradients."""
         self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
         self.idle = 0
-        self._move(self._problem.point(self.best.point.w, None))
+        self._move_to(self.best.point.w)
 
     def _direction(self, residual: Array) -> Array:
         """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
@@ -221,10 +256,14 @@ class LeastSquaresSolver(LinearSolver):
         """Recompute scores and plane from the data; ``forget`` drops the last direction."""
         if forget:
             self._along = None
-        self._move(self._problem.point(self._w, None))
+        self._move_to(self._w)
+
+    def _move_to(self, w: Array) -> None:
+        """Move to w, with scores from the data."""
+        self._move(self._problem.point(w, None), is_fresh=True)
         self._spent += 2.0
 
-    def _move(self, point: Point) -> None:
+    def _move(self, point: Point, *, is_fresh: bool) -> None:
         """Move to the point, and offer it and its plane."""
         plane = self._problem.cut(point, LARGEST_RISK)
         if plane is None or point.scores is None:
@@ -232,9 +271,14 @@ class LeastSquaresSolver(LinearSolver):
                 "The squared errors are too large for floating-point numbers: scale y, or the "
                 "features."
             )
+        self._offer_with(point, plane, is_fresh=is_fresh)
+
+    def _offer_with(self, point: Point, plane: Plane, *, is_fresh: bool) -> None:
+        """Move to the point, which has this plane, and offer both."""
         self._w, self._here = point.w, _Residuals(point.scores, plane)
         best = self.best
-        best.offer(self._objective(point.w, plane.risk), point)
+        if best.offer(self._objective(point.w, plane.risk), point):
+            self._is_fresh = is_fresh
         dual_certificate = self._proof(plane)
         bound = dual_certificate.bound(self._omega)
         if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
