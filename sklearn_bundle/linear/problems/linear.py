@@ -23,8 +23,8 @@ from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations
+from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
@@ -363,12 +363,11 @@ class LinearProblem(LinearRisk[RowOperator]):
         b = 0.0 if intercept is None else intercept
         check_derivatives(loss, scores + b, self.target[some])
 
-    def newton_model(self) -> NewtonModel:
-        """The problem in the form for Newton's method."""
+    def score_risk(self) -> MemoryRisk:
+        """The smoothed risk at a point that moves."""
         assert self.newton_loss is not None
-        return NewtonModel(
-            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
-        )
+        args = self.target, self.weights, self.newton_loss, self.fit_intercept
+        return MemoryRisk(self.rows, *args)
 
     def column_model(self) -> ColumnModel:
         """The problem in the form for coordinate descent, by columns."""

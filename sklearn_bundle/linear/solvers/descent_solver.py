@@ -10,11 +10,12 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import Hessians, RoughHessians
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
-from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent, ScoreDescent
+from sklearn_bundle.linear.solvers.lbfgs import ScoreDescent
 from sklearn_bundle.linear.solvers.protocols import Points, offers
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
@@ -161,9 +162,9 @@ class DescentSolver(LinearSolver):
     def _first_descent(self) -> SmoothDescent:
         problem, reg_lambda, start = self._problem, self._lambda, self._start
         if isinstance(problem, RowBlocks):
-            return RoundsGradientDescent(problem, reg_lambda, start)
+            return ScoreDescent(RoundRisk(problem, hessians=False), reg_lambda, start)
         if problem.class_loss is None:
-            return ScoreDescent(problem, reg_lambda, start)
+            return ScoreDescent(problem.score_risk(), reg_lambda, start)
         model = problem.softmax_model()
         kind = Hessians if self.name == "newton" else RoughHessians
         return ClassDescent(model, reg_lambda, kind(model, reg_lambda), start)

@@ -26,7 +26,6 @@ from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
-from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.linear.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
@@ -64,7 +63,7 @@ _PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    "newton": (NewtonSolver, LeastSquaresSolver, DescentSolver),
     "lbfgs": (DescentSolver,),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
@@ -74,7 +73,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
 }
 # Those that may be best for a task, so that "auto" tries no others.
 _MAY_BE_BEST: tuple[type[LinearSolver], ...] = (
-    *(LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    *(LeastSquaresSolver, NewtonSolver, DescentSolver),
     *(ClassCoordinateSolver, CoordinateDescentSolver),
 )
 
@@ -93,7 +92,7 @@ def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
     form = newton_loss(loss)
     if omega.is_euclidean and form is not None and form.smooth:
         names.insert(1, "lbfgs")
-    if NewtonRoundsSolver.supports("newton", loss, omega):
+    if NewtonSolver.supports("newton", loss, omega):
         names.insert(1, "newton")
     return names
 
@@ -295,7 +294,7 @@ class LinearAutoSolver:
         if not _is_smooth(problem):
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
-            hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
+            hessian = curved / max(problem.rows.rows_in_passes(1.0), 1)
         return hessian + _SOLVING * factorization(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
