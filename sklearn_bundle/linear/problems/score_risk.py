@@ -295,9 +295,10 @@ class MemoryRisk(ScoreRisk):
         return self.b
 
     def _work(self) -> Array:
-        if self._spare is None:
-            self._spare = np.empty_like(self.scores)
-        return self._spare
+        spare = self._spare
+        if spare is None:
+            self._spare = spare = np.empty_like(self.scores)
+        return spare
 
     def best_intercept(self, scores: Array, width: float, b: float, precision: float) -> float:
         """The best b of the smoothed risk with these scores, by Newton's method from b."""
@@ -323,9 +324,10 @@ class MemoryRisk(ScoreRisk):
     @property
     def gradient(self) -> Array:
         """One product with X', when it is first asked for."""
-        if self._gradient is None:
-            self._gradient = self.rows.gradient(self._derivatives)
-        return self._gradient
+        found = self._gradient
+        if found is None:
+            self._gradient = found = self.rows.gradient(self._derivatives)
+        return found
 
     def take_planes(self) -> list[tuple[Array, float, Array | None]]:
         return [(self.gradient, self.offset, None)]

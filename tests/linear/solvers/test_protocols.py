@@ -186,7 +186,7 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         BundleSolver(own, 1.0)
     with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*which LinearPro"):
         NewtonSolver(Task(linear(OneOfTheirOwn()), 1.0, tol=1e-3))
-    with pytest.raises(ValueError, match=r"newton_loss \(LinearProblem in .*StructuredHinge lacks"):
+    with pytest.raises(ValueError, match=r"newton_loss \(Points in .*StructuredHinge lacks"):
         NewtonSolver(Task(own, 1.0, tol=1e-3))
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
