@@ -26,7 +26,7 @@ from sklearn_bundle.linear.problems.balance import (
     sums_of_classes,
 )
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
 
 Array = NDArray[np.float64]
@@ -366,8 +366,8 @@ class LinearProblem(LinearRisk[RowOperator]):
         b = 0.0 if intercept is None else intercept
         check_derivatives(loss, scores + b, self.target[some])
 
-    def newton_model(self) -> NewtonModel:
-        """The problem in the form for Newton's method."""
+    def score_risk(self) -> MemoryRisk:
+        """The smoothed risk at a point that moves."""
         loss = score_loss(self.loss)
         assert loss is not None
-        return NewtonModel(self.rows, self.target, self.weights, loss, self.fit_intercept)
+        return MemoryRisk(self.rows, self.target, self.weights, loss, self.fit_intercept)

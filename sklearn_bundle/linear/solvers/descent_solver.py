@@ -10,11 +10,12 @@ from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.losses.softmax import Softmax, softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import Hessians, RoughHessians
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
-from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent, ScoreDescent
+from sklearn_bundle.linear.solvers.lbfgs import ScoreDescent
 from sklearn_bundle.linear.solvers.protocols import Points, offers
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
@@ -163,9 +164,9 @@ class DescentSolver(LinearSolver):
     def _first_descent(self) -> SmoothDescent:
         problem, reg_lambda, start = self._problem, self._lambda, self._start
         if isinstance(problem, RowBlocks):
-            return RoundsGradientDescent(problem, reg_lambda, start)
+            return ScoreDescent(RoundRisk(problem, hessians=False), reg_lambda, start)
         if softmax_loss(problem.loss) is None:
-            return ScoreDescent(problem, reg_lambda, start)
+            return ScoreDescent(problem.score_risk(), reg_lambda, start)
         kind = Hessians if self.name == "newton" else RoughHessians
         return ClassDescent(problem, reg_lambda, kind(problem, reg_lambda), start)
 

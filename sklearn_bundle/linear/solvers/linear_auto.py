@@ -25,7 +25,6 @@ from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
-from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
 from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
@@ -63,7 +62,7 @@ _PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    "newton": (NewtonSolver, LeastSquaresSolver, DescentSolver),
     "lbfgs": (DescentSolver,),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
@@ -73,7 +72,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
 }
 # Those that may be best for a task, so that "auto" tries no others.
 _MAY_BE_BEST: tuple[type[LinearSolver], ...] = (
-    *(LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    *(LeastSquaresSolver, NewtonSolver, DescentSolver),
     *(ClassCoordinateSolver, CoordinateDescentSolver),
 )
 
@@ -89,9 +88,9 @@ def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
 def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
     """Names of the solvers that take rows in blocks."""
     names = ["auto", "line-search", "cutting-plane"]
-    if NewtonSolver.supports("newton", loss, omega) and DescentSolver.form(loss) is not None:
+    if DescentSolver.supports("lbfgs", loss, omega) and NewtonSolver.form(loss) is not None:
         names.insert(1, "lbfgs")
-    if NewtonRoundsSolver.supports("newton", loss, omega):
+    if NewtonSolver.supports("newton", loss, omega):
         names.insert(1, "newton")
     return names
 
@@ -293,7 +292,7 @@ class LinearAutoSolver:
         if not _is_smooth(problem):
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
-            hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
+            hessian = curved / max(problem.rows.rows_in_passes(1.0), 1)
         return hessian + _SOLVING * factorization(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:

@@ -20,7 +20,6 @@ from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
-from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.linear.solvers.protocols import (
     CuttingPlanes,
     LineSearch,
@@ -192,15 +191,14 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge lacks"
     ):
         BundleSolver(own, 1.0)
-    with pytest.raises(ValueError, match=r"'newton' needs .* LinearProblem .*StructuredHinge lack"):
+    with pytest.raises(ValueError, match=r"'newton' needs .* \(Points in .*StructuredHinge lacks"):
         NewtonSolver(Task(own, 1.0, tol=1e-3))
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
 
 
 FORMS = {
-    NewtonSolver: {Hinge, Exponential, Poisson},
-    NewtonRoundsSolver: {Hinge, Exponential, Poisson, SquaredError},
+    NewtonSolver: {Hinge, Exponential, Poisson, SquaredError},
     DescentSolver: {Exponential, Poisson, SquaredError, Softmax},
     DualCoordinateSolver: {Hinge},
     CoordinateDescentSolver: {Exponential, Poisson, SquaredError},

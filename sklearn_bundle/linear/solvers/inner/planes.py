@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design, simplex_qp
+from sklearn_bundle.linear.problems.balance import FARTHEST
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.regularizers.base import WithIntercept
 from sklearn_bundle.linear.solvers.inner import l1_master, simplex_newton, stiff_planes
@@ -19,7 +20,6 @@ QP_SHARE = 0.1  # of the outer gap, to which the inner problem is solved: more i
 # another way. Gaps left by rounding are far smaller.
 _FAILED = 2.0
 _SHARP_ROUNDING = 1e-13  # of its value may an exact solution leave: 500 times the precision
-FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
 
 
 class Inner(NamedTuple):
