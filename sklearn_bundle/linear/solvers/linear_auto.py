@@ -89,7 +89,7 @@ def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
 def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
     """Names of the solvers that take rows in blocks."""
     names = ["auto", "line-search", "cutting-plane"]
-    if NewtonSolver.supports("newton", loss, omega) and DescentSolver.form(loss) is not None:
+    if DescentSolver.supports("lbfgs", loss, omega) and NewtonSolver.form(loss) is not None:
         names.insert(1, "lbfgs")
     if NewtonRoundsSolver.supports("newton", loss, omega):
         names.insert(1, "newton")
