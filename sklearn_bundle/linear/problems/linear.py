@@ -34,7 +34,8 @@ Rows = TypeVar("Rows", bound=RowProducts)
 
 LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
-_ROWS_AT_ONCE = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
+_FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
+_ROWS_AT_ONCE = 4096  # of more rows: several arrays of 32 KB
 _CHECKED = 256  # rows at which a user's derivatives are compared with differences
 
 
@@ -236,8 +237,9 @@ class LinearRisk(Generic[Rows]):
             args = self.target, self.weights, scores + point.intercept
             return Sizes.of(squares, self.loss, *args)
         parts = []
-        for start in range(0, n, _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
+        step = n if n <= _FEW_ROWS else _ROWS_AT_ONCE
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
             args = self.target[rows], self.weights[rows], scores[rows] + point.intercept
             parts.append(Sizes.of(np.zeros(self.n_features), self.loss, *args))
         return reduce(Sizes.plus, parts)._replace(squares=squares)
