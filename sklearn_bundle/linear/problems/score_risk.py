@@ -13,8 +13,7 @@ from sklearn_bundle.core.limits import CONSTANT, REFRESHED, SEARCH_STEPS, SEED, 
 from sklearn_bundle.core.one_variable import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.scores import ScoreLoss, Start
-from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
-from sklearn_bundle.linear.rows.rows import RowOperator
+from sklearn_bundle.linear.rows.rows import CHEAP_FACTORISATION, RowOperator, factorization
 
 Array = NDArray[np.float64]
 
