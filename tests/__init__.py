@@ -117,26 +117,25 @@ linear/solvers
                                 /linear/problems/newton_model.py
                                 /linear/_compiled/design.py
     test_newton_regression.py   newton.py /linear/losses/scores.py
-    test_dual_coordinate.py     dual_coordinate.py /linear/problems/dual_steps.py
+    test_dual_coordinate.py     dual_coordinate.py _dual_steps.py
                                 /linear/losses/scores.py
                                 /linear/_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /linear/losses/pieces.py
     test_class_coordinate.py    class_coordinate.py dual_coordinate.py
-                                /linear/problems/class_dual.py
-                                /linear/losses/multiclass.py /linear/_compiled/class_steps.py
+                                _class_dual.py /linear/losses/multiclass.py
+                                /linear/_compiled/classes.py
     test_gram_path.py           gram_path.py /linear/estimators/_path.py
-    test_coordinate_descent.py  coordinate_descent.py _working_set.py
-                                /linear/problems/column_model.py /linear/_compiled/lasso.py
+    test_coordinate_descent.py  coordinate_descent.py _working_set.py _columns.py
+                                /linear/_compiled/lasso.py
                                 /linear/losses/scores.py
     test_lbfgs.py               lbfgs.py descent_solver.py
                                 /core/lbfgs.py
     test_softmax.py             descent_solver.py _class_curvature.py _class_descent.py
-                                /linear/problems/softmax_model.py /linear/losses/softmax.py
+                                /linear/losses/softmax.py
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
-                                /linear/problems/_costs.py
-    test_sample_planes.py       sample_planes.py /linear/problems/sample_space.py
+    test_sample_planes.py       sample_planes.py
     test_linear_auto.py         linear_auto.py solver.py /core/contest.py
-    test_excessive_gap.py       excessive_gap.py /linear/problems/hinge_dual.py
+    test_excessive_gap.py       excessive_gap.py hinge_gap.py
                                 /linear/_compiled/design.py
 
 linear/estimators

@@ -145,6 +145,7 @@ class PathSearch(Search):
         weights = None if given[2] is None else check_sample_weight(given[2], num_samples(X))
         kept = np.arange(num_samples(X)) if weights is None else np.flatnonzero(weights)
         bounds_of = bounds_of_score(self._loss())
+        assert bounds_of is not None  # or the check has refused the loss
 
         def bounds(train: NDArray, test: NDArray, places: NDArray, tol: float) -> list:
             def part(rows: NDArray) -> list[Any]:

@@ -1,7 +1,5 @@
 """Support vector classification by the excessive gap technique."""
 
-from collections.abc import Callable
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -17,10 +15,9 @@ from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.linear.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.linear.losses import Hinge
-from sklearn_bundle.linear.problems.hinge_dual import HingeDual
-from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
+from sklearn_bundle.linear.solvers.hinge_gap import HingeDual, HingeGapSolver
 
 
 @fill_doc
@@ -174,12 +171,16 @@ class PragamSVC(CertifiedLinearClassifier):
     def _formulation(self) -> tuple[Hinge]:
         return (Hinge(),)
 
-    def _problem(self, data: ClassificationData, target: np.ndarray, n_threads: int) -> HingeDual:
+    def _problem(
+        self, data: ClassificationData, target: np.ndarray, n_threads: int
+    ) -> LinearProblem:
         rows = rows_in_memory(data.X, n_threads)
-        return HingeDual(rows, target, data.weights, self._strength(data), self.fit_intercept)
+        problem = LinearProblem(rows, target, data.weights, Hinge(), self.fit_intercept)
+        problem.reg_lambda = self._strength(data)
+        return problem
 
-    def _objective_at(self, problem: HingeDual, point: Point) -> float:
-        return problem.objective(point)
+    def _objective_at(self, problem: LinearProblem, point: Point) -> float:
+        return HingeDual(problem, problem.reg_lambda).objective(point)
 
     def _seed(self) -> int | None:
         if self.lipschitz != "power":
@@ -187,19 +188,14 @@ class PragamSVC(CertifiedLinearClassifier):
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
     def _solver(
-        self, problem: HingeDual, kept: np.ndarray | None, seed: int | None
-    ) -> ExcessiveGapSolver:
-        lipschitz: Callable[[], float] | float | None = None
-        if seed is not None:
-            lipschitz = partial(problem.lipschitz_constant, seed)
-        elif not isinstance(self.lipschitz, str):
-            lipschitz = self.lipschitz
-        return ExcessiveGapSolver(problem, lipschitz, kept)
+        self, problem: LinearProblem, kept: np.ndarray | None, seed: int | None
+    ) -> HingeGapSolver:
+        return HingeGapSolver(problem, problem.reg_lambda, self.lipschitz, kept, seed)
 
     def _settings(self, data: ClassificationData) -> tuple[Any, ...]:
         return self._strength(data), self.lipschitz
 
-    def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
+    def _keep(self, solver: HingeGapSolver, result: SolverResult) -> np.ndarray:
         return solver.dual_point.u
 
     def _further_attributes(self, data: ClassificationData, warm: WarmStart) -> dict[str, Any]:

@@ -334,12 +334,6 @@ class TargetLoss(ScoreLoss, RegressionLoss):
         return float(weights @ y)
 
 
-def newton_loss(loss: Loss) -> ScoreLoss | None:
-    """Like :func:`score_loss`, but for squared errors, which have their own solvers in memory."""
-    found = score_loss(loss)
-    return None if found is None or found.quadratic else found
-
-
 def score_loss(loss: Loss) -> ScoreLoss | None:
     """The loss if it is stated by compiled functions; None if it is not.
 

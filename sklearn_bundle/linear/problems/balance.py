@@ -20,10 +20,29 @@ from scipy.sparse.csgraph import connected_components
 
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
+FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
+# Growth and number of the moves of b that search for a plane on the other side of the best b.
+WIDER, MOST_MOVES = 4.0, 12
+_ROUNDED = 1e-12  # of a typical slope: a derivative in b that is rounding
 _UNBALANCED = 1e-12  # of the sizes of the terms: a larger sum is no rounding
+
+
+def shares_of_classes(y: NDArray[np.int64], weights: Array, n_classes: int) -> Array:
+    """Weight of each class, shape (K,)."""
+    return np.bincount(y, weights, n_classes).astype(np.float64, copy=False)
+
+
+def sums_of_classes(
+    rows: RowOperator, y: NDArray[np.int64], weights: Array, n_classes: int
+) -> Array:
+    """``Y'SX``, shape (K, d): one product with X'."""
+    indicators = np.zeros((n_classes, len(y)))
+    indicators[y, np.arange(len(y))] = weights
+    return rows.class_gradient(indicators)
 
 
 def mixing(surplus: Array, class_shares: Array) -> tuple[Array, Array]:
@@ -117,3 +136,12 @@ def _of_one_set(Q: Array) -> Array:
     for m in range(1, len(Q)):
         found[m] = found[:m] @ Q[:m, m]
     return found / found.max()
+
+
+def without_rounding(
+    offset: float, balance: float, typical: float, b: float
+) -> tuple[float, float]:
+    """A coefficient of b that is rounding goes off the offset, for any b that is not far."""
+    if abs(balance) > _ROUNDED * typical:
+        return offset, balance
+    return offset - FARTHEST * abs(balance) * (1.0 + b), 0.0

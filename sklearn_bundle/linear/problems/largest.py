@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.linear.losses import BinaryLoss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, LinearRisk, Plane, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -43,7 +44,7 @@ def largest_reg_lambda(problem: LinearRisk | RowBlocks, omega: Regularizer) -> f
     """
     origin = problem.point(np.zeros(problem.dimension))
     plane = _plane(problem, origin)
-    if problem.class_loss and plane.balance is not None and not _is_balanced(plane):
+    if softmax_loss(problem.loss) and plane.balance is not None and not _is_balanced(plane):
         # Softmax: the derivatives at b = 0 sum to 1/K minus the shares of the classes.
         shares = 1.0 / problem.n_free - plane.balance
         plane = _plane(problem, problem.point(origin.w, np.log(shares)))

@@ -13,20 +13,20 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.multiclass import MulticlassLoss, dual_hinge
-from sklearn_bundle.linear.losses.regression import squared_errors
+from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
 from sklearn_bundle.linear.losses.samples import SampleLoss, check_derivatives, is_of_package
-from sklearn_bundle.linear.losses.scores import newton_loss, score_loss
-from sklearn_bundle.linear.losses.softmax import softmax_loss
-from sklearn_bundle.linear.problems.balance import balancing_shares, cut_by_class
-from sklearn_bundle.linear.problems.class_dual import ClassAscent
-from sklearn_bundle.linear.problems.column_model import ColumnModel
-from sklearn_bundle.linear.problems.dual_steps import DualAscent
+from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.losses.softmax import Softmax, softmax_loss
+from sklearn_bundle.linear.problems.balance import (
+    balancing_shares,
+    cut_by_class,
+    mixed,
+    mixing,
+    shares_of_classes,
+    sums_of_classes,
+)
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.problems.normal_equations import NormalEquations
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
-from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ Rows = TypeVar("Rows", bound=RowProducts)
 LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
 _FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
-_ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
+_ROWS_AT_ONCE = 4096  # of more rows: several arrays of 32 KB
 _CHECKED = 256  # rows at which a user's derivatives are compared with differences
 
 
@@ -112,20 +112,8 @@ class LinearRisk(Generic[Rows]):
         Numbers in an intercept that is a coordinate of its own.
     intercept_scale : float
         About the square of the w that changes scores as much as such an intercept of 1.
-    newton_loss : ScoreLoss
-        The loss if Newton's method supports it; None otherwise.
-    dual_loss : ScoreLoss
-        The loss if it has dual coordinate steps; None otherwise.
-    squared_errors : SquaredErrors
-        The loss as a squared error; None if it is another one.
-    class_dual : MulticlassHinge
-        The loss if it has dual coordinate steps for several classes; None otherwise.
     nonnegative : bool
         Whether the risk is known to be nonnegative.
-    class_loss : Softmax
-        The loss if it takes scores that are stored by class; None otherwise.
-    smooth_loss : ScoreLoss
-        The loss if it is a smooth function of one score; None otherwise.
     reg_lambda : float
         The strength that the estimator has chosen for this problem. Only solvers use it.
     """
@@ -134,13 +122,8 @@ class LinearRisk(Generic[Rows]):
 
     def __init__(self, rows: Rows, target: Any, weights: Array, loss: Loss, fit_intercept: bool):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
-        of_score = score_loss(loss)
-        self.newton_loss = newton_loss(loss)
-        self.smooth_loss = of_score if of_score is not None and of_score.smooth else None
-        self.dual_loss = of_score if of_score is not None and of_score.has_dual_steps else None
-        self.squared_errors = squared_errors(loss)
-        self.class_dual, self.class_loss = dual_hinge(loss), softmax_loss(loss)
         self.nonnegative = loss.nonnegative
+        self._is_by_rows = score_loss(loss) is not None  # rows can be summed in any blocks
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -250,7 +233,7 @@ class LinearRisk(Generic[Rows]):
         """Sizes of the terms of sums at the point, which bound their rounding."""
         scores = self._scores(point.w) if point.scores is None else point.scores
         squares, n = self.rows.squared_columns(), self.n_samples
-        if self.newton_loss is None:
+        if not self._is_by_rows:
             args = self.target, self.weights, scores + point.intercept
             return Sizes.of(squares, self.loss, *args)
         parts = []
@@ -263,7 +246,7 @@ class LinearRisk(Generic[Rows]):
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
-        if self.newton_loss is None:
+        if not self._is_by_rows:
             return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
 
         def part(rows: slice) -> tuple[float]:
@@ -330,25 +313,47 @@ class LinearRisk(Generic[Rows]):
 
 
 class LinearProblem(LinearRisk[RowOperator]):
-    """The risk with its rows in this process, and its models for solvers that need the rows.
-
-    A model exists if the loss has what it is made of: ``newton_loss``, ``smooth_loss``,
-    ``class_loss``, ``squared_errors``, ``dual_loss``, ``class_dual``.
-    """
-
-    @cached_property
-    def _model(self) -> SoftmaxModel:
-        return self.softmax_model()
+    """The risk with its rows in this process: engines take the problem itself."""
 
     def cut_balanced(self, point: Point) -> Plane | None:
         """A balanced plane, for softmax by mixing: one product with X', two the first time."""
-        if not self.n_free or self.class_loss is None:
+        if not self.n_free or softmax_loss(self.loss) is None:
             return super().cut_balanced(point)
         scores, g = point.scores + point.intercept, self._derivatives
         cut_by_class(self.loss, scores, self.target, self.weights, g)
         by_class = np.ascontiguousarray(g.T)
-        gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
+        gradient, offset = self.mixed_plane(by_class, self.rows.class_gradient(by_class))
         return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
+
+    def mixed_plane(self, derivatives: Array, gradient: Array) -> tuple[Array, float]:
+        """A plane ``R(W, b) >= <A, W> + c`` of softmax, from any derivatives s (P - Y) by class.
+
+        The columns of P have to balance, sum_i s_i P_i = sum_i s_i Y_i, for b to cancel: see
+        :mod:`~.balance`. The plane is A = X'S(P' - Y), c = sum_i s_i H(P'_i)
+        for any P.
+
+        Parameters
+        ----------
+        derivatives : ndarray of shape (K, n)
+        gradient : ndarray of shape (K, d)
+            Their product with X.
+        """
+        moved, given = np.zeros((2, self.n_outputs))
+        A = gradient
+        if self.n_free:
+            moved, given = mixing(derivatives.sum(axis=1), self.class_shares())
+            if given.any():
+                A = mixed(gradient, self._class_sums, moved, given)
+        args = derivatives, self.target, self.weights, moved, given
+        return A, Softmax().mixed_entropy(*args)
+
+    def class_shares(self) -> Array:
+        """Weight of each class, shape (K,)."""
+        return shares_of_classes(self.target, self.weights, self.n_outputs)
+
+    @cached_property
+    def _class_sums(self) -> Array:
+        return sums_of_classes(self.rows, self.target, self.weights, self.n_outputs)
 
     def check_derivatives(self, w: Array, intercept: Any) -> None:
         """Raise ValueError if a user's loss has other derivatives at the scores of some rows.
@@ -363,40 +368,8 @@ class LinearProblem(LinearRisk[RowOperator]):
         b = 0.0 if intercept is None else intercept
         check_derivatives(loss, scores + b, self.target[some])
 
-    def newton_model(self) -> NewtonModel:
-        """The problem in the form for Newton's method."""
-        assert self.newton_loss is not None
-        return NewtonModel(
-            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
-        )
-
-    def column_model(self) -> ColumnModel:
-        """The problem in the form for coordinate descent, by columns."""
-        assert self.smooth_loss is not None
-        data = self.rows, self.target, self.weights
-        return ColumnModel(*data, self.smooth_loss, self.fit_intercept)
-
-    def softmax_model(self) -> SoftmaxModel:
-        """The problem with scores stored by class."""
-        assert self.class_loss is not None
-        free = self.n_free > 0
-        args = self.target, self.weights, self.class_loss, self.n_outputs, free
-        return SoftmaxModel(self.rows, *args)
-
-    def normal_equations(self, omega: Regularizer) -> NormalEquations:
-        """Second derivatives of squared errors and of a quadratic regularizer."""
-        assert self.squared_errors is not None
-        data = self.rows, self.target, self.weights
-        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
-
-    def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
-        """The dual with ``reg_lambda/2 ||w||^2``, for steps from alpha."""
-        assert self.dual_loss is not None
-        args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
-        return DualAscent(*args, reg_lambda, alpha)
-
-    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
-        """The dual for several classes, for steps from alpha of shape (n, n_outputs)."""
-        assert self.class_dual is not None
-        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
-        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)
+    def score_risk(self) -> MemoryRisk:
+        """The smoothed risk at a point that moves."""
+        loss = score_loss(self.loss)
+        assert loss is not None
+        return MemoryRisk(self.rows, self.target, self.weights, loss, self.fit_intercept)

@@ -15,6 +15,7 @@ from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.regularizers import Regularizer
 
 Array = NDArray[np.float64]
@@ -152,7 +153,7 @@ def rounding(
     penalty = reg_lambda * omega.value(w)
     risk = abs(objective - penalty) + (0.0 if problem.nonnegative else sizes.moved)
     # Probabilities are rounded relative to 1, however small their differences to the labels are.
-    least = 0.0 if problem.class_loss is None else 1.0
+    least = 0.0 if softmax_loss(problem.loss) is None else 1.0
     of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
     of_objective = (likely(d) + _FEW) * float(lengths @ np.abs(w)) + _FEW * of_terms
     of_objective += (likely(n) + _FEW) * risk + (likely(p) + _FEW) * penalty

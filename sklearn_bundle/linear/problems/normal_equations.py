@@ -9,9 +9,8 @@ from scipy.linalg import LinAlgError, lapack
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE, RIDGES
-from sklearn_bundle.linear.problems._costs import factorization
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.rows.rows import RowOperator
+from sklearn_bundle.linear.rows.rows import RowOperator, factorization
 
 Array = NDArray[np.float64]
 Step = Callable[[Array], Array]

@@ -18,9 +18,8 @@ from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss
 from sklearn_bundle.linear.losses.softmax import Softmax
-from sklearn_bundle.linear.problems.balance import cut_by_class
+from sklearn_bundle.linear.problems.balance import cut_by_class, shares_of_classes, sums_of_classes
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.rows.memory_rows import Matrix, rows_in_memory
 from sklearn_bundle.linear.rows.rows import RowOperator
 
@@ -123,30 +122,29 @@ def cut_with_shares(
 
 def softmax_sums(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
     """Surplus, class shares, gradient and class sums, for :func:`~.balance.mixing`."""
-    model, derivatives = _softmax(block, of, w, b)
-    sums = model.class_sums()
-    gradient = model.gradient(derivatives)
-    return [derivatives.sum(axis=1), model.class_shares(), gradient, sums]
+    rows, derivatives = _softmax(block, of, w, b)
+    labels = block.targets(of), block.weights, len(derivatives)
+    sums, gradient = sums_of_classes(rows, *labels), rows.class_gradient(derivatives)
+    return [derivatives.sum(axis=1), shares_of_classes(*labels), gradient, sums]
 
 
 def mixed_entropy(
     block: RowBlock, of: Formulation, w: Array, b: Array, moved: Array, given: Array
 ) -> list[Array]:
     """The offset of the mixed plane."""
-    model, derivatives = _softmax(block, of, w, b)
-    args = derivatives, model.y, model.weights, moved, given
-    return [np.array([model.loss.mixed_entropy(*args)])]
+    _, derivatives = _softmax(block, of, w, b)
+    args = derivatives, block.targets(of), block.weights, moved, given
+    return [np.array([Softmax().mixed_entropy(*args)])]
 
 
-def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[SoftmaxModel, Array]:
-    """The rows by class, and the derivatives at (w, b)."""
+def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[RowOperator, Array]:
+    """The rows, and the derivatives at (w, b) by class."""
     rows, scores = _scores(block, of, w, b)
-    loss, y = Softmax(), block.targets(of)
     by_class = np.ascontiguousarray(scores.T)
-    model = SoftmaxModel(rows, y, block.weights, loss, len(by_class), True)
-    derivatives = np.empty_like(by_class)
-    model.along(by_class, np.zeros_like(by_class), 0.0, derivatives)
-    return model, derivatives
+    derivatives, still = np.empty_like(by_class), np.zeros_like(by_class)
+    args = by_class, still, block.targets(of), block.weights, 0.0, derivatives
+    Softmax().along_classes(*args)
+    return rows, derivatives
 
 
 def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
@@ -216,35 +214,6 @@ def column_moments(block: RowBlock) -> list[Array]:
     return [rows.gradient(block.weights), rows.column_squares(block.weights)]
 
 
-def plane_sums(
-    block: RowBlock,
-    of: Formulation,
-    ends: list[tuple[Array, float]],
-    steps: Array,
-    moves: Array,
-    width: float,
-) -> list[Array]:
-    """Slopes of the risk along a line; at its end a plane, and derivatives in b after some moves.
-
-    ``ends`` are the points (w, b) of the line, or its end alone.
-    """
-    loss, weights, rows = of.curved, block.weights, block.rows
-    (w, b), y, nothing = ends[-1], block.targets(of), np.zeros(len(weights))
-    scores, derivatives = rows.scores(w), np.zeros(len(weights))
-    with np.errstate(over="ignore", invalid="ignore"):
-        along = []
-        if len(ends) > 1:
-            w_start, b_start = ends[0]
-            direction = rows.scores(w - w_start)
-            args = scores - direction, direction, y, weights, width, b_start, b - b_start
-            along = [loss.smoothed_slope(*args, float(step))[0] for step in steps]
-        args = scores, nothing, y, weights, width, b, 1.0
-        balances = [loss.smoothed_slope(*args, float(move))[0] for move in moves]
-        risk, offset = loss.smoothed_cut(scores, y, weights, width, b, False, derivatives)
-    sums = np.array([risk, offset, derivatives.sum()])
-    return [np.array(along), np.array(balances), sums, rows.gradient(derivatives)]
-
-
 def digest(block: RowBlock) -> str:
     """A digest that is equal for equal rows, targets and weights."""
     X = block.X
@@ -252,65 +221,54 @@ def digest(block: RowBlock) -> str:
     return joblib.hash((arrays, block.y, block.weights))
 
 
-def newton_sums(
+def look(
     block: RowBlock,
     of: Formulation,
     ends: list[tuple[Array, float]],
-    steps: Array,
+    steps: Array | tuple[()],
     widths: list[float],
+    moves: Array | tuple[()] | None,
     every: int,
     free: bool,
 ) -> list[Array]:
     """Derivatives of the smoothed risk along a line, and all that is needed at its end.
 
-    ``ends`` are the points (w, b) of the line, or only its end. For each width there are risk,
-    offset, balance and number of curved rows, the gradient, and the lower triangle of the Hessian
-    from one of ``every`` such rows; no Hessian if that is 0.
+    ``ends`` are the points (w, b) of the line, or only its end. First come the slopes at the steps,
+    for the first width, and derivatives in b at the end after ``moves`` of b. Then there are for
+    each width risk, offset, balance and number of curved rows, the gradient, and the lower triangle
+    of the Hessian from one of ``every`` such rows; no Hessian if that is 0. If ``moves`` is None
+    there are only the slopes.
     """
     loss, weights, rows = of.curved, block.weights, block.rows
     w, b = ends[-1]
-    y, scores = block.targets(of), rows.scores(w)
-    along = np.empty((len(steps), 2))
-    if len(ends) > 1:
-        w_start, b_start = ends[0]
-        direction = rows.scores(w - w_start)
-        start = scores - direction
-        for k, step in enumerate(steps):
-            args = y, weights, widths[0], b_start, b - b_start, float(step)
-            along[k] = loss.smoothed_slope(start, direction, *args)
-    answers = [along]
-    derivatives, coefs = np.zeros(len(y)), np.empty(len(y))
-    curved = np.empty(len(y), dtype=np.int64)
-    gradient, before = np.zeros(len(w)), derivatives.copy()
-    with blas_threads(1):  # more would change the last bits
-        for width in widths:
-            value, offset = loss.smoothed_cut(scores, y, weights, width, b, False, derivatives)
-            # Few derivatives change from width to width, and rows without a change cost little.
-            gradient = gradient + rows.gradient(derivatives - before)
-            before[:] = derivatives
-            size, hessian = 0, np.empty(0)
-            if every:
-                size = loss.curved(scores, y, weights, width, b, curved, coefs)
-                chosen = curved[:size:every].copy()
-                hessian = rows.hessian(chosen, every * coefs[:size:every], free)
-            answers += [np.array([value, offset, derivatives.sum(), size]), gradient, hessian]
-    return answers
-
-
-def newton_slopes(
-    block: RowBlock,
-    of: Formulation,
-    ends: list[tuple[Array, float]],
-    steps: Array,
-    width: float,
-) -> list[Array]:
-    """First derivatives of the smoothed risk at steps from one point (w, b) towards another."""
-    (w, b), (w_end, b_end) = ends
-    start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
-    args = block.targets(of), block.weights, width, b, b_end - b
+    y, scores, along = block.targets(of), rows.scores(w), []
     with np.errstate(over="ignore", invalid="ignore"):
-        slopes = [of.curved.smoothed_slope(start, direction, *args, float(t))[0] for t in steps]
-    return [np.array(slopes)]
+        if len(ends) > 1:
+            w_start, b_start = ends[0]
+            direction = rows.scores(w - w_start)
+            args = scores - direction, direction, y, weights, widths[0], b_start, b - b_start
+            along = [loss.smoothed_slope(*args, float(step))[0] for step in steps]
+        if moves is None:
+            return [np.array(along)]
+        args = scores, np.zeros(len(y)), y, weights, widths[0], b, 1.0
+        along += [loss.smoothed_slope(*args, float(move))[0] for move in moves]
+        answers = [np.array(along)]
+        derivatives, coefs = np.zeros(len(y)), np.empty(len(y))
+        curved = np.empty(len(y), dtype=np.int64)
+        gradient, before = np.zeros(len(w)), derivatives.copy()
+        with blas_threads(1):  # more would change the last bits
+            for width in widths:
+                args = scores, y, weights, width, b
+                value, offset = loss.smoothed_cut(*args, False, derivatives)
+                # Few derivatives change from width to width, and rows without a change cost little.
+                gradient = gradient + rows.gradient(derivatives - before)
+                before[:] = derivatives
+                size = loss.curved(*args, curved, coefs) if every else 0
+                answers += [np.array([value, offset, derivatives.sum(), size]), gradient]
+                if every:
+                    chosen = curved[:size:every].copy()
+                    answers.append(rows.hessian(chosen, every * coefs[:size:every], free))
+    return answers
 
 
 def sample(

@@ -5,7 +5,7 @@ each round requests all that the next steps may need.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.balance import balancing_shares, mixed, mixing
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.problems.row_block import Formulation
+from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.rows._dask import DaskWorkers
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
@@ -30,6 +30,17 @@ Array = NDArray[np.float64]
 
 # Of the first round of a line search.
 _FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0])
+
+
+class End(NamedTuple):
+    """The smoothed risk at the end of a line: the loss's risk, a plane, second derivatives."""
+
+    risk: float
+    offset: float
+    balance: float
+    n_curved: float
+    gradient: Array
+    hessian: Array = np.empty(0)
 
 
 class RowBlocks:
@@ -60,7 +71,6 @@ class RowBlocks:
 
     reg_lambda: float
     nonnegative: bool
-    class_loss = None  # scores are stored by row
 
     def __init__(
         self,
@@ -199,32 +209,31 @@ class RowBlocks:
 
         return risk
 
-    # ---- Newton's method ---------------------------------------------------------------------
+    # ---- the smoothed risk ---------------------------------------------------------------------
 
-    def newton_sums(
+    def look(
         self,
         ends: list[tuple[Array, float]],
-        steps: Array,
+        steps: Array | tuple[()],
         widths: list[float],
-        every: int,
-    ) -> list[Array]:
-        """The sums of :func:`~.row_block.newton_sums`: one round."""
-        products, free = len(ends) + len(widths), self.n_free > 0
-        matrix = 8 * (self.n_features + free) ** 2 if every else 0
-        self._count(products)
-        args = self.formulation, ends, steps, widths, every, free
+        moves: Array | tuple[()] | None = None,
+        every: int = 0,
+    ) -> list[Any]:
+        """What :func:`~.row_block.look` sums up, with each end as an :class:`End`: one round.
+
+        Without ``moves`` there are only the slopes along the line.
+        """
+        args = self.formulation, ends, steps, widths, moves, every, self.n_free > 0
+        if moves is None:
+            self._count(len(ends))
+            return self.workers.total(row_block.look, *args, answer_bytes=8 * len(steps))
+        self._count(len(ends) + len(widths))
+        matrix = 8 * (self.n_features + (self.n_free > 0)) ** 2 if every else 0
         answer_bytes = len(widths) * (matrix + 8 * self.n_features)
-        return self.workers.total(row_block.newton_sums, *args, answer_bytes=answer_bytes)
-
-    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
-        """First derivatives of the smoothed risk at steps from one point to another: one round."""
-        return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
-
-    def plane_sums(
-        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
-    ) -> list[Array]:
-        """The sums of :func:`~.row_block.plane_sums`: one round."""
-        return self._total(len(ends) + 1, row_block.plane_sums, ends, steps, moves, width)
+        along, *parts = self.workers.total(row_block.look, *args, answer_bytes=answer_bytes)
+        size = len(parts) // len(widths)
+        found = [parts[k : k + size] for k in range(0, len(parts), size)]
+        return [along, *(End(*sums.tolist(), *arrays) for sums, *arrays in found)]
 
     def column_moments(self) -> tuple[Array, Array]:
         """Weighted means of the columns and of their squares: one round."""
@@ -233,10 +242,10 @@ class RowBlocks:
         means, squares = self.workers.total(row_block.column_moments, answer_bytes=answer_bytes)
         return means, squares
 
-    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
-        """A model of about ``n_rows`` evenly drawn rows, and a starting point from their targets.
+    def sample(self, n_rows: int) -> tuple[MemoryRisk | None, Start]:
+        """The risk of about ``n_rows`` evenly drawn rows, and a starting point from their targets.
 
-        With ``n_rows`` 0 only a few targets are used and the model is None; it is also None if so
+        With ``n_rows`` 0 only a few targets are used and the risk is None; it is also None if so
         few rows are of no use to the loss.
         """
         share = max(1, self.n_samples // max(n_rows, SOME_TARGETS))
@@ -251,7 +260,8 @@ class RowBlocks:
         start = loss.start(y, weights, free)
         if not n_rows or not loss.suffices(y):
             return None, start
-        return NewtonModel(rows_in_memory(row_block.stacked(X)), y, weights, loss, free), start
+        rows = rows_in_memory(row_block.stacked(X))
+        return MemoryRisk(rows, y, weights, loss, free, start), start
 
     # ---- inside --------------------------------------------------------------------------------
 

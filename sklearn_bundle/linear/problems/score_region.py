@@ -101,13 +101,13 @@ class ScoreRegion(NamedTuple):
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
 
 
-def lengths_of(squares: Array, sizes: Array, d: int) -> Array:
+def lengths_of(squares: Array, sizes: Any, d: int) -> Array:
     """``||x - c||`` from its square, rounded up; ``sizes`` are ``||x|| + ||c||``."""
     rounded = (likely(d) + _FEW) * 2.0 * DOUBLE * sizes**2
     return np.sqrt(np.maximum(squares, 0.0) + rounded)
 
 
-def score_rounding(weights: Array, sizes: Array, d: int) -> Array:
+def score_rounding(weights: Array, sizes: Any, d: int) -> Array:
     """What rounding may add to ``<w_k, x - c>``, of shape (n, k); ``sizes`` as above."""
     return (likely(d) + _FEW) * DOUBLE * np.outer(sizes, np.linalg.norm(weights, axis=1))
 

@@ -24,6 +24,11 @@ Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 # several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
 # as fast).
 _LONG_ROW = 64
+# A Cholesky factorization takes as long as a pass over side^3 / 48 entries of X: side^3 / 6
+# multiplications with additions, eight at a time.
+_FACTORISATION = 48.0
+_LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
+CHEAP_FACTORISATION = 0.25  # passes; if it costs more, steps on samples of the rows are too slow
 
 
 class StoredRows(NamedTuple):
@@ -271,3 +276,13 @@ class RowOperator(RowProducts):
             of_outputs = () if n_outputs is None else (n_outputs,)
             self._partial[n_outputs] = bounds, np.empty((len(bounds) - 1, d, *of_outputs))
         return self._partial[n_outputs]
+
+
+def entries_of_pass(n_entries: int) -> int:
+    """The size of a pass over ``n_entries`` stored entries, for comparing times."""
+    return max(n_entries, _LEAST_ENTRIES)
+
+
+def factorization(side: int, n_entries: int) -> float:
+    """The time of a Cholesky factorization of a matrix with ``side`` rows, in passes."""
+    return side**3 / (_FACTORISATION * entries_of_pass(n_entries))

@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import blas, cho_factor, cho_solve, eigh
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
-from sklearn_bundle.linear.solvers._descent import HESSIAN_PASSES
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.score_risk import HESSIAN_PASSES
 
 Array = NDArray[np.float64]
 
@@ -27,13 +27,18 @@ _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvat
 # Lower limit of C's eigenvalues for the intercepts, relative to those for equally likely classes.
 # Without it, intercepts would take huge steps when all probabilities are certain.
 _FLATTEST = 1e-4
+_HESSIAN_ENTRIES = 1 << 17  # of rows times coordinates that are multiplied at a time: 1 MB
+# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
+# take no longer than so many passes over the data.
+_GRAM_ROWS = 4
+_GRAM_PASSES = 8.0
 
 
 class ClassCurvature(ABC):
     """A positive definite matrix close to the Hessian of the objective in (W, b)."""
 
     @abstractmethod
-    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+    def refresh(self, problem: LinearProblem, derivatives: Array) -> None:
         """Recompute the matrix from these derivatives."""
 
     @abstractmethod
@@ -48,9 +53,9 @@ class FullCurvature(ClassCurvature):
         self.n_drawn = n_drawn
         self._lambda = reg_lambda
 
-    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
-        H = model.hessian(derivatives, self.n_drawn)
-        K, d, free = model.n_classes, model.n_features, model.free
+    def refresh(self, problem: LinearProblem, derivatives: Array) -> None:
+        H = hessian(problem, derivatives, self.n_drawn)
+        K, d, free = problem.n_outputs, problem.n_features, problem.n_free > 0
         diagonal = np.einsum("ii->i", H).reshape(K, d + free)
         diagonal[:, :d] += self._lambda
         if free:
@@ -73,12 +78,13 @@ class _KroneckerCurvature(ClassCurvature):
     rows have the same probabilities, as at W = 0.
     """
 
-    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+    def __init__(self, problem: LinearProblem, reg_lambda: float):
         self._lambda = reg_lambda
-        self._means, self._free = model.column_means(), model.free
+        self._free = problem.n_free > 0
+        self._means = _column_means(problem)
 
-    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
-        values, self._classes = eigh(model.class_covariance(derivatives))
+    def refresh(self, problem: LinearProblem, derivatives: Array) -> None:
+        values, self._classes = eigh(_class_covariance(problem, derivatives))
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
         self._inverse[0] = 0.0  # a common change of all intercepts has no effect
         self._values = np.maximum(values, _LEAST_SHARE * values.mean())
@@ -104,9 +110,9 @@ class _KroneckerCurvature(ClassCurvature):
 class GramCurvature(_KroneckerCurvature):
     """With the Gram matrix of the features: one Cholesky factor for similar eigenvalues of C."""
 
-    def __init__(self, model: SoftmaxModel, reg_lambda: float):
-        super().__init__(model, reg_lambda)
-        self._gram = model.gram()
+    def __init__(self, problem: LinearProblem, reg_lambda: float):
+        super().__init__(problem, reg_lambda)
+        self._gram = _gram(problem)
 
     def _factor(self) -> None:
         order = np.argsort(self._values)[::-1]
@@ -128,9 +134,9 @@ class GramCurvature(_KroneckerCurvature):
 class DiagonalCurvature(_KroneckerCurvature):
     """With only the variances of the features."""
 
-    def __init__(self, model: SoftmaxModel, reg_lambda: float):
-        super().__init__(model, reg_lambda)
-        self._variances = model.column_variances()
+    def __init__(self, problem: LinearProblem, reg_lambda: float):
+        super().__init__(problem, reg_lambda)
+        self._variances = _column_variances(problem)
 
     def _solve_each(self, right: Array) -> Array:
         found = np.empty_like(right)
@@ -146,21 +152,21 @@ class RoughHessians:
     features or, with more than 2000 features, their variances.
     """
 
-    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+    def __init__(self, problem: LinearProblem, reg_lambda: float):
         self._lambda = reg_lambda
         self._rough: ClassCurvature | None = None
         self._next_refresh = _FIRST_REFRESH
 
     def due(
-        self, model: SoftmaxModel, n_steps: int, length: float, fall: float
+        self, problem: LinearProblem, n_steps: int, length: float, fall: float
     ) -> ClassCurvature | None:
         """What is to be recomputed before the next step; None to continue with the last one.
 
         ``length`` and ``fall`` are as in :class:`~._class_descent.ClassDescent`.
         """
         if self._rough is None:
-            kind = GramCurvature if model.n_features <= MOST_SIDE else DiagonalCurvature
-            self._rough = kind(model, self._lambda)
+            kind = GramCurvature if problem.n_features <= MOST_SIDE else DiagonalCurvature
+            self._rough = kind(problem, self._lambda)
         elif n_steps >= self._next_refresh:
             self._next_refresh *= _LONGER
         elif length > 0.0:
@@ -178,23 +184,23 @@ class Hessians(RoughHessians):
     next Hessian has twice the rows.
     """
 
-    def __init__(self, model: SoftmaxModel, reg_lambda: float):
-        super().__init__(model, reg_lambda)
+    def __init__(self, problem: LinearProblem, reg_lambda: float):
+        super().__init__(problem, reg_lambda)
         self._full: FullCurvature | None = None
         self._fresh = True  # whether the last step was the first one with its Hessian
         # The rows are enough for a rough Hessian, or as many as cost a few passes.
-        n, m = model.n_samples, model.n_classes * (model.n_features + model.free)
-        a_pass = model.n_classes * (model.rows.n_entries + _SOFTMAX * n)
+        n, K = problem.n_samples, problem.n_outputs
+        m, a_pass = problem.dimension + problem.n_free, K * (problem.n_entries + _SOFTMAX * n)
         rows = max(_ROWS_A_COORDINATE * m, int(HESSIAN_PASSES * _BLAS * a_pass / m**2))
         passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
         self._rows, self._steps_before = rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
 
     def due(
-        self, model: SoftmaxModel, n_steps: int, length: float, fall: float
+        self, problem: LinearProblem, n_steps: int, length: float, fall: float
     ) -> ClassCurvature | None:
         """See :meth:`RoughHessians.due`."""
         if n_steps < self._steps_before:
-            return super().due(model, n_steps, length, fall)
+            return super().due(problem, n_steps, length, fall)
         if self._full is None:
             self._full = FullCurvature(self._lambda, self._rows)
             return self._full
@@ -203,6 +209,91 @@ class Hessians(RoughHessians):
             self._full.n_drawn *= 2
         self._fresh = due
         return self._full if due else None
+
+
+def hessian(problem: LinearProblem, derivatives: Array, n_drawn: int) -> Array:
+    """The lower triangle of the Hessian of R in (W, b), class after class, each b_k last.
+
+    If there are more than ``n_drawn`` rows, that many are drawn in proportion to the sums of
+    their curvatures ``s_i (1 - ||P_i||^2)``, since rows with a certain label have none. The
+    sampling is systematic, so it is the same every time.
+    """
+    drawn, coefs = _drawn(problem, derivatives, n_drawn)
+    K, d = problem.n_outputs, problem.n_features
+    width = d + (problem.n_free > 0)
+    H = np.zeros((K * width,) * 2, order="F")
+    blocks = np.zeros((K * width, width))
+    step = max(1, _HESSIAN_ENTRIES // len(H))
+    for start in range(0, len(drawn), step):
+        piece = drawn[start : start + step]
+        roots = np.sqrt(coefs[start : start + step])
+        X = np.ones((width, len(piece)))
+        X[:d] = problem.rows.dense(piece).T
+        X *= roots
+        P = derivatives[:, piece] / problem.weights[piece]
+        P[problem.target[piece], np.arange(len(piece))] += 1.0
+        products = (P[:, None, :] * X).reshape(len(H), -1)
+        blocks += products @ X.T
+        H = blas.dsyrk(-1.0, products.T, 1.0, H, trans=1, lower=1, overwrite_c=1)
+    for k in range(K):
+        of_class = slice(k * width, (k + 1) * width)
+        H[of_class, of_class] += blocks[of_class]
+    return H
+
+
+def _drawn(
+    problem: LinearProblem, derivatives: Array, n_drawn: int
+) -> tuple[NDArray[np.intp], Array]:
+    """Samples, and coefficients that replace their weights."""
+    n, weights = problem.n_samples, problem.weights
+    if n_drawn >= n:
+        return np.arange(n), weights
+    of_label = derivatives[problem.target, np.arange(n)]
+    squares = np.einsum("ki,ki->i", derivatives, derivatives)
+    curvature = np.maximum(-2.0 * of_label - squares / weights, 0.0)
+    ends = np.cumsum(curvature)
+    if not ends[-1] > 0.0:
+        return np.arange(n), weights
+    marks = (np.arange(n_drawn) + 0.5) * (ends[-1] / n_drawn)
+    drawn, counts = np.unique(np.searchsorted(ends, marks), return_counts=True)
+    return drawn, counts * weights[drawn] * ends[-1] / (n_drawn * curvature[drawn])
+
+
+def _class_covariance(problem: LinearProblem, derivatives: Array) -> Array:
+    """``sum_i s_i (diag P_i - P_i P_i')``: the curvature in b, shape (K, K)."""
+    weighted = derivatives.copy()
+    weighted[problem.target, np.arange(problem.n_samples)] += problem.weights
+    covariance = -(weighted / problem.weights) @ weighted.T
+    np.fill_diagonal(covariance, 0.0)
+    np.fill_diagonal(covariance, -covariance.sum(axis=1))  # exact where P is nearly 0 or 1
+    return covariance
+
+
+def _column_means(problem: LinearProblem) -> Array:
+    """Weighted mean of each column, or zeros without intercepts, shape (d,)."""
+    if not problem.n_free:
+        return np.zeros(problem.n_features)
+    return problem.rows.gradient(problem.weights)
+
+
+def _column_variances(problem: LinearProblem) -> Array:
+    """Weighted variance per column, or mean square without intercepts, of shape (d,)."""
+    squares = problem.rows.column_squares(problem.weights)
+    return np.maximum(squares - _column_means(problem) ** 2, 0.0)
+
+
+def _gram(problem: LinearProblem) -> Array:
+    """``sum_i s_i (x_i - mean)(x_i - mean)'``, from evenly drawn rows if they suffice."""
+    rows, n, free = problem.rows, problem.n_samples, problem.n_free > 0
+    enough = max(_GRAM_ROWS * problem.n_features, rows.rows_in_passes(_GRAM_PASSES))
+    drawn = np.arange(0, n, max(1, n // enough))
+    coefs = problem.weights[drawn] / problem.weights[drawn].sum()
+    lower = rows.hessian(drawn, coefs, free)
+    gram = np.tril(lower) + np.tril(lower, -1).T
+    if not free:
+        return gram
+    mean = gram[-1, :-1]
+    return gram[:-1, :-1] - np.outer(mean, mean)
 
 
 def _factored(H: Array) -> tuple:

@@ -14,8 +14,8 @@ from sklearn_bundle.core.limits import (
     SLOPE_LEFT,
     TINY,
 )
+from sklearn_bundle.linear.losses.softmax import Softmax
 from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature, RoughHessians
 from sklearn_bundle.linear.solvers.solver import PointToStart
 
@@ -33,7 +33,8 @@ class ClassDescent:
 
     Parameters
     ----------
-    model : SoftmaxModel
+    problem : LinearProblem
+        With the softmax loss. Scores have shape (K, n) here.
     reg_lambda : float
     curvatures : RoughHessians
         What directions begin with: those of L-BFGS or of Newton's method.
@@ -58,15 +59,16 @@ class ClassDescent:
 
     def __init__(
         self,
-        model: SoftmaxModel,
+        problem: LinearProblem,
         reg_lambda: float,
         curvatures: RoughHessians,
         start: PointToStart,
     ):
-        self.model, self._lambda, self._curvatures = model, reg_lambda, curvatures
-        K, n = model.n_classes, model.n_samples
-        self._shape = K, model.n_features
-        self._size = K * model.n_features
+        self._problem, self._lambda, self._curvatures = problem, reg_lambda, curvatures
+        K, n = problem.n_outputs, problem.n_samples
+        self._loss, self._free = Softmax(), problem.n_free > 0
+        self._shape = K, problem.n_features
+        self._size = problem.dimension
         self.derivatives, self._spare = np.empty((2, K, n))
         self._pairs = Corrections(MEMORY)
         self._curvature: ClassCurvature = ABSENT  # until the first step
@@ -89,7 +91,7 @@ class ClassDescent:
 
     @property
     def intercept(self) -> Array:
-        return self._x[self._size :] if self.model.free else np.zeros(self._shape[0])
+        return self._x[self._size :] if self._free else np.zeros(self._shape[0])
 
     @property
     def predicted_gap(self) -> float:
@@ -99,22 +101,22 @@ class ClassDescent:
 
     def plane(self) -> tuple[Array, float]:
         """The plane of the balanced probabilities."""
-        A, offset = self.model.plane(self.derivatives, self.gradient)
+        A, offset = self._problem.mixed_plane(self.derivatives, self.gradient)
         return A.ravel(), offset
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same data in another object."""
-        self.model = problem.softmax_model()
+        self._problem = problem
 
     def detach(self) -> None:
         """Release the data."""
-        self.model = ABSENT
+        self._problem = ABSENT
 
     def step(self) -> bool:
         """Take a step; False if no descent direction is left, up to rounding."""
-        curvature = self._curvatures.due(self.model, self.n_steps, self.length, self.fall)
+        curvature = self._curvatures.due(self._problem, self.n_steps, self.length, self.fall)
         if curvature is not None:
-            curvature.refresh(self.model, self.derivatives)
+            curvature.refresh(self._problem, self.derivatives)
             self._curvature = curvature
             self._pairs.clear()  # they corrected the last one
         along = self._direction()
@@ -128,8 +130,8 @@ class ClassDescent:
         self.fall = decrement / self._decrement if self._decrement > 0.0 else 0.0
         self._decrement = decrement
         W, b = self._parts(along)
-        direction = self.model.scores(W)
-        if self.model.free:
+        direction = self._scores_of(W)
+        if self._free:
             direction += b[:, None]
         self.length = self._search(direction, along)
         self.n_steps += 1
@@ -151,42 +153,52 @@ class ClassDescent:
 
     def _at_zero(self) -> Array:
         """Set W = 0 and each intercept to the logarithm of the class's share."""
-        x = np.zeros(self._size + self._shape[0] * self.model.free)
-        if self.model.free:
-            b = np.log(self.model.class_shares())
+        x = np.zeros(self._size + self._shape[0] * self._free)
+        if self._free:
+            b = np.log(self._problem.class_shares())
             x[self._size :] = b - b.mean()
         return x
 
     def _joined(self, w: Array, intercept: float | Array | None) -> Array:
-        if not self.model.free:
+        if not self._free:
             return np.array(w)
         b = np.zeros(self._shape[0]) if intercept is None else np.asarray(intercept)
         return np.concatenate([w, b])
 
     def _parts(self, x: Array) -> tuple[Array, Array]:
-        b = x[self._size :] if self.model.free else np.zeros(self._shape[0])
+        b = x[self._size :] if self._free else np.zeros(self._shape[0])
         return x[: self._size].reshape(self._shape), b
 
     def _penalty(self) -> float:
         return 0.5 * self._lambda * blas.ddot(self.w, self.w)
 
+    def _scores_of(self, W: Array) -> Array:
+        """``W X'``, without the intercepts: one product with X, none at W = 0."""
+        if not W.any():
+            return np.zeros(self.derivatives.shape)
+        return self._problem.rows.class_scores(W)
+
+    def _along(self, direction: Array, t: float, out: Array) -> tuple[float, float, float]:
+        """Risk at ``scores + t direction``, first and second derivative in t; fills ``out``."""
+        data = self._problem.target, self._problem.weights
+        return self._loss.along_classes(self._scores, direction, *data, t, out)
+
     def _evaluate(self) -> None:
         """Recompute scores, risk and derivatives."""
         W, b = self._parts(self._x)
-        self._scores = self.model.scores(W)
-        if self.model.free:
+        self._scores = self._scores_of(W)
+        if self._free:
             self._scores += b[:, None]
-        along = self._scores, self._scores, 0.0, self.derivatives
-        self._risk = self.model.along(*along)[0]
+        self._risk = self._along(self._scores, 0.0, self.derivatives)[0]
         self.objective = self._risk + self._penalty()
 
     def _differentiate(self) -> Array:
         """Gradient of the objective in (W, b)."""
-        self.gradient = self.model.gradient(self.derivatives)
+        self.gradient = self._problem.rows.class_gradient(self.derivatives)
         slopes = np.empty_like(self._x)
         slopes[: self._size] = self.gradient.ravel()
         slopes[: self._size] += self._lambda * self.w
-        if self.model.free:
+        if self._free:
             slopes[self._size :] = self.derivatives.sum(axis=1)
         return slopes
 
@@ -198,7 +210,7 @@ class ClassDescent:
         """The curvature's inverse times x."""
         W, b = self._curvature.solve(*self._parts(x))
         x[: self._size] = W.ravel()
-        if self.model.free:
+        if self._free:
             x[self._size :] = b
         return x
 
@@ -209,7 +221,7 @@ class ClassDescent:
         square = self._lambda * blas.ddot(way, way)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(SEARCH_STEPS):
-            risk, first, second = self.model.along(self._scores, direction, t, self._spare)
+            risk, first, second = self._along(direction, t, self._spare)
             first += across + t * square
             gained = self._risk - risk - t * (across + 0.5 * t * square)
             # Before its minimum a convex function has fallen; beyond, it need not have.

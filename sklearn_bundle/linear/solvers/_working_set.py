@@ -1,6 +1,6 @@
 """The features of a step of coordinate descent: a working set, or all that sweeps may change."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +10,8 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, RIDGES
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.problems.column_model import MET, ColumnModel, WeightedColumns, violation
 from sklearn_bundle.linear.rows.rows import RowOperator
+from sklearn_bundle.linear.solvers._columns import MET, ColumnModel, WeightedColumns, violation
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,21 @@ _FEWEST_EPOCHS = 2.0  # in a step, however soon a matrix would pay
 # Epochs in the first step, and after a step that was too long: the curvature there says little
 # about that of the optimum. Other steps may be followed by one of twice as many.
 _TRUSTED_EPOCHS, _MOST_SWEPT = 10.0, 500.0
+
+
+class Evaluation(NamedTuple):
+    """What is known about the weights w from all rows and features, for any reg_lambda.
+
+    ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
+    ``gradient`` is ``X'g``.
+    """
+
+    w: Array
+    scores: Array
+    g: Array
+    gradient: Array
+    risk: float
+    b: float
 
 
 class WorkingSet:
@@ -313,6 +328,14 @@ class Sweep:
         if epoch < 1.0:
             most = min(most, matrix / (1.0 - epoch))
         return max(most, _FEWEST_EPOCHS)
+
+
+class Kept(NamedTuple):
+    """What coordinate descent keeps for the next value of reg_lambda."""
+
+    working_set: WorkingSet | None = None
+    sweep: Sweep | None = None
+    evaluation: Evaluation | None = None
 
 
 def _are_in(which: NDArray[np.intp], known: NDArray[np.intp]) -> bool:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
 from sklearn_bundle.core.one_variable import search_kink
+from sklearn_bundle.linear.problems.balance import MOST_MOVES, WIDER
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.solvers.inner.planes import (
@@ -25,7 +26,6 @@ from sklearn_bundle.linear.solvers.protocols import (
     require,
     with_points,
 )
-from sklearn_bundle.linear.solvers.rounds import MOST_MOVES, WIDER
 from sklearn_bundle.linear.solvers.solver import (
     DualCertificate,
     LinearSolver,

@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.dual_methods import Idling
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.multiclass import dual_hinge
-from sklearn_bundle.linear.problems.class_dual import ClassAscent
-from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, dual_hinge
+from sklearn_bundle.linear.solvers._class_dual import ClassAscent
 from sklearn_bundle.linear.solvers.dual_coordinate import IDLE, DualAscentSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.solver import NOTHING, DualCertificate, LinearStart, Task
@@ -67,12 +65,11 @@ class ClassCoordinateSolver(DualAscentSolver):
         The dual point; the labels at first.
     """
 
-    form: ClassVar[str | None] = "class_dual"
     _steps: ClassAscent
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         super().__init__(task, kept, _WAIT)
-        self._steps = self._problem.class_ascent(task.reg_lambda, kept.alpha)
+        self._steps = ClassAscent(self._problem, task.reg_lambda, kept.alpha)
         self._gap_of_all_rows = np.inf  # the gap in the last sweep over all rows
         self._averaging = False
         self._passes_so_far = 0.0  # over all rows
@@ -83,9 +80,9 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._pause, self._next_try = _PAUSE, 0.0  # passes without it, if it did not help
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether it is the multiclass hinge with L2, except slack scaling with costs."""
-        return omega.is_euclidean and dual_hinge(loss) is not None
+    def form(cls, loss: Loss) -> MulticlassHinge | None:
+        """The multiclass hinge, except slack scaling with costs."""
+        return dual_hinge(loss)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

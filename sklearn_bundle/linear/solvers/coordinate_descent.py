@@ -9,17 +9,16 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import score_loss
-from sklearn_bundle.linear.problems.column_model import MET, violation
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._working_set import SHARPER, Sweep, WorkingSet
+from sklearn_bundle.linear.solvers._columns import MET, ColumnModel, violation
+from sklearn_bundle.linear.solvers._working_set import SHARPER, Evaluation, Kept, Sweep, WorkingSet
 from sklearn_bundle.linear.solvers.gram_path import MOST_FEATURES, WITHIN, GramPath, solve_path
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
     Along,
     DualCertificate,
-    Evaluation,
     LinearSolver,
     LinearStart,
     PointToStart,
@@ -64,7 +63,6 @@ class CoordinateDescentSolver(LinearSolver):
 
     name = "coordinate-descent"
     needs: ClassVar[type] = LinearProblem
-    form: ClassVar[str | None] = "smooth_loss"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
     _problem: LinearProblem
@@ -78,26 +76,31 @@ class CoordinateDescentSolver(LinearSolver):
         reg_lambda = task.reg_lambda
         self._limits = np.broadcast_to(reg_lambda * form.thresholds, problem.n_features)
         self._ridge = reg_lambda * form.ridge
-        self._model = problem.column_model()
+        self._model = ColumnModel(problem)
         self._w = np.array(self._start[0])
         self._proved: Array | None = None  # the dual point of the dual certificate
-        self._set, self._is_warm = kept.working_set, kept.working_set is not None
-        self._sweep = (kept.sweep or Sweep()) if Sweep.suits(self._model) else None
+        self._set, sweep, known = kept.of(Kept) or Kept()
+        self._is_warm = self._set is not None
+        self._sweep = (sweep or Sweep()) if Sweep.suits(self._model) else None
         self._sweeps = self._sweep is not None
         self._scores: Array = ABSENT  # until the first evaluation
-        known = kept.evaluation
         if known is not None and not np.array_equal(known.w, self._w):
             known = None
         self._evaluation = known  # of the current point
         self._precision = _SHARE_OF_TOL * task.tol
 
     @classmethod
+    def form(cls, loss: Loss) -> ScoreLoss | None:
+        """The loss if it is a smooth function of one score."""
+        found = score_loss(loss)
+        return found if found is not None and found.smooth else None
+
+    @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is curved and the regularizer L1 or elastic net."""
-        form = omega.lasso_form
-        found = score_loss(loss)
-        smooth = found is not None and found.smooth
-        return smooth and form is not None and bool(np.any(form.thresholds))
+        lasso = omega.lasso_form
+        one_norm = lasso is not None and bool(np.any(lasso.thresholds))
+        return one_norm and super().supports(name, loss, omega)
 
     @classmethod
     def fits(cls, task: Task) -> bool:
@@ -115,23 +118,18 @@ class CoordinateDescentSolver(LinearSolver):
         cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
     ) -> Along | None:
         """Solutions for squared errors of few features, from products of the columns alone."""
-        if not GramPath.is_faster(task.problem.column_model(), len(reg_lambdas)):
+        if not GramPath.is_faster(ColumnModel(task.problem), len(reg_lambdas)):
             return None
         return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start."""
-        return LinearStart(
-            point,
-            self.dual_certificate,
-            working_set=self._set,
-            sweep=self._sweep,
-            evaluation=self._evaluation,
-        )
+        state = Kept(self._set, self._sweep, self._evaluation)
+        return LinearStart(point, self.dual_certificate, state=state)
 
     def attach(self, problem: LinearProblem) -> None:
         """Continue with the same problem in another object."""
-        self._problem, self._model = problem, problem.column_model()
+        self._problem, self._model = problem, ColumnModel(problem)
 
     def detach(self) -> None:
         """Release the problem and its data."""

@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import score_loss
-from sklearn_bundle.linear.losses.softmax import softmax_loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
+from sklearn_bundle.linear.losses.softmax import Softmax, softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._class_curvature import Hessians, RoughHessians
 from sklearn_bundle.linear.solvers._class_descent import ClassDescent
-from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent, ScoreDescent
+from sklearn_bundle.linear.solvers.lbfgs import ScoreDescent
 from sklearn_bundle.linear.solvers.protocols import Points, offers
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
@@ -106,24 +107,26 @@ class DescentSolver(LinearSolver):
         super().__init__(task, kept)
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss is smooth with a known curvature, and the regularizer is L2.
+    def form(cls, loss: Loss) -> ScoreLoss | Softmax | None:
+        """The loss if it is smooth with a known curvature."""
+        found = score_loss(loss)
+        return softmax_loss(loss) if found is None or not found.smooth else found
 
-        Squared errors are for "auto" only, on workers: in memory there are better ways.
-        """
-        form = score_loss(loss)
-        one_score = form is not None and form.smooth and (name == "auto" or not form.quadratic)
-        return omega.is_euclidean and (one_score or softmax_loss(loss) is not None)
+    @classmethod
+    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
+        """Squared errors are for "auto" only, on workers: in memory there are better ways."""
+        found = cls.form(loss)
+        by_name = not (isinstance(found, ScoreLoss) and found.quadratic)
+        return super().supports(name, loss, omega) and (name == "auto" or by_name)
 
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether the rows are in memory, or on workers and the loss has one score."""
         problem = task.problem
-        if offers(problem, LinearProblem, "class_loss") or offers(
-            problem, RowBlocks, "newton_loss"
-        ):
-            return True
-        return task.solver == "lbfgs" and offers(problem, LinearProblem, "newton_loss")
+        if offers(problem, RowBlocks):
+            return problem.newton_loss is not None
+        by_class = offers(problem, LinearProblem) and softmax_loss(problem.loss) is not None
+        return by_class or (task.solver == "lbfgs" and offers(problem, LinearProblem))
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -161,12 +164,11 @@ class DescentSolver(LinearSolver):
     def _first_descent(self) -> SmoothDescent:
         problem, reg_lambda, start = self._problem, self._lambda, self._start
         if isinstance(problem, RowBlocks):
-            return RoundsGradientDescent(problem, reg_lambda, start)
-        if problem.class_loss is None:
-            return ScoreDescent(problem, reg_lambda, start)
-        model = problem.softmax_model()
+            return ScoreDescent(RoundRisk(problem, hessians=False), reg_lambda, start)
+        if softmax_loss(problem.loss) is None:
+            return ScoreDescent(problem.score_risk(), reg_lambda, start)
         kind = Hessians if self.name == "newton" else RoughHessians
-        return ClassDescent(model, reg_lambda, kind(model, reg_lambda), start)
+        return ClassDescent(problem, reg_lambda, kind(problem, reg_lambda), start)
 
     def _improve(self, point: Point) -> None:
         """Nothing: descents keep the best intercept."""

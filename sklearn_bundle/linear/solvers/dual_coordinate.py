@@ -11,10 +11,9 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.dual_methods import Checks, Idling
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import score_loss
-from sklearn_bundle.linear.problems.dual_steps import DualAscent
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._dual_steps import DualAscent
 from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.inner.planes import Bundle, Center
 from sklearn_bundle.linear.solvers.solver import (
@@ -123,13 +122,12 @@ class DualCoordinateSolver(DualAscentSolver):
         Gets the plane of the best bound when it is read.
     """
 
-    form: ClassVar[str | None] = "dual_loss"
     _steps: DualAscent
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         super().__init__(task, kept)
         problem, bundle = self._problem, kept.bundle
-        self._steps = problem.dual_ascent(task.reg_lambda, kept.alpha)
+        self._steps = DualAscent(problem, task.reg_lambda, kept.alpha)
         if bundle is not None:
             bundle.resize(task.max_size)
         self.bundle = Bundle(problem.dimension, _PLANES) if bundle is None else bundle
@@ -138,10 +136,10 @@ class DualCoordinateSolver(DualAscentSolver):
         self._estimates: deque[float] = deque(maxlen=_RECENT)
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss has dual steps, and the regularizer is ``||w||^2 / 2``."""
+    def form(cls, loss: Loss) -> ScoreLoss | None:
+        """The loss if it has dual steps."""
         found = score_loss(loss)
-        return omega.is_euclidean and found is not None and found.has_dual_steps
+        return found if found is not None and found.has_dual_steps else None
 
     @property
     def rate(self) -> float:

@@ -13,7 +13,6 @@ from sklearn_bundle.core.limits import ROUNDING
 from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified
 from sklearn_bundle.linear.solvers.solver import Shell
 
 Array = NDArray[np.float64]
@@ -75,16 +74,14 @@ class ExcessiveGap(Protocol):
         """P at the point, with its own intercept."""
         ...
 
-    def certified(self, point: Point, objective: float, combined: Array, bound: float) -> Certified:
-        """P at the point, and the plane that proves D."""
-        ...
-
-    def rounding(self, point: Point, certified: Certified) -> Rounding:
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
         """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
         ...
 
-    def ball(self, certified: Certified, bound: float, gap: float, taken: Rounding) -> Ball | None:
-        """A ball that contains the optimal w."""
+    def ball(
+        self, point: Point, objective: float, combined: Array, bound: float, taken: Rounding
+    ) -> Ball | None:
+        """A ball that contains the optimal w, None if it is not wanted."""
         ...
 
     def dual_value(self, u: Array, combined: Array) -> float:
@@ -189,11 +186,11 @@ class ExcessiveGapSolver(Shell):
         point = problem.point(w, b)
         self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
-        certified = problem.certified(point, primal, self.dual_point.combined, bound)
-        taken = problem.rounding(point, certified)
+        found = point, primal, self.dual_point.combined, bound
+        taken = problem.rounding(*found)
         self.best.recompute(primal, point, bound, self.dual_point, rounding=taken)
         state = self._state()
-        state.ball = problem.ball(certified, bound, state.gap, taken)
+        state.ball = problem.ball(*found, taken)
         return state
 
     @property

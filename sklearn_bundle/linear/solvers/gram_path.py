@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import SolverResult, State, at_once, bound_below
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._working_set import EPOCHS, SHARPER, WorkingSet
+from sklearn_bundle.linear.solvers._columns import ColumnModel
+from sklearn_bundle.linear.solvers._working_set import EPOCHS, SHARPER, Kept, WorkingSet
 from sklearn_bundle.linear.solvers.solver import Along, LinearStart, Task
 
 Array = NDArray[np.float64]
@@ -245,7 +245,7 @@ def solve_path(
     """
     problem = task.problem
     with np.errstate(over="ignore", invalid="ignore"):
-        path = GramPath(problem.column_model(), task.omega)
+        path = GramPath(ColumnModel(problem), task.omega)
     if not path.is_finite:
         return None
     values = np.asarray(reg_lambdas, dtype=np.float64)
@@ -265,4 +265,4 @@ def solve_path(
 
     solved = path.solve(values, task.tol, max_iter, max_time)
     results = [result(found) for found in solved]
-    return Along(results, LinearStart(working_set=path.working_set))
+    return Along(results, LinearStart(state=Kept(path.working_set)))

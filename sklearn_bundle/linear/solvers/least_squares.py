@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.regression import squared_errors
+from sklearn_bundle.linear.losses.regression import SquaredErrors, squared_errors
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
-from sklearn_bundle.linear.problems.normal_equations import SampleSolution, Step
+from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
@@ -60,17 +60,20 @@ class LeastSquaresSolver(LinearSolver):
 
     name = "newton"
     needs: ClassVar[type] = LinearProblem
-    form: ClassVar[str | None] = "squared_errors"
     needs_euclidean: ClassVar[bool] = False
     history_fields: ClassVar[tuple] = (("solver", "U18"),)
     _problem: LinearProblem
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         super().__init__(task, kept)
-        problem, normal_equations = self._problem, kept.normal_equations
+        problem, normal_equations = self._problem, kept.of(NormalEquations)
         self._by_name = None if task.solver == "auto" else task.solver == "newton"
         if normal_equations is None:
-            normal_equations = problem.normal_equations(task.omega)
+            found = self.form(problem.loss)
+            assert found is not None
+            data = problem.rows, problem.target, problem.weights
+            how = problem.fit_intercept, found.metric, task.omega
+            normal_equations = NormalEquations(*data, *how)
         else:
             normal_equations.attach(problem.rows, problem.target, problem.weights)
         self._equations = normal_equations
@@ -88,9 +91,14 @@ class LeastSquaresSolver(LinearSolver):
         self._spent = 0.0  # passes
 
     @classmethod
+    def form(cls, loss: Loss) -> SquaredErrors | None:
+        """The loss as a squared error."""
+        return squared_errors(loss)
+
+    @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether the loss is a squared error and the regularizer a quadratic form."""
-        return squared_errors(loss) is not None and omega.has_form
+        return super().supports(name, loss, omega) and omega.has_form
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
@@ -109,7 +117,7 @@ class LeastSquaresSolver(LinearSolver):
 
     def kept(self, point: PointToStart) -> LinearStart:
         """Where a new solver may start: the point, the matrices and the dual certificate."""
-        return LinearStart(point, self.dual_certificate, normal_equations=self._equations)
+        return LinearStart(point, self.dual_certificate, state=self._equations)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Recompute point and bound; if the gap is then too large, scores are recomputed too."""

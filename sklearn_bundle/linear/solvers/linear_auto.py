@@ -12,14 +12,13 @@ from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
 from sklearn_bundle.core.optimum import smaller
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import newton_loss
-from sklearn_bundle.linear.problems._costs import (
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.rows.rows import (
     CHEAP_FACTORISATION,
     entries_of_pass,
     factorization,
 )
-from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
@@ -27,8 +26,7 @@ from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
-from sklearn_bundle.linear.solvers.newton_rounds import NewtonRoundsSolver
-from sklearn_bundle.linear.solvers.sample_planes import SamplePlanesSolver
+from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
 from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStart, Task
 
 Array = NDArray[np.float64]
@@ -65,7 +63,7 @@ _PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    "newton": (NewtonSolver, LeastSquaresSolver, DescentSolver),
     "lbfgs": (DescentSolver,),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
@@ -75,7 +73,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
 }
 # Those that may be best for a task, so that "auto" tries no others.
 _MAY_BE_BEST: tuple[type[LinearSolver], ...] = (
-    *(LeastSquaresSolver, NewtonRoundsSolver, DescentSolver),
+    *(LeastSquaresSolver, NewtonSolver, DescentSolver),
     *(ClassCoordinateSolver, CoordinateDescentSolver),
 )
 
@@ -91,10 +89,9 @@ def supports(name: str, loss: Loss, omega: Regularizer) -> bool:
 def solvers_of_blocks(loss: Loss, omega: Regularizer) -> list[str]:
     """Names of the solvers that take rows in blocks."""
     names = ["auto", "line-search", "cutting-plane"]
-    form = newton_loss(loss)
-    if omega.is_euclidean and form is not None and form.smooth:
+    if DescentSolver.supports("lbfgs", loss, omega) and NewtonSolver.form(loss) is not None:
         names.insert(1, "lbfgs")
-    if NewtonRoundsSolver.supports("newton", loss, omega):
+    if NewtonSolver.supports("newton", loss, omega):
         names.insert(1, "newton")
     return names
 
@@ -156,7 +153,7 @@ def _made(name: str, task: Task, kept: LinearStart) -> LinearSolver:
 
 def _is_smooth(problem: LinearProblem) -> bool:
     """Whether Newton's method needs no smoothing."""
-    form = problem.newton_loss
+    form = NewtonSolver.form(problem.loss)
     return form is not None and form.smooth
 
 
@@ -296,7 +293,7 @@ class LinearAutoSolver:
         if not _is_smooth(problem):
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
-            hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
+            hessian = curved / max(problem.rows.rows_in_passes(1.0), 1)
         return hessian + _SOLVING * factorization(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
@@ -375,7 +372,7 @@ class LinearAutoSolver:
             if cheap and (smooth or not self._is_strong()):
                 return "newton"
         start = self._start
-        planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
+        planes_alone = start.alpha is None and (start.bundle or start.of(SampleBundle))
         if _is_available("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
         return "lbfgs" if _is_available("lbfgs", task) else self._second()

@@ -1,22 +1,23 @@
 """Newton's method on the smoothed risk; a bundle of planes at its points proves the bounds."""
 
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, SEED
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.linear.losses.base import Loss
-from sklearn_bundle.linear.losses.scores import Start, newton_loss
-from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.problems.newton_model import NewtonModel
-from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, Descent
+from sklearn_bundle.linear.problems.round_risk import RoundRisk
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks
+from sklearn_bundle.linear.problems.score_risk import MemoryRisk, ScoreRisk
+from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, NewtonDescent
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.protocols import Points, offers
 from sklearn_bundle.linear.solvers.solver import (
     NOTHING,
     LinearSolver,
@@ -27,28 +28,16 @@ from sklearn_bundle.linear.solvers.solver import (
 
 Array = NDArray[np.float64]
 
-SHARES = (16, 4)  # one row out of so many: the first that leaves enough of them
-ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
 # Times features a row of the sample, in units of the targets: the width there at the end. What it
 # says of a narrower one is its own and not that of the full problem, which goes on from there.
 _NARROWEST = 8.0
-LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
 _SAMPLE_STEPS = 10  # at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
-SHRINK = 0.4  # of the width at a time on a sample
+_SHRINK = 0.4  # of the width at a time on a sample
 _BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that is not quite zero
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
+_UNBALANCED = 0.5  # of the gap: a point that promises no more gets a plane to balance its own with
 _PATIENCE = 100  # in so many steps the gap has to halve
-
-
-class _Begin(NamedTuple):
-    """Where a descent begins: scale of the features, point, width, factor of a Hessian."""
-
-    scale: Array
-    w: Array
-    b: float
-    width: float
-    factor: Array | None = None
 
 
 class NewtonSolver(LinearSolver):
@@ -60,35 +49,58 @@ class NewtonSolver(LinearSolver):
     bundle method with these planes. Where Newton's method stalls, that one goes on with line
     searches.
 
+    Where rows lie on workers the intercept is a coordinate of the planes, and only planes whose
+    coefficients of b cancel prove anything: where all have one sign, a round cuts one beyond the
+    best b. After a round with a step of 1 the next step follows at once.
+
     No sample is taken if the bundle has planes. ``kept.width`` is that of the smoothing, to go on
     with from a bundle.
     """
 
-    needs: ClassVar[type] = LinearProblem
-    form: ClassVar[str | None] = "newton_loss"
+    needs: ClassVar[type] = Points
     advice: ClassVar[str] = ADVICE
     name = "newton"
-    _problem: LinearProblem
-    _descent: Descent | None
+    _problem: LinearProblem | RowBlocks
+    _descent: NewtonDescent | None
 
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         super().__init__(task, kept)
         self._planes = BundleSolver.of(replace(task, solver="line-search"), kept)
         self.best = self._planes.best
-        loss = self._problem.newton_loss
-        assert loss is not None
-        self._loss = loss
-        self._units = self._start_of_targets()
+        self._is_fresh = self.bundle.is_empty and not self._start[0].any()
+        self._point = self._point_to_move()
+        self._loss, self._units = self._point.loss, self._point.units
         widest = self._units.unit
-        self.width = widest if kept.width is None else min(widest, kept.width / SHRINK**2)
+        self.width = widest if kept.width is None else min(widest, kept.width / _SHRINK**2)
         self._descent = None
         self._gaps: list[float] = []
         self._widenings = 0
 
     @classmethod
-    def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
-        """Whether the loss has a form for Newton's method, and the regularizer is L2."""
-        return omega.is_euclidean and newton_loss(loss) is not None
+    def form(cls, loss: Loss) -> ScoreLoss | None:
+        """The loss if its formula is known."""
+        return score_loss(loss)
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """Squared errors are for rows on workers only: in memory there are better ways."""
+        problem = task.problem
+        if isinstance(problem, RowBlocks):
+            return problem.newton_loss is not None
+        found = cls.form(problem.loss)
+        return offers(problem, LinearProblem) and found is not None and not found.quadratic
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """On workers up to 2000 features: rounds cost most, and it needs the fewest."""
+        problem = task.problem
+        return isinstance(problem, RowBlocks) and problem.n_features <= MOST_SIDE
+
+    def _point_to_move(self) -> ScoreRisk:
+        problem = self._problem
+        if isinstance(problem, RowBlocks):
+            return RoundRisk(problem, hessians=True, sampled=self._is_fresh)
+        return problem.score_risk()
 
     @property
     def bundle(self) -> Bundle:
@@ -104,24 +116,22 @@ class NewtonSolver(LinearSolver):
         """Where a new solver may start: the point, planes, dual certificate and width."""
         return replace(self._planes.kept(point), width=self.width)
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: LinearProblem | RowBlocks) -> None:
         """Continue with the same problem in another object."""
         super().attach(problem)
         self._planes.attach(problem)
-        if self._descent is not None:
-            self._descent.attach(problem)
+        self._point.attach(problem)
 
     def detach(self) -> None:
         """Release the problem and its data."""
         super().detach()
         self._planes.detach()
-        if self._descent is not None:
-            self._descent.detach()
+        self._point.detach()
 
     def confirm(self, *, moving: bool = True) -> State:
         """Recompute point and bound; memory that only steps need is released before."""
         if self._descent is not None:
-            self._descent.release_buffers()
+            self._point.release_buffers()
             self.best.point.scores = None
         state = super().confirm(moving=moving)
         self._problem.release_buffers()
@@ -129,19 +139,14 @@ class NewtonSolver(LinearSolver):
 
     def _fresh_risk(self, point: Point) -> float:
         """The risk at the best intercept; for a smooth loss its search starts near it."""
-        model = None if self._descent is None else self._descent.model
-        if model is None or not model.free or not self._loss.smooth:
+        at = self._point
+        smooth = self._descent is not None and at.free and self._loss.smooth
+        if not (smooth and isinstance(at, MemoryRisk)):
             return super()._fresh_risk(point)
-        units, scores, b = self._units, point.scores, point.intercept
-        assert scores is not None and b is not None
-        args = scores, self.width, float(b), units.unit, FINEST * units.slope
-        point.intercept = model.intercept(*args, np.empty_like(scores))
+        precision = FINEST * self._units.slope
+        b, scores = float(point.intercept), point.scores
+        point.intercept = at.best_intercept(scores, self.width, b, precision)
         return self._problem.risk(point)
-
-    def _start_of_targets(self) -> Start:
-        """What follows from the targets alone."""
-        model = self._problem.newton_model()
-        return self._loss.start(model.y, model.weights, model.free)
 
     def begin(self) -> None:
         """Nothing: the first step evaluates the start."""
@@ -166,6 +171,7 @@ class NewtonSolver(LinearSolver):
             self._evaluate(descent)
         else:
             self.name, self._descent = "line-search", None
+            self._point.release()
             point = self._fresh_point(self.best.point)
             self.best.point = Point(point.w, point.scores, point.intercept, point.drift)
             self._planes.begin_at(point)
@@ -175,7 +181,7 @@ class NewtonSolver(LinearSolver):
         gaps = self._gaps
         return len(gaps) >= _PATIENCE and not gaps[-1] < 0.5 * gaps[-_PATIENCE]
 
-    def _take_step(self, descent: Descent) -> bool:
+    def _take_step(self, descent: NewtonDescent) -> bool:
         """Take a step, or widen the smoothing if it gained nothing; False after enough of these."""
         if descent.narrow(_SMOOTHED * self._tol * self.best.primal):
             self.width = descent.width
@@ -188,92 +194,85 @@ class NewtonSolver(LinearSolver):
         descent.widen(self._units.unit)
         return True
 
-    def _first_descent(self) -> Descent:
-        model = self._problem.newton_model()
-        w, b = self._start
-        b = self._units.intercept if b is None else float(b)
-        if self.bundle.is_empty and not w.any():
-            problem = self._problem
-            cost = factorization(problem.n_features, problem.n_entries)
-            cheap = cost <= CHEAP_FACTORISATION
-            begin = self._on_sample(SHARES if cheap else (), model, w, b)
-        else:
-            begin = _Begin(model.rows.column_scale(), w, b, self.width)
+    def _first_descent(self) -> NewtonDescent:
+        at, (w, b), width, factor = self._point, self._start, self.width, None
+        b = self._units.intercept if b is None else float(np.ravel(b)[0])
+        sampled = at.sample() if self._is_fresh else None
+        if sampled is not None:
+            begin, share = sampled
+            begin.go(w, b)
+            descent = self._descended(begin, share)
+            at.count(begin.rows.passes // share)
+            w, b, width = begin.w, begin.b, descent.width
+            factor = descent.factor if at.keeps_scores else None
+        elif at.keeps_scores and not self._is_fresh:
             point = self._problem.point(w, b)
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._planes.solve_inner()
-        return Descent(model, self._lambda, self._units, *begin)
+        at.go(w, b)
+        return NewtonDescent(at, self._lambda, width, factor)
 
-    def _on_sample(self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float) -> _Begin:
-        """Where a descent begins, from a problem that costs little."""
-        enough = ROWS_A_FEATURE * len(w)
-        least = -(-full.rows.nbytes // LARGEST_SAMPLE)
-        for share in shares:
-            share = max(share, least)
-            model = full.sample(share, SEED) if len(full.y) // share >= enough else None
-            if model is None:
-                continue
-            scale = model.rows.column_scale()
-            descent = self._descended(model, scale, w, b, share)
-            full.rows.passes += model.rows.passes // share
-            return _Begin(scale, descent.w, descent.b, descent.width, descent.factor)
-        return _Begin(full.rows.column_scale(), w, b, self._units.unit)
-
-    def _descended(
-        self, model: NewtonModel, scale: Array, w: Array, b: float, share: int
-    ) -> Descent:
-        """Steps on a sample, from (w, b) to where it says no more of the full problem."""
-        unit = self._units.unit
-        narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
-        descent = Descent(model, self._lambda, self._units, scale, w, b, unit, share=share)
+    def _descended(self, begin: MemoryRisk, share: int) -> NewtonDescent:
+        """Steps on a sample to where it says no more of the full problem."""
+        unit, begin.detail = self._units.unit, share  # a Hessian may take as long as on all rows
+        narrowest = min(1.0, _NARROWEST * len(begin.w) / len(begin.y)) * unit
+        descent = NewtonDescent(begin, self._lambda, unit)
         for _ in range(_SAMPLE_STEPS):
             descent.differentiate()
-            if (
-                descent.risk <= 0.0
-                or not descent.step()
-                or self._is_done(descent, narrowest, share)
-            ):
+            if begin.risk <= 0.0 or not descent.step() or self._is_done(descent, narrowest, share):
                 break
             if descent.settled:
-                descent.width = max(SHRINK * descent.width, narrowest)
+                descent.width = max(_SHRINK * descent.width, narrowest)
         return descent
 
-    def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
+    def _is_done(self, descent: NewtonDescent, narrowest: float, share: int) -> bool:
         if self._loss.smooth:
-            objective = self._objective(descent.w, descent.risk)
+            objective = self._objective(descent.w, descent.point.risk)
             return descent.decrement <= _SAMPLE_DECREMENT * np.sqrt(share) * objective
         return descent.settled and descent.width <= narrowest
 
-    def _evaluate(self, descent: Descent) -> None:
+    def _evaluate(self, descent: NewtonDescent) -> None:
         self._cut(descent)
         if self.best.bound > self.best.least:
             self._gaps.append(self.best.gap)
 
-    def _cut(self, descent: Descent) -> None:
+    def _cut(self, descent: NewtonDescent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
+        at = descent.point
         self._set_precision(descent)
         descent.differentiate()
-        self.bundle.add(descent.gradient, descent.offset)
-        point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
-        self._offer_copy(point, descent.risk)
-        if descent.error <= self._objective(descent.w, descent.risk):
+        self._take_planes()
+        point = Point(at.w, None, at.intercept, 1.0 + descent.n_steps)
+        # Without the scores, which are the descent's; a confirmation computes them afresh.
+        self._offer(point, at.risk)
+        if descent.error <= self._objective(at.w, at.risk):
+            self._planes.solve_inner()
+        promised = descent.smoothed + descent.error
+        if self.bundle.balance.any() and promised <= _UNBALANCED * self.best.gap:
+            at.cut_on_other_side(descent.width)
+            self._take_planes()
             self._planes.solve_inner()
         # The best b of the loss itself gains no more than about what the smoothing hides.
         missing = self.best.gap - self._tol * self.best.primal
         near = 0.0 < missing <= descent.smoothed
-        if near and descent.model.free and not self._loss.smooth:
-            descent.release_buffers()
-            self._offer_copy(point, self._fresh_risk(point))
+        if near and isinstance(at, MemoryRisk) and at.free and not self._loss.smooth:
+            at.release_buffers()
+            point = Point(at.w, at.scores, at.b, point.drift)
+            risk = self._fresh_risk(point)
+            self._offer(Point(point.w, None, point.intercept, point.drift), risk)
             self._problem.release_buffers()
 
-    def _set_precision(self, descent: Descent) -> None:
+    def _take_planes(self) -> None:
+        """Into the bundle; one on workers that is balanced proves a bound by itself."""
+        for gradient, offset, balance in self._point.take_planes():
+            self.bundle.add(gradient, offset, balance)
+            if balance is not None and balance[0] == 0.0:
+                self._prove((gradient, offset))
+
+    def _set_precision(self, descent: NewtonDescent) -> None:
         """Set how small the derivative in b must be: times the unit, it lowers the plane."""
         units, primal = self._units, self.best.primal
         if np.isfinite(primal):
             share = _BALANCED * self._tol * primal / (units.unit * units.slope)
             descent.precision = units.slope * min(max(share, FINEST), COARSEST)
-
-    def _offer_copy(self, point: Point, risk: float) -> None:
-        """Without the scores, which are the descent's; a confirmation computes them afresh."""
-        self._offer(Point(point.w, None, point.intercept, point.drift), risk)

@@ -2,7 +2,7 @@
 
 A problem need not name them: it offers a Protocol if it has all of its members. A member that a
 problem cannot have for its data or its loss is None. A solver names what it ``needs``: a Protocol,
-or :class:`~.problems.linear.LinearProblem` and the ``form`` of the loss that it uses.
+or a class such as :class:`~.problems.linear.LinearProblem`.
 """
 
 from collections.abc import Callable
@@ -165,29 +165,19 @@ class Oracle:
         """None: they are not known."""
 
 
-def missing(problem: Any, needs: type, form: str | None = None) -> list[str]:
-    """Members of a Protocol that the problem lacks, or what it lacks of a class, and the form.
-
-    The ``form`` is the attribute with the loss as the solver uses it; None for other losses.
-    """
+def missing(problem: Any, needs: type) -> list[str]:
+    """Members of a Protocol that the problem lacks; or the name of a class that is not its own."""
     if Protocol in needs.__mro__:
-        names = _members(needs)
-    elif isinstance(problem, needs):
-        names = []
-    else:
-        return [needs.__name__ if form is None else form]
-    wanted = names if form is None else dict.fromkeys([*names, form])
-    return [name for name in wanted if getattr(problem, name, None) is None]
+        return [name for name in _members(needs) if getattr(problem, name, None) is None]
+    return [] if isinstance(problem, needs) else [needs.__name__]
 
 
-def offers(problem: Any, needs: type[P], form: str | None = None) -> TypeGuard[P]:
+def offers(problem: Any, needs: type[P]) -> TypeGuard[P]:
     """Whether the problem has all that a solver needs."""
-    return not missing(problem, needs, form)
+    return not missing(problem, needs)
 
 
-def require(
-    problem: Any, needs: type[P], who: str, instead: str | None = None, form: str | None = None
-) -> P:
+def require(problem: Any, needs: type[P], who: str, instead: str | None = None) -> P:
     """The problem, which is refused unless it offers what the solver ``who`` needs.
 
     Raises
@@ -195,7 +185,7 @@ def require(
     ValueError
         With the names of what is missing, and of the solver that may do ``instead``.
     """
-    names = missing(problem, needs, form)
+    names = missing(problem, needs)
     if names:
         advice = f"; use {instead!r}" if instead else ""
         raise ValueError(

@@ -11,23 +11,9 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import ABSENT, OutOfTime, State
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
-from sklearn_bundle.linear.solvers.inner.planes import FARTHEST
 from sklearn_bundle.linear.solvers.solver import LinearSolver, LinearStart
 
 Array = NDArray[np.float64]
-
-# Growth and number of the moves of b that search for a plane on the other side of the best b.
-WIDER, MOST_MOVES = 4.0, 12
-_ROUNDED = 1e-12  # of a typical slope: a derivative in b that is rounding
-
-
-def without_rounding(
-    offset: float, balance: float, typical: float, b: float
-) -> tuple[float, float]:
-    """A coefficient of b that is rounding goes off the offset, for any b that is not far."""
-    if abs(balance) > _ROUNDED * typical:
-        return offset, balance
-    return offset - FARTHEST * abs(balance) * (1.0 + b), 0.0
 
 
 class CountedRounds:

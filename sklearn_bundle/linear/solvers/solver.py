@@ -7,7 +7,7 @@ solver. Everything else of a solver stands here, once.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,12 @@ from sklearn_bundle.linear.problems.linear_rounding import (
     rounding,
     size_of_terms,
 )
-from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.regularizers import L2, Regularizer
-from sklearn_bundle.linear.solvers._working_set import Sweep, WorkingSet
-from sklearn_bundle.linear.solvers.inner.planes import Bundle, SampleBundle
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.protocols import offers, require
 
 Array = NDArray[np.float64]
+S = TypeVar("S")
 PointToStart = tuple[Array, float | Array | None]  # w and the intercept
 
 
@@ -54,38 +53,24 @@ class DualCertificate(NamedTuple):
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
-class Evaluation(NamedTuple):
-    """What is known about the weights w from all rows and features, for any reg_lambda.
-
-    ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
-    ``gradient`` is ``X'g``.
-    """
-
-    w: Array
-    scores: Array
-    g: Array
-    gradient: Array
-    risk: float
-    b: float
-
-
 @dataclass
 class LinearStart:
     """What a solver keeps for the next one on the same data and loss; reg_lambda may differ.
 
-    A point with its intercept, and what else a solver may reuse.
+    A point with its intercept, and what else a solver may reuse; ``state`` is for one of the same
+    kind alone.
     """
 
     point: PointToStart | None = None
     dual_certificate: DualCertificate | None = None
     bundle: Bundle | None = None
-    sample_bundle: SampleBundle | None = None
     alpha: Array | None = None
     width: float | None = None
-    normal_equations: NormalEquations | None = None
-    working_set: WorkingSet | None = None
-    sweep: Sweep | None = None
-    evaluation: Evaluation | None = None
+    state: Any = None
+
+    def of(self, kind: type[S]) -> S | None:
+        """The state if it is of this kind."""
+        return self.state if isinstance(self.state, kind) else None
 
 
 NOTHING = LinearStart()  # of an earlier fit
@@ -232,10 +217,8 @@ class LinearSolver(Shell):
     #: Multiplications so far whose number per step grows, without the products with X and X'.
     multiplications: float = 0.0
 
-    #: The Protocol that a problem has to offer, or its class,
+    #: The Protocol that a problem has to offer, or its class.
     needs: ClassVar[type]
-    #: and the attribute of it that has the loss in the solver's form.
-    form: ClassVar[str | None] = None
     #: Whether the regularizer has to be ``||w||^2 / 2``.
     needs_euclidean: ClassVar[bool] = True
     #: Why recomputed bounds may cross, and what a user can do.
@@ -244,7 +227,13 @@ class LinearSolver(Shell):
     def __init__(self, task: Task, kept: LinearStart = NOTHING):
         problem, omega, reg_lambda = task.problem, task.omega, task.reg_lambda
         instead = "cutting-plane" if self.name == "line-search" else "line-search"
-        self._problem = require(problem, self.needs, self.name, instead, self.form)
+        self._problem = require(problem, self.needs, self.name, instead)
+        loss = getattr(problem, "loss", None)
+        if loss is not None and self.form(loss) is None:
+            raise ValueError(
+                f"{self.name!r} does not solve problems with {type(loss).__name__}; use "
+                f"{instead!r}."
+            )
         if self.needs_euclidean and not omega.is_euclidean:
             raise ValueError(
                 f"{type(self).__name__} is for the L2 regularizer; got "
@@ -270,14 +259,20 @@ class LinearSolver(Shell):
         return cls(task, kept)
 
     @classmethod
+    def form(cls, loss: Loss) -> Any:
+        """The loss as the engine uses it: itself, or what is known of it; None if not solved."""
+        return loss
+
+    @classmethod
     def supports(cls, name: str, loss: Loss, omega: Regularizer) -> bool:
         """Whether it solves problems with this loss and regularizer, before data are known."""
-        return omega.is_euclidean or not cls.needs_euclidean
+        suits = omega.is_euclidean or not cls.needs_euclidean
+        return suits and cls.form(loss) is not None
 
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether the data and what the problem offers also suit it."""
-        return offers(task.problem, cls.needs, cls.form)
+        return offers(task.problem, cls.needs)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:

@@ -121,6 +121,11 @@ class MarginalDual:
         error = sum_of_features(self._chains.tokens[-1]) * 2.0 * self._lengths
         return Rounding(of_bound=error * (length + 0.5 * error) / self.problem.reg_lambda)
 
+    def ball(
+        self, point: Point, objective: float, combined: Array, bound: float, taken: Rounding
+    ) -> None:
+        """None: nothing asks for it."""
+
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
         squares = float(np.sum(combined[:-1] * combined[:-1]))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from sklearn_bundle import BMRMClassifier, PragamSVC
-from sklearn_bundle.linear.problems.hinge_dual import HingeDual
+from sklearn_bundle.linear.solvers.hinge_gap import HingeDual
 from tests.fits import quiet
 from tests.interrupts import interrupt
 from tests.reference import objective, optimum

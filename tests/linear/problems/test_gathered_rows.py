@@ -75,7 +75,7 @@ def test_planes_and_lines_are_those_of_all_rows(both):
 def test_only_solvers_that_need_no_rows_take_it(both):
     gathered, _ = both
     assert offers(gathered, LineSearch)
-    assert not offers(gathered, LinearProblem, "newton_loss")
+    assert not offers(gathered, LinearProblem)
     gathered.point(np.ones(D))
     gathered.begin()
     assert gathered.rounds == gathered.passes == 0

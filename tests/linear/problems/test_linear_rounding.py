@@ -6,9 +6,12 @@ import pytest
 from sklearn_bundle.core.limits import REFRESHED
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.linear_rounding import Certified, Sizes, _of_gradient, rounding
+from sklearn_bundle.linear.problems.row_block import RowBlock
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, Softmax, SquaredError
 from sklearn_bundle.regularizers import L2
+from tests.fits import Here
 
 LONG = np.longdouble
 
@@ -61,10 +64,22 @@ def test_derivatives_of_dual_points_within_the_gap(loss: Loss):
         assert np.abs(g).sum() <= sizes.with_gap(gap).totals[0] * (1.0 + 1e-12)
 
 
-def test_probabilities_next_to_one():
+def in_memory(X, y, weights):
+    return LinearProblem(rows_in_memory(X), y, weights, Softmax(), True)
+
+
+def in_blocks(X, y, weights):
+    """A block per row, on workers."""
+    blocks = [RowBlock(X[i : i + 1], y[i : i + 1], weights[i : i + 1]) for i in range(len(y))]
+    args = formulation(Softmax(), n_outputs=int(y.max()) + 1), X.shape, X.size
+    return RowBlocks(Here(blocks), *args, 1.0, np.ones(X.shape[1]), True)
+
+
+@pytest.mark.parametrize("kind", [in_memory, in_blocks])
+def test_probabilities_next_to_one(kind):
     """They leave an imbalance of up to half an ulp of 1, which costs that times the intercept."""
     X, y, slope = np.array([[3.0], [-3.0]]) + 2.0**20, np.array([0, 1]), np.array([10.0, -10.0])
-    problem = LinearProblem(rows_in_memory(X), y, np.full(2, 0.5), Softmax(), True)
+    problem = kind(X, y, np.full(2, 0.5))
     intercept = -(2.0**20) * slope
     point = problem.point(slope, intercept)
     assert (problem.sizes(point).totals < 1e-20).all()

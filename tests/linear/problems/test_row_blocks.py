@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.linear.losses.scores import Start
+from sklearn_bundle.linear.problems.largest import largest_reg_lambda
+from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
-from sklearn_bundle.linear.solvers.lbfgs import RoundsGradientDescent
-from sklearn_bundle.linear.solvers.newton_rounds import RoundsDescent
+from sklearn_bundle.linear.solvers.lbfgs import ScoreDescent
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
+from sklearn_bundle.regularizers import L1
 from tests.fits import Here
 
 N, D = 60, 4
@@ -77,9 +79,8 @@ def test_planes_of_a_smoothed_loss_lie_below_the_loss(case):
     if problem.newton_loss is None:
         pytest.skip("softmax has no Newton steps in blocks")
     for w, b in points(problem, rng, 5):
-        found = problem.newton_sums([(w, float(b[0]))], np.empty(0), [0.5, 0.05], 1)[1:]
-        for sums, gradient, hessian in (found[:3], found[3:]):
-            risk, offset, balance, _ = sums
+        for found in problem.look([(w, float(b[0]))], (), [0.5, 0.05], (), 1)[1:]:
+            risk, offset, balance, _, gradient, hessian = found
             assert risk == pytest.approx(value(w, b), rel=1e-12)
             assert hessian.shape == (D + 1, D + 1)
             for v, c in points(problem, rng):
@@ -105,7 +106,7 @@ def test_slopes_and_the_step_of_a_line_search(case):
     assert along(step) <= lowest + 1e-3 * abs(lowest - along(0.0)) + 1e-9
     if problem.newton_loss is not None and problem.newton_loss.smooth:
         ends = [(w, float(b[0])), (v, float(c[0]))]
-        (at,) = problem.newton_slopes(ends, np.array([0.4]), 1.0)
+        (at,) = problem.look(ends, np.array([0.4]), [1.0])
         assert at == pytest.approx(slope, rel=1e-9)
 
 
@@ -113,10 +114,10 @@ def test_slopes_and_the_step_of_a_line_search(case):
 def test_planes_of_lbfgs_hold_for_every_intercept(case):
     """They are mixed of two, and lie below the risk wherever b is; in the end they touch it."""
     problem, value, rng = case
-    descent = RoundsGradientDescent(problem, 1e-2, (np.zeros(D), None))
+    descent = ScoreDescent(RoundRisk(problem, hessians=False), 1e-2, (np.zeros(D), None))
     for _ in range(8):
         gradient, offset = descent.plane()
-        here = descent.w, np.array([descent.b])
+        here = descent.w, descent.intercept
         far = [(descent.w, here[1] + move) for move in (-30.0, -1.0, 1.0, 30.0)]
         for w, b in [here, *far, *points(problem, rng)]:
             assert gradient @ w + offset <= value(w, b) + 1e-12
@@ -135,11 +136,29 @@ def test_a_coefficient_of_b_that_counts_as_rounding_lifts_no_bound(ulps, far):
     ]
     form = formulation(SquaredError(), n_outputs=None)
     problem = RowBlocks(Here(blocks), form, (256, 1), 256, 1.0, np.ones(1), True)
-    start = Start(far, 1.0, 1.0)
-    descent = RoundsDescent(problem, 1.0, start, np.ones(1), np.zeros(1), far, 1.0)
-    descent.differentiate()
-    ((gradient, offset, balance),) = descent.planes
+    point = RoundRisk(problem, hessians=True)
+    point.units = Start(far, 1.0, 1.0)
+    point.go(np.zeros(1), far)
+    point.evaluate(1.0)
+    ((gradient, offset, balance),) = point.take_planes()
     exact = y.astype(np.longdouble) - far
     optimum = float(0.5 * np.mean((exact - exact.mean()) ** 2))
     assert balance == 0.0 and not gradient.any()
     assert optimum - 1e-5 <= offset <= optimum
+
+
+@pytest.mark.parametrize("case", ["softmax"], indirect=True)
+def test_the_largest_reg_lambda_of_softmax_is_at_the_shares_of_the_classes(case):
+    """Where derivatives in the intercepts are zero: there w = 0 is optimal from this value on."""
+    problem, value, _ = case
+    omega = L1().bind(D, problem.dimension)
+    largest = largest_reg_lambda(problem, omega)
+    zero = np.zeros(problem.dimension)
+    plane = problem.cut(problem.point(zero, np.zeros(3)))
+    b = np.log(1.0 / 3.0 - plane.balance)
+    best = problem.cut(problem.point(zero, b))
+    assert np.abs(best.balance).max() < 1e-15
+    assert largest == pytest.approx(np.abs(best.gradient).max(), rel=1e-12)
+    lower, moves = value(zero, b), 1e-6 * np.eye(problem.dimension)
+    steepest = max(abs(value(move, b) - value(-move, b)) / 2e-6 for move in moves)
+    assert lower < value(zero, np.zeros(3)) and largest == pytest.approx(steepest, rel=1e-6)

@@ -8,11 +8,11 @@ from sklearn.svm import LinearSVC
 
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.linear._compiled import class_steps
+from sklearn_bundle.linear._compiled import classes
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
-from sklearn_bundle.linear.problems.class_dual import balancing
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers._class_dual import ClassAscent, balancing
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import MulticlassHinge, Ontology
@@ -82,7 +82,7 @@ def test_sweep_against_numpy(d, kind, free):
     costs = np.random.default_rng(1).uniform(0.5, 2.0, (11, 11)) * (1 - np.eye(11))
     problem = problem_of(kind(X), y, weights, free, MulticlassHinge(costs))
     alpha = np.random.default_rng(2).dirichlet(np.full(11, 0.2), 40)
-    steps = problem.class_ascent(LAMBDA, alpha)
+    steps = ClassAscent(problem, LAMBDA, alpha)
     steps.begin(None)
     before, b = steps.alpha, steps.intercepts
     sweep = steps.sweep()
@@ -102,7 +102,7 @@ def test_sweep_against_numpy(d, kind, free):
 @pytest.mark.parametrize("d", [1, 5, 53])
 def test_all_that_is_handed_out_is_a_copy(d):
     X, y, weights = rows_of(40, d, 3)
-    steps = problem_of(X, y, weights, True).class_ascent(LAMBDA)
+    steps = ClassAscent(problem_of(X, y, weights, True), LAMBDA)
     steps.begin(None)
     steps.sweep()
     steps.add_proximal_term(LAMBDA)
@@ -116,7 +116,7 @@ def test_all_that_is_handed_out_is_a_copy(d):
 def test_sweep_with_a_proximal_term_against_numpy(d, free):
     X, y, weights = rows_of(40, d, 11)
     costs, kappa = 1 - np.eye(11), 7 * LAMBDA
-    steps = problem_of(X, y, weights, free).class_ascent(LAMBDA)
+    steps = ClassAscent(problem_of(X, y, weights, free), LAMBDA)
     steps.begin(None)
 
     def working():
@@ -287,8 +287,8 @@ def test_means_of_rows_that_were_left_out():
     for _ in range(5):
         stamp += np.log1p(-0.25)
         args = alpha.ravel(), 8, 0.25, mean.reshape(-1), stamps, stamp
-        class_steps.follow(np.array([1], dtype=np.int32), *args)
-    class_steps.catch_up(alpha.ravel(), 8, mean.reshape(-1), stamps, stamp)
+        classes.follow(np.array([1], dtype=np.int32), *args)
+    classes.catch_up(alpha.ravel(), 8, mean.reshape(-1), stamps, stamp)
     np.testing.assert_allclose(mean, alpha + 0.75**5 * (first - alpha), rtol=1e-12)
 
 

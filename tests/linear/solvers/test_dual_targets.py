@@ -10,6 +10,7 @@ from sklearn_bundle.linear._compiled import coordinate
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers._dual_steps import DualAscent
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import REGRESSION_LOSSES, Poisson
@@ -169,8 +170,8 @@ def test_the_aggregate_plane_lies_below_the_risk(loss):
     X, y, weights = drawn()
     rng = np.random.default_rng(3)
     problem = LinearProblem(rows_in_memory(X), y, weights, made(loss), True)
-    steps = problem.dual_ascent(1e-2)
-    low, high = (np.broadcast_to(a, len(y)) for a in problem.dual_loss.bounds(y, weights))
+    steps = DualAscent(problem, 1e-2)
+    low, high = (np.broadcast_to(a, len(y)) for a in problem.loss.bounds(y, weights))
     alpha = rng.uniform(np.maximum(low, -2.0 * weights), np.minimum(high, 3.0 * weights))
     feasible = alpha.copy()
     steps.balance(feasible)

@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.linear.problems.hinge_dual import HingeDual
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
+from sklearn_bundle.linear.solvers.hinge_gap import HingeDual
+from sklearn_bundle.losses import Hinge
 from tests.reference import objective
+
+
+def dual_of(X, y, weights, reg_lambda, fit_intercept):
+    problem = LinearProblem(rows_in_memory(X), y, weights, Hinge(), fit_intercept)
+    return HingeDual(problem, reg_lambda)
 
 
 def made(data, reg_lambda=1e-2, fit_intercept=True, weighted=True):
@@ -18,7 +25,7 @@ def made(data, reg_lambda=1e-2, fit_intercept=True, weighted=True):
     X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
     weights = np.random.default_rng(0).uniform(0.1, 3.0, len(y)) if weighted else np.ones(len(y))
     weights /= weights.sum()
-    return X, y, weights, HingeDual(rows_in_memory(X), y, weights, reg_lambda, fit_intercept)
+    return X, y, weights, dual_of(X, y, weights, reg_lambda, fit_intercept)
 
 
 def project_by_bisection(moved, y, weights, fit_intercept):
@@ -129,7 +136,7 @@ def test_iterations_grow_like_the_root_of_1_over_reg_lambda(cancer, lipschitz, f
     radius = np.linalg.norm(X, axis=1).max()
     needed = []
     for reg_lambda in (1.0, 1e-2, 1e-4):
-        problem = HingeDual(rows_in_memory(X), y, weights, reg_lambda, fit_intercept)
+        problem = dual_of(X, y, weights, reg_lambda, fit_intercept)
         solver = ExcessiveGapSolver(problem, lipschitz and radius**2 / reg_lambda)
         k = next(k for k, state in enumerate(solver.states(), start=1) if state.gap <= 1e-2)
         assert (k - 1) ** 2 <= 2.0 * radius**2 / (reg_lambda * 1e-2) or lipschitz is None
@@ -163,7 +170,7 @@ def test_nothing_to_separate(fit_intercept, what):
     """All rows alike, or all zero: the optimum is w = 0, and no step may divide by zero."""
     X = np.zeros((6, 2)) if what == "X" else np.ones((6, 2))
     y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
-    problem = HingeDual(rows_in_memory(X), y, np.full(6, 1.0 / 6.0), 1e-3, fit_intercept)
+    problem = dual_of(X, y, np.full(6, 1.0 / 6.0), 1e-3, fit_intercept)
     result = run(ExcessiveGapSolver(problem, None), tol=1e-6, max_iter=10_000)
     assert result.status is Status.CONVERGED
     if fit_intercept:
@@ -174,7 +181,7 @@ def test_nothing_to_separate(fit_intercept, what):
 @pytest.mark.parametrize("scale", [1e-160, 1e-10, 1.0, 1e4])
 def test_the_dual_point_is_feasible_however_long_the_steps(data, scale, lipschitz):
     X, y, weights, _ = made(data)
-    problem = HingeDual(rows_in_memory(X * scale), y, weights, 10.0, True)
+    problem = dual_of(X * scale, y, weights, 10.0, True)
     solver = ExcessiveGapSolver(problem, lipschitz)
     result = run(solver, tol=1e-6, max_iter=200)
     u = solver.dual_point.u
@@ -190,7 +197,7 @@ def test_the_dual_point_is_feasible_however_long_the_steps(data, scale, lipschit
 @pytest.mark.parametrize("X", [np.zeros((10, 3)), np.full((10, 3), 0.1), np.full((10, 3), 1e5)])
 def test_power_iteration_on_data_without_spread(X, fit_intercept):
     y = np.where(np.arange(10) % 2 == 0, 1.0, -1.0)
-    problem = HingeDual(rows_in_memory(X), y, np.full(10, 0.1), 1e-4, fit_intercept)
+    problem = dual_of(X, y, np.full(10, 0.1), 1e-4, fit_intercept)
     solver = ExcessiveGapSolver(problem, partial(problem.lipschitz_constant, 0))
     assert run(solver, tol=1e-3, max_iter=1000).primal == pytest.approx(1.0)
 

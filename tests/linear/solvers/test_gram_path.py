@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn_bundle import bmrm_path
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers._columns import ColumnModel
 from sklearn_bundle.linear.solvers.gram_path import GramPath
 from sklearn_bundle.losses import SquaredError
 from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
@@ -29,7 +30,7 @@ def draw(far, noise):
 
 def solve(X, y, omega, free, tol):
     problem = LinearProblem(rows_in_memory(X), y, np.full(N, 1.0 / N), SquaredError(), free)
-    path = GramPath(problem.column_model(), omega.bind(D, D))
+    path = GramPath(ColumnModel(problem), omega.bind(D, D))
     return path.solve(LAMBDAS, tol, 100, None), problem
 
 
@@ -103,7 +104,7 @@ def test_weights_of_features_in_a_path():
 def test_a_limit_of_time_leaves_the_rest_of_the_path():
     X, y = draw(0.0, 1e-1)
     problem = LinearProblem(rows_in_memory(X), y, np.full(N, 1.0 / N), SquaredError(), True)
-    path = GramPath(problem.column_model(), L1().bind(D, D))
+    path = GramPath(ColumnModel(problem), L1().bind(D, D))
     found = path.solve(LAMBDAS, 1e-4, 100, 0.0)
     assert found[0] is not None and not any(found[1:])
 
@@ -119,6 +120,6 @@ def test_a_bound_where_slopes_are_as_small_as_their_rounding():
     e = (4 + 4 * 2 + 40) * np.finfo(float).eps  # a multiple of the precision: X is exact
     X, reg_lambda = np.c_[a - e * b, a + e * b], 0.2 * e
     problem = LinearProblem(rows_in_memory(X), b, np.full(4, 0.25), SquaredError(), False)
-    path = GramPath(problem.column_model(), L1().bind(2, 2))
+    path = GramPath(ColumnModel(problem), L1().bind(2, 2))
     bound, _ = path._prove(np.zeros(2), np.array([e, -e]), np.full(2, reg_lambda), reg_lambda)
     assert bound <= 0.2 * 0.8 + 0.2**2 / 2  # at t = 0.8

@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn_bundle import BMRMRegressor, bmrm_path
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.normal_equations import NormalEquations
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.solver import Task
@@ -171,7 +172,8 @@ def test_auto_factors_once_conjugate_gradients_have_cost_as_much():
     few = at_work.count("newton")
     assert few <= 3
     passes = result.history["passes"][len(at_work) - few - 1]
-    assert passes <= 2 * problem(X, y).normal_equations(L2()).passes_to_factor
+    data = rows_in_memory(X), y, np.full(len(y), 1.0 / len(y))
+    assert passes <= 2 * NormalEquations(*data, True, None, L2()).passes_to_factor
 
 
 @pytest.mark.parametrize("solver", SOLVERS[1:])

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
 from sklearn_bundle.core.contest import Contestant
-from sklearn_bundle.linear.solvers._descent import Descent
+from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
@@ -259,7 +259,7 @@ def assert_interrupted(model, X, y):
 
 @pytest.mark.parametrize(
     ("solver", "owner", "name"),
-    [("newton", Descent, "step"), ("dual-coordinate", DualCoordinateSolver, "step")],
+    [("newton", NewtonDescent, "step"), ("dual-coordinate", DualCoordinateSolver, "step")],
 )
 def test_ctrl_c(solver, owner, name, monkeypatch):
     interrupt(monkeypatch, 3, (owner, name))

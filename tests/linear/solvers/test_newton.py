@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.score_risk import Line
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
@@ -69,14 +70,13 @@ def test_hessian_against_numpy(kind, free, n_rows):
     else:
         A, V = convert(X, kind)
     problem = problem_of(A, np.ones(5000), np.full(5000, 1 / 5000), "hinge", free)
-    model = problem.newton_model()
     rows = np.sort(rng.permutation(5000)[:n_rows])
     coefs = rng.uniform(size=n_rows)
     B = np.c_[V[rows], np.ones(n_rows)] if free else V[rows]
-    hessian = np.tril(model.hessian(rows, coefs))
+    hessian = np.tril(problem.rows.hessian(rows, coefs, free))
     np.testing.assert_allclose(hessian, np.tril(B.T @ (coefs[:, None] * B)), rtol=1e-9, atol=1e-9)
     scale = (V**2).sum(axis=0) / np.abs(V).sum(axis=0)
-    np.testing.assert_allclose(model.rows.column_scale(), scale, rtol=1e-10)
+    np.testing.assert_allclose(problem.rows.column_scale(), scale, rtol=1e-10)
 
 
 # ---- certificates and optima -------------------------------------------------------------------
@@ -282,24 +282,27 @@ def test_sums_in_blocks(loss, free, monkeypatch):
     scores, direction, weights = rng.normal(size=(3, n))
     y, weights = np.sign(rng.normal(size=n)), np.abs(weights) / np.abs(weights).sum()
     args = rng.normal(size=(n, 3)), y, weights, loss, free
-    whole, out = problem_of(*args).newton_model().loss, np.empty((2, n))
+    whole, out = problem_of(*args).loss, np.empty((2, n))
     monkeypatch.setattr("sklearn_bundle.core.parallel._BLOCK_ROWS", 70)
     with problem_of(*args, n_threads=2) as problem:
-        model, data = problem.newton_model(), (y, weights, 0.5, 0.1)
-        cut = model.cut(scores, 0.5, 0.1, out[0])
-        assert cut == pytest.approx(whole.smoothed_cut(scores, *data, free, out[1]), rel=1e-12)
-        np.testing.assert_allclose(*out, rtol=1e-12)
-        slope = model.slope(scores, direction, 0.5, 0.1, 0.3, 0.7)
+        point, data = problem.score_risk(), (y, weights, 0.5)
+        point.go(np.zeros(3), 0.1)
+        point.scores = scores.copy()
+        slope = point.slope(direction, 0.5, 0.3, 0.7)
         assert slope == pytest.approx(
-            whole.smoothed_slope(scores, direction, *data, 0.3, 0.7), rel=1e-12
+            whole.smoothed_slope(scores, direction, *data, 0.1, 0.3, 0.7), rel=1e-12
         )
-        b = model.intercept(scores, 0.5, 0.1, 1.0, 1e-12, out[0])
-        assert b == pytest.approx(
-            whole.smoothed_intercept(scores, *data, 1.0, 1e-12, out[1]), abs=1e-9
-        )
-        moved = scores.copy()
-        model.add(2.0, direction, moved)
-        np.testing.assert_allclose(moved, scores + 2.0 * direction, rtol=1e-12)
+        point.evaluate(0.5, 1e-12)
+        best = whole.smoothed_intercept(scores, *data, 0.1, point.units.unit, 1e-12, out[0])
+        assert point.b == pytest.approx(best if free else 0.1, abs=1e-9)
+        cut = whole.smoothed_cut(scores, *data, point.b, free, out[0])
+        assert (point.risk, point.offset) == pytest.approx(cut, rel=1e-12)
+        np.testing.assert_allclose(point.gradient, args[0].T @ out[0], atol=1e-12)
+        w, b = -point.gradient, -point.balance
+        slope = -float(w @ w) - b * b
+        length = point.step(Line(w, b, slope, 0.0, 1.0, 1e-3, np.ones(1)), 0.5)
+        assert length > 0.0
+        np.testing.assert_allclose(point.scores, scores + length * (args[0] @ w), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", NAMES)

@@ -13,8 +13,12 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
+from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
+from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.protocols import (
     CuttingPlanes,
@@ -24,7 +28,14 @@ from sklearn_bundle.linear.solvers.protocols import (
     offers,
 )
 from sklearn_bundle.linear.solvers.solver import Task
-from sklearn_bundle.losses import Exponential, Hinge
+from sklearn_bundle.losses import (
+    Exponential,
+    Hinge,
+    MulticlassHinge,
+    Poisson,
+    Softmax,
+    SquaredError,
+)
 from sklearn_bundle.regularizers import L1, L2, Entropy
 
 REG_LAMBDA, K = 0.02, 10
@@ -151,18 +162,14 @@ def linear(loss):
     "problem, offered",
     [
         (StructuredHinge(np.eye(K), np.arange(K)), {CuttingPlanes}),
-        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, "newton_loss", "dual_loss"}),
-        (linear(OneOfTheirOwn()), {CuttingPlanes, Points, LineSearch}),
+        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, LinearProblem}),
         (object(), set()),
     ],
-    ids=["own", "hinge", "derived", "object"],
+    ids=["own", "hinge", "object"],
 )
 def test_offers(problem, offered):
-    asked = {CuttingPlanes, Points, LineSearch}
-    found = {protocol for protocol in asked if offers(problem, protocol)}
-    forms = {"newton_loss", "dual_loss", "smooth_loss", "squared_errors", "class_loss"}
-    found |= {form for form in forms if offers(problem, LinearProblem, form)}
-    assert found == offered
+    asked = {CuttingPlanes, Points, LineSearch, LinearProblem}
+    assert {needed for needed in asked if offers(problem, needed)} == offered
 
 
 def test_missing_names_what_derived_protocols_ask_for_too():
@@ -184,14 +191,36 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge lacks"
     ):
         BundleSolver(own, 1.0)
-    with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*which LinearPro"):
-        NewtonSolver(Task(linear(OneOfTheirOwn()), 1.0, tol=1e-3))
-    with pytest.raises(ValueError, match=r"newton_loss \(LinearProblem in .*StructuredHinge lacks"):
+    with pytest.raises(ValueError, match=r"'newton' needs .* \(Points in .*StructuredHinge lacks"):
         NewtonSolver(Task(own, 1.0, tol=1e-3))
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
-    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*which LinearPro"):
-        DualCoordinateSolver(Task(linear(OneOfTheirOwn()), 1.0))
+
+
+FORMS = {
+    NewtonSolver: {Hinge, Exponential, Poisson, SquaredError},
+    DescentSolver: {Exponential, Poisson, SquaredError, Softmax},
+    DualCoordinateSolver: {Hinge},
+    CoordinateDescentSolver: {Exponential, Poisson, SquaredError},
+    LeastSquaresSolver: {SquaredError},
+    ClassCoordinateSolver: {MulticlassHinge},
+}
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_engines_take_the_losses_of_which_they_know_the_form(kind):
+    losses = Hinge, Exponential, Poisson, SquaredError, Softmax, MulticlassHinge, OneOfTheirOwn
+    known = {loss for loss in losses if kind.form(loss()) is not None}
+    assert known == FORMS[kind]
+    omega = L1() if kind is CoordinateDescentSolver else L2()
+    named = {loss for loss in losses if kind.supports("auto", loss(), omega)}
+    assert named == known
+
+
+@pytest.mark.parametrize("kind", [NewtonSolver, DualCoordinateSolver, CoordinateDescentSolver])
+def test_a_loss_of_no_form_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match=f"'{kind.name}' does not solve .* OneOfTheirOwn"):
+        kind(Task(linear(OneOfTheirOwn()), 1.0, L1() if kind.name[0] == "c" else L2()))
 
 
 def test_newtons_method_refuses_other_regularizers():

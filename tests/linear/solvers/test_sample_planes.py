@@ -6,10 +6,13 @@ import scipy.sparse as sp
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.problems.sample_space import SampleSpace
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
-from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
+from sklearn_bundle.linear.solvers.sample_planes import (
+    SampleBundle,
+    SamplePlanesSolver,
+    SampleSpace,
+)
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from tests.reference import objective, optimum
@@ -176,14 +179,14 @@ def test_norm_of_a_point_is_that_of_its_w(wide, problem):
 def test_planes_of_another_reg_lambda(problem):
     bundle = SampleBundle(80)
     first = run(
-        SamplePlanesSolver(Task(problem("squared_hinge"), 2e-2), LinearStart(sample_bundle=bundle)),
+        SamplePlanesSolver(Task(problem("squared_hinge"), 2e-2), LinearStart(state=bundle)),
         tol=1e-5,
         max_iter=500,
     )
     cold = run(SamplePlanesSolver(Task(problem("squared_hinge"), LAMBDA)), tol=1e-5, max_iter=500)
     start = first.point, first.intercept
     solver = SamplePlanesSolver(
-        Task(problem("squared_hinge"), LAMBDA), LinearStart(sample_bundle=bundle, point=start)
+        Task(problem("squared_hinge"), LAMBDA), LinearStart(state=bundle, point=start)
     )
     warm = run(solver, tol=1e-5, max_iter=500)
     assert warm.n_iter < cold.n_iter

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers._class_curvature import FullCurvature, GramCurvature
+from sklearn_bundle.linear.solvers._class_curvature import FullCurvature, GramCurvature, hessian
 from sklearn_bundle.linear.solvers.linear_auto import linear_solver
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import Softmax
@@ -28,32 +28,31 @@ def drawn(n=60, d=3, K=4, apart=1.0, seed=0):
     return rng.normal(size=(n, d)) + apart * rng.normal(size=(K, d))[y], y
 
 
-def model_of(X, y, weights, free=True):
-    return LinearProblem(rows_in_memory(X), y, weights, Softmax(), free).softmax_model()
+def problem_of(X, y, weights, free=True):
+    return LinearProblem(rows_in_memory(X), y, weights, Softmax(), free)
 
 
 @pytest.fixture(scope="module")
 def evaluated():
-    """Data, weights, a point with its scores, and what a model makes of them."""
+    """Data, weights, a point with its scores, and the derivatives there."""
     X, y = drawn()
     rng = np.random.default_rng(1)
     weights = rng.exponential(size=len(y))
     weights /= weights.sum()
     W, b = rng.normal(size=(4, 3)), rng.normal(size=4)
-    model = model_of(X, y, weights)
-    scores, derivatives = model.scores(W) + b[:, None], np.empty((4, len(y)))
-    model.along(scores, scores, 0.0, derivatives)
-    return X, y, weights, W, b, model, scores, derivatives
+    scores, derivatives = W @ X.T + b[:, None], np.empty((4, len(y)))
+    Softmax().along_classes(scores, scores, y, weights, 0.0, derivatives)
+    return X, y, weights, W, b, scores, derivatives
 
 
 # ---- pieces ------------------------------------------------------------------------------------
 
 
 def test_risk_along_a_line_and_derivatives(evaluated):
-    _, y, s, _, _, model, scores, _ = evaluated
+    _, y, s, _, _, scores, _ = evaluated
     rng, out = np.random.default_rng(2), np.empty_like(scores)
     direction, own = 3.0 * rng.normal(size=scores.shape), (y, np.arange(len(y)))
-    found = model.along(scores, direction, 0.5, out)
+    found = Softmax().along_classes(scores, direction, y, s, 0.5, out)
     moved = scores + 0.5 * direction
     P, labels = softmax(moved, axis=0), np.zeros_like(moved)
     labels[own] = 1.0
@@ -68,32 +67,34 @@ def test_risk_along_a_line_and_derivatives(evaluated):
 
 
 def test_certain_probabilities_keep_their_digits():
-    model = model_of(np.ones((2, 1)), np.array([0, 1]), np.array([0.5, 0.5]))
+    y, s = np.array([0, 1]), np.array([0.5, 0.5])
     scores, out = np.array([[60.0, 2000.0], [0.0, 0.0]]), np.empty((2, 2))
-    risk, _, _ = model.along(scores, scores, 0.0, out)
+    risk, _, _ = Softmax().along_classes(scores, scores, y, s, 0.0, out)
     assert risk == 1000.0
     np.testing.assert_allclose(out[:, 0], 0.5 * np.exp(-60.0) * np.array([-1.0, 1.0]), rtol=1e-12)
 
 
 def test_hessian_is_the_sum_over_rows(evaluated):
-    X, _, s, _, _, model, scores, derivatives = evaluated
+    X, y, s, _, _, scores, derivatives = evaluated
     P, extended = softmax(scores, axis=0).T, np.column_stack([X, np.ones(len(X))])
     H = sum(
         weight * np.kron(np.diag(p) - np.outer(p, p), np.outer(x, x))
         for weight, p, x in zip(s, P, extended, strict=True)
     )
-    np.testing.assert_allclose(np.tril(model.hessian(derivatives, len(X))), np.tril(H), atol=1e-15)
+    found = hessian(problem_of(X, y, s), derivatives, len(X))
+    np.testing.assert_allclose(np.tril(found), np.tril(H), atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["full", "gram"])
 def test_curvatures_at_zero_are_the_hessian(kind):
     """At W = 0, with classes of the same size, the Kronecker product is the Hessian itself."""
     X, y = drawn()
-    model, rng = model_of(X, y, np.full(60, 1 / 60)), np.random.default_rng(3)
+    weights, rng = np.full(60, 1 / 60), np.random.default_rng(3)
+    problem = problem_of(X, y, weights)
     scores, derivatives = np.zeros((4, 60)), np.empty((4, 60))
-    model.along(scores, scores, 0.0, derivatives)
-    curvature = FullCurvature(0.1, 60) if kind == "full" else GramCurvature(model, 0.1)
-    curvature.refresh(model, derivatives)
+    Softmax().along_classes(scores, scores, y, weights, 0.0, derivatives)
+    curvature = FullCurvature(0.1, 60) if kind == "full" else GramCurvature(problem, 0.1)
+    curvature.refresh(problem, derivatives)
     W, b = rng.normal(size=(4, 3)), rng.normal(size=4)
     W, b = W - W.mean(axis=0), b - b.mean()  # as all gradients are
     extended = np.column_stack([X, np.ones(60)])
@@ -106,9 +107,9 @@ def test_curvatures_at_zero_are_the_hessian(kind):
 @pytest.mark.parametrize("free", [True, False])
 def test_a_plane_lies_below_the_risk(evaluated, free):
     """Also where the two are nearest; the probabilities that make the plane do not balance."""
-    X, y, s, W, b, _, _, derivatives = evaluated
-    model, own = model_of(X, y, s, free), (np.arange(len(y)), y)
-    A, offset = model.plane(derivatives, model.gradient(derivatives))
+    X, y, s, W, b, _, derivatives = evaluated
+    own = np.arange(len(y)), y
+    A, offset = problem_of(X, y, s, free).mixed_plane(derivatives, derivatives @ X)
     labels = np.eye(4)[y]
 
     def above(v):
@@ -124,11 +125,12 @@ def test_a_plane_lies_below_the_risk(evaluated, free):
 
 def test_the_probabilities_of_a_plane_balance(evaluated):
     """As told by a column of ones: its entries are sum_i s_i (P'_i - Y_i)."""
-    X, y, s, _, _, _, _, derivatives = evaluated
-    model = model_of(np.column_stack([X, np.ones(len(y))]), y, s)
-    gradient = model.gradient(derivatives)
+    X, y, s, _, _, _, derivatives = evaluated
+    extended = np.column_stack([X, np.ones(len(y))])
+    gradient = derivatives @ extended
     assert np.abs(gradient[:, -1]).max() > 0.1
-    assert np.abs(model.plane(derivatives, gradient)[0][:, -1]).max() < 1e-15
+    plane = problem_of(extended, y, s).mixed_plane(derivatives, gradient)
+    assert np.abs(plane[0][:, -1]).max() < 1e-15
 
 
 # ---- optima ------------------------------------------------------------------------------------

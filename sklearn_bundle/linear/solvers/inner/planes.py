@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.limits import MOST_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import design, simplex_qp
-from sklearn_bundle.linear.problems.sample_space import SampleNorm
+from sklearn_bundle.linear.problems.balance import FARTHEST
 from sklearn_bundle.linear.regularizers import L2, Regularizer
 from sklearn_bundle.linear.regularizers.base import WithIntercept
 from sklearn_bundle.linear.solvers.inner import l1_master, simplex_newton, stiff_planes
@@ -20,7 +20,6 @@ QP_SHARE = 0.1  # of the outer gap, to which the inner problem is solved: more i
 # another way. Gaps left by rounding are far smaller.
 _FAILED = 2.0
 _SHARP_ROUNDING = 1e-13  # of its value may an exact solution leave: 500 times the precision
-FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
 
 
 class Inner(NamedTuple):
@@ -240,30 +239,6 @@ class Bundle:
         self._support = np.empty(side, dtype=np.int64)
         self._factor = np.empty((side, side))
         self._work = np.empty((3, side))
-
-
-class SampleBundle(Bundle):
-    """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~.sample_space`.
-
-    They depend on the data and the loss, but not on reg_lambda or on a point.
-    """
-
-    def __init__(self, n_samples: int, max_size: int | None = None):
-        self._n_samples = n_samples
-        super().__init__(2 * n_samples + 1, max_size, SampleNorm(n_samples))
-
-    def cancellation(self) -> float:
-        """How much larger the planes are than their alpha-weighted mean: at least 1."""
-        alpha, gram = self.alpha, self._gram[: self.size, : self.size]
-        together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
-        apart = float(alpha @ np.sqrt(np.diagonal(gram)))
-        return apart / together if together > 0.0 else np.inf
-
-    def _image(self, plane: Array) -> Array:
-        image = np.zeros_like(plane)
-        n = self._n_samples
-        image[:n] = plane[n:-1]
-        return image
 
 
 class Master:

@@ -1,4 +1,4 @@
-"""A linear problem for dual coordinate ascent: one number per row, epochs of steps, planes."""
+"""Dual coordinate ascent on a linear problem: one number per row, epochs of steps, planes."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.linear._compiled import coordinate
-from sklearn_bundle.linear.losses.scores import ScoreLoss, scale_heavier_down
+from sklearn_bundle.linear.losses.scores import scale_heavier_down, score_loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -47,12 +48,8 @@ class DualAscent:
 
     Parameters
     ----------
-    rows : RowOperator
-    target : ndarray of shape (n,)
-    weights : ndarray of shape (n,), positive, of sum one
-    loss : ScoreLoss
-    free : bool
-        Whether there is an intercept that is minimized out.
+    problem : LinearProblem
+        Its loss is a :class:`~.scores.ScoreLoss` with dual steps.
     reg_lambda : float
     alpha : ndarray of shape (n,), default=None
         The starting point, clipped to the bounds; 0 by default.
@@ -67,17 +64,10 @@ class DualAscent:
         Rows that the next epoch visits.
     """
 
-    def __init__(
-        self,
-        rows: RowOperator,
-        target: Array,
-        weights: Array,
-        loss: ScoreLoss,
-        free: bool,
-        reg_lambda: float,
-        alpha: Array | None = None,
-    ):
-        n, d = rows.shape
+    def __init__(self, problem: LinearProblem, reg_lambda: float, alpha: Array | None = None):
+        rows, target, weights = problem.rows, problem.target, problem.weights
+        loss, free, (n, d) = score_loss(problem.loss), problem.fit_intercept, rows.shape
+        assert loss is not None
         self._target, self._weights, self._loss = target, weights, loss
         self._free, self._lambda = free, reg_lambda
         self._formula = loss.formula()

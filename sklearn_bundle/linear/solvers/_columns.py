@@ -1,6 +1,5 @@
-"""A linear problem for coordinate descent: derivatives of the rows, and some columns of X."""
+"""What coordinate descent keeps of a problem: derivatives of the rows, some columns of X."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.losses.scores import ScoreLoss
+from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -135,31 +135,29 @@ def violation(slopes: Array, w: Array, limits: Array) -> float:
     return float(off.max(initial=0.0))
 
 
-@dataclass
 class ColumnModel:
-    """``R(w) = min_b sum_i s_i l(x_i w + b)`` with a curved loss, by columns.
+    """``R(w) = min_b sum_i s_i l(x_i w + b)`` of a problem with a curved loss, by columns.
 
     Parameters
     ----------
-    rows : RowOperator
-    y : ndarray of shape (n,)
-    weights : ndarray of shape (n,)
-        The s_i, of sum one.
-    loss : ScoreLoss
-        A smooth one.
+    problem : LinearProblem
+        Its loss is a smooth :class:`~.scores.ScoreLoss`.
+
+    Attributes
+    ----------
+    rows, y, weights, loss
+        Those of the problem.
     free : bool
         Whether b is minimized out; else it is 0.
     """
 
-    rows: RowOperator
-    y: Array
-    weights: Array
-    loss: ScoreLoss
-    free: bool
-
-    def __post_init__(self):
+    def __init__(self, problem: LinearProblem):
+        self.rows, self.y, self.weights = problem.rows, problem.target, problem.weights
+        loss = score_loss(problem.loss)
+        assert loss is not None
+        self.loss, self.free = loss, problem.fit_intercept
         self._scratch = np.empty((4, len(self.y)))
-        self._center = self.loss.center(self.y, self.weights) if self.free else 0.0
+        self._center = loss.center(self.y, self.weights) if self.free else 0.0
 
     @property
     def is_quadratic(self) -> bool:

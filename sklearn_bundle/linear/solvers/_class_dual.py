@@ -1,4 +1,4 @@
-"""A multiclass linear problem for dual coordinate ascent: sweeps, balancing, planes.
+"""Dual coordinate ascent on a multiclass linear problem: sweeps, balancing, planes.
 
 The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` at an alpha of
 shape (n, K), whose rows are on the simplex: Crammer and Singer's, section 3 of Keerthi,
@@ -17,8 +17,9 @@ from sklearn_bundle.core.contract import ABSENT
 from sklearn_bundle.core.dual_methods import momentum
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
-from sklearn_bundle.linear._compiled import class_steps
-from sklearn_bundle.linear.losses.multiclass import MulticlassHinge
+from sklearn_bundle.linear._compiled import classes
+from sklearn_bundle.linear.losses.multiclass import dual_hinge
+from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -95,14 +96,8 @@ class ClassAscent:
 
     Parameters
     ----------
-    rows : RowOperator
-    labels : ndarray of shape (n,)
-        Numbers of the classes.
-    weights : ndarray of shape (n,), positive, of sum one
-    loss : MulticlassHinge
-    n_classes : int
-    free : bool
-        Whether there are intercepts.
+    problem : LinearProblem
+        Its loss is a :class:`~.multiclass.MulticlassHinge` with dual steps.
     reg_lambda : float
     alpha : ndarray of shape (n, K), default=None
         The starting point; the labels by default.
@@ -113,20 +108,12 @@ class ClassAscent:
         Rows that the next sweep visits.
     """
 
-    def __init__(
-        self,
-        rows: RowOperator,
-        labels: Array,
-        weights: Array,
-        loss: MulticlassHinge,
-        n_classes: int,
-        free: bool,
-        reg_lambda: float,
-        alpha: Array | None = None,
-    ):
-        n = rows.shape[0]
+    def __init__(self, problem: LinearProblem, reg_lambda: float, alpha: Array | None = None):
+        rows, weights, loss = problem.rows, problem.weights, dual_hinge(problem.loss)
+        assert loss is not None
+        n, n_classes, free = problem.n_samples, problem.n_outputs, problem.n_free > 0
         self._free, self._lambda, self._weights = free, reg_lambda, weights
-        self._labels = labels.astype(np.int64)
+        self._labels = problem.target.astype(np.int64)
         self._own = np.arange(n), self._labels
         self._n_classes = n_classes
         self._k = -(-n_classes // WIDTH) * WIDTH
@@ -206,7 +193,7 @@ class ClassAscent:
     def sweep(self) -> Sweep:
         """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, before = self.n_active, self._b.copy()
-        self.n_active, gap, gained = class_steps.sweep(
+        self.n_active, gap, gained = classes.sweep(
             *self._stored,
             self._labels,
             self._costs,
@@ -357,7 +344,7 @@ class ClassAscent:
         newest = max(_RECENT / (mean.size + _RECENT - 1), _LEAST_SHARE)
         mean.stamp += math.log1p(-newest)
         alphas = self._alpha.reshape(-1), self._k, newest, mean.alpha.reshape(-1)
-        class_steps.follow(rows, *alphas, mean.stamps, mean.stamp)
+        classes.follow(rows, *alphas, mean.stamps, mean.stamp)
         mean.intercepts += newest * (self._b - mean.intercepts)
 
     def _blocks(self) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger]]:
@@ -367,13 +354,13 @@ class ClassAscent:
         starts = np.zeros(n + 1, dtype=np.int64)
         blocks = np.empty(n * count, dtype=np.uint16 if count < 2**16 else np.uint32)
         if n:
-            class_steps.filled(data, n, width, starts, blocks)
+            classes.filled(data, n, width, starts, blocks)
         return starts, blocks
 
     def _catch_up(self, mean: _Mean) -> None:
         """Update inactive rows of the mean as well, with the alpha at which they stay."""
         alphas = self._alpha.reshape(-1), self._k, mean.alpha.reshape(-1)
-        class_steps.catch_up(*alphas, mean.stamps, mean.stamp)
+        classes.catch_up(*alphas, mean.stamps, mean.stamp)
 
     def _labeled(self, coefs: Array | float) -> Array:
         """``coefs + SY``, shape (n, K)."""
