@@ -23,8 +23,8 @@ from sklearn_bundle.linear.problems.class_dual import ClassAscent
 from sklearn_bundle.linear.problems.column_model import ColumnModel
 from sklearn_bundle.linear.problems.dual_steps import DualAscent
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.normal_equations import NormalEquations
-from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
-from sklearn_bundle.linear.problems.score_risk import HESSIAN_PASSES
+from sklearn_bundle.linear.problems.memory_risk import HESSIAN_PASSES
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
