@@ -110,7 +110,7 @@ linear/solvers
     test_inner.py               inner/ /structured/solvers/faces.py /kernel/problems/l2tube.py
                                 /linear/_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py
-                                /linear/problems/memory_risk.py
+                                /linear/problems/memory_risk.py /linear/problems/score_risk.py
                                 /linear/_compiled/design.py
     test_newton_regression.py   newton.py /linear/losses/scores.py
     test_dual_coordinate.py     dual_coordinate.py /linear/problems/dual_steps.py
