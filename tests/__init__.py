@@ -105,7 +105,8 @@ linear/problems
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
     test_score_region.py        score_region.py
-    test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs.py
+    test_row_blocks.py          row_block.py row_blocks.py round_risk.py
+                                /linear/solvers/lbfgs.py
     test_gathered_rows.py       gathered_rows.py row_block.py
 
 linear/solvers
@@ -114,7 +115,7 @@ linear/solvers
     test_inner.py               inner/ /structured/solvers/faces.py /kernel/problems/l2tube.py
                                 /linear/_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py
-                                /linear/problems/newton_model.py
+                                /linear/problems/memory_risk.py /linear/problems/score_risk.py
                                 /linear/_compiled/design.py
     test_newton_regression.py   newton.py /linear/losses/scores.py
     test_dual_coordinate.py     dual_coordinate.py _dual_steps.py
@@ -156,7 +157,7 @@ linear/estimators
     test_sparse_models.py       _path.py _bundle.py _linear.py /linear/problems/largest.py
     test_blocks.py              _blocks.py _block_reading.py _scores.py _bundle.py
                                 /linear/rows/_dask.py /linear/problems/row_block.py
-                                /linear/problems/row_blocks.py /linear/solvers/newton_rounds.py
+                                /linear/problems/row_blocks.py /linear/problems/round_risk.py
                                 /linear/solvers/rounds.py
     test_pragam.py              pragam.py
 

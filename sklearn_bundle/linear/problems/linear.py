@@ -26,7 +26,7 @@ from sklearn_bundle.linear.problems.balance import (
     sums_of_classes,
 )
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
-from sklearn_bundle.linear.problems.score_risk import MemoryRisk
+from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
 
 Array = NDArray[np.float64]

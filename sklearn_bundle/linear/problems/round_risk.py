@@ -11,13 +11,13 @@ from sklearn_bundle.core.limits import SLOPE_LEFT
 from sklearn_bundle.core.one_variable import Bracket, search_in_rounds
 from sklearn_bundle.linear.problems.balance import MOST_MOVES, WIDER, without_rounding
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK
+from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.row_blocks import End, RowBlocks
 from sklearn_bundle.linear.problems.score_risk import (
     LARGEST_SAMPLE,
     ROWS_A_FEATURE,
     SHARES,
     Line,
-    MemoryRisk,
     ScoreRisk,
     column_variances,
 )

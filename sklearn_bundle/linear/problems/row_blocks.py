@@ -21,8 +21,8 @@ from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.balance import balancing_shares, mixed, mixing
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
-from sklearn_bundle.linear.problems.score_risk import MemoryRisk
 from sklearn_bundle.linear.rows._dask import DaskWorkers
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 

@@ -8,7 +8,7 @@ from scipy.linalg import blas, cho_factor, cho_solve, eigh
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
 from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.problems.score_risk import HESSIAN_PASSES
+from sklearn_bundle.linear.problems.memory_risk import HESSIAN_PASSES
 
 Array = NDArray[np.float64]
 

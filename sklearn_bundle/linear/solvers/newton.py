@@ -11,9 +11,10 @@ from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
-from sklearn_bundle.linear.problems.score_risk import MemoryRisk, ScoreRisk
+from sklearn_bundle.linear.problems.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, NewtonDescent
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
@@ -202,7 +203,7 @@ class NewtonSolver(LinearSolver):
             begin, share = sampled
             begin.go(w, b)
             descent = self._descended(begin, share)
-            at.count(begin.rows.passes // share)
+            at.count(begin, share)
             w, b, width = begin.w, begin.b, descent.width
             factor = descent.factor if at.keeps_scores else None
         elif at.keeps_scores and not self._is_fresh:
@@ -213,10 +214,10 @@ class NewtonSolver(LinearSolver):
         at.go(w, b)
         return NewtonDescent(at, self._lambda, width, factor)
 
-    def _descended(self, begin: MemoryRisk, share: int) -> NewtonDescent:
+    def _descended(self, begin: ScoreRisk, share: int) -> NewtonDescent:
         """Steps on a sample to where it says no more of the full problem."""
         unit, begin.detail = self._units.unit, share  # a Hessian may take as long as on all rows
-        narrowest = min(1.0, _NARROWEST * len(begin.w) / len(begin.y)) * unit
+        narrowest = min(1.0, _NARROWEST * len(begin.w) / begin.n_samples) * unit
         descent = NewtonDescent(begin, self._lambda, unit)
         for _ in range(_SAMPLE_STEPS):
             descent.differentiate()
