@@ -1,8 +1,9 @@
 """The cells of ``auto.py``: shape x loss x reg_lambda x tol on drawn data, and a race in one cell.
 
 Scores are linear in the columns plus noise of half their deviation; labels are their signs or their
-fifths, counts are Poisson draws. Neighboring columns are correlated where the table says so. No
-number of the package was set on these data.
+fifths, counts are Poisson draws. Neighboring columns are correlated where the table says so.
+The expected steps in ``linear_auto.py`` were set on the settings of seed 5 and data of seed 1, so
+that other seeds test them on other data, though on the same shapes.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ class Cell:
     loss: str
     reg_lambda: float
     tol: float
+    seed: int = 0
 
     def __str__(self) -> str:
         shape = self.data
@@ -100,8 +102,8 @@ class Raced:
         return {**asdict(self), "ratio": self.ratio}
 
 
-def drawn_cells(n_cells: int, seed: int = 0) -> Iterator[Cell]:
-    """Every loss with every shape in turn, with settings in a random order."""
+def drawn_cells(n_cells: int, seed: int) -> Iterator[Cell]:
+    """Every loss with every shape in turn, with settings in a random order, on data of the seed."""
     rng = np.random.default_rng(seed)
     settings = [(reg, tol) for reg in _REG_LAMBDAS for tol in _TOLERANCES]
     order: list[int] = []
@@ -110,7 +112,7 @@ def drawn_cells(n_cells: int, seed: int = 0) -> Iterator[Cell]:
             order = rng.permutation(len(settings)).tolist()
         reg_lambda, tol = settings[order.pop()]
         shape = _SHAPES[k % len(_SHAPES)]
-        yield Cell(shape, _LOSSES[k % len(_LOSSES)], reg_lambda(shape.n), tol)
+        yield Cell(shape, _LOSSES[k % len(_LOSSES)], reg_lambda(shape.n), tol, seed)
 
 
 def made_cells() -> Iterator[Cell]:
@@ -145,7 +147,7 @@ def _frequency(d: int) -> Array:
 
 def _problem(cell: Cell) -> tuple[Any, Any, Any]:
     """X, the prepared target and the loss."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(cell.seed)
     X, y = _drawn(cell.data, rng) if isinstance(cell.data, _Shape) else SETS[cell.data](rng)
     if cell.loss in BINARY_LOSSES:
         loss, y = BINARY_LOSSES[cell.loss](), np.where(y > 0.0, 1.0, -1.0)

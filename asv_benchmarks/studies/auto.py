@@ -15,7 +15,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where benchmarks is
 
-import numpy as np
 from _auto_cells import Races, drawn_cells, made_cells
 from _linear_timing import quiet_threads
 from _measure import Table, header, write_json
@@ -29,13 +28,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, default=200, help="drawn cells (default %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="drawn cells to leave out before")
+    parser.add_argument("--seed", type=int, default=0, help="of settings and data")
     parser.add_argument("--only", default="", help="cells whose line contains this text")
     parser.add_argument("--sets", nargs="+", choices=["drawn", "made"], default=["drawn"])
     parser.add_argument("--limit", type=float, default=3.0, help="CPU seconds of a fit")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
     arguments = parser.parse_args()
     print(header(__doc__.strip()))
-    cells = [*drawn_cells(arguments.cells)][arguments.first :] if "drawn" in arguments.sets else []
+    drawn = [*drawn_cells(arguments.cells, arguments.seed)]
+    cells = drawn[arguments.first :] if "drawn" in arguments.sets else []
     cells += made_cells() if "made" in arguments.sets else []
     table, races, results = Table(_COLUMNS), Races(arguments.limit), []
     ratios: dict[str, float] = {}
