@@ -7,13 +7,11 @@ seconds over ours. ">": no peer got there within its limit; "<": we did not get 
 
 table  a row a loss, a column a set, for reg_lambda 1e-2, 1e-4 and 1e-6
 path   squared_error: BMRMRegressorCV against RidgeCV, 20 values and 5 folds
-auto   "auto" against its own parts, on made sets of many shapes
 """
 
 import argparse
 from collections.abc import Callable
 
-import _cells_auto
 import _cells_path
 import _cells_table
 from _cells_data import SETS, SHIPPED, Sets
@@ -31,7 +29,6 @@ _QUICK = (1e-4,)
 PARTS: dict[str, Callable[[Session, Sets, argparse.Namespace], None]] = {
     "table": _cells_table.run,
     "path": _cells_path.run,
-    "auto": _cells_auto.run,
 }
 
 

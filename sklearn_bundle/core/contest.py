@@ -8,13 +8,12 @@ from typing import Any
 
 from sklearn_bundle.core.limits import TINY
 
-_LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
 # Of the other solver's expected work, after which a solver is judged by its rate: early rates make
 # dual steps look too good. Whatever the verdict then, little is lost.
 JUDGED_FROM = 0.15
 # Judgments in a row: the rate of one state may be chance, and a check that finds larger gaps than
 # the steps before looks like no progress once.
-_JUDGMENTS = 3
+JUDGMENTS = 3
 
 
 class Contestant:
@@ -26,6 +25,8 @@ class Contestant:
         The public name.
     prior : float
         Expected cost of a solver of this name from its start.
+    step : float, default=0.0
+        Cost of a step: a solver that begins near the end needs at least one.
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class Contestant:
         Whether it can gain nothing more.
     """
 
-    def __init__(self, name: str, prior: float):
-        self.name, self.prior = name, prior
+    def __init__(self, name: str, prior: float, step: float = 0.0):
+        self.name, self.prior, self.step = name, prior, step
         self.solver: Any = None
         self.work = self.budget = 0.0
         self.ended = False
@@ -68,7 +69,7 @@ class Contestant:
     @property
     def gives_way(self) -> bool:
         """Whether it was found slower for several states in a row."""
-        return self._slow_for >= _JUDGMENTS
+        return self._slow_for >= JUDGMENTS
 
     def return_with(self, budget: float) -> None:
         """Run again, and be judged after so much work."""
@@ -100,5 +101,5 @@ class Contestant:
             return inf
         if not self.history:
             share = log(max(gap, TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
-            return min(max(share, _LEAST_SHARE), 1.0) * self.prior
+            return min(max(share * self.prior, self.step), self.prior)
         return min(self.remaining(tol), max(self.work, self.prior))

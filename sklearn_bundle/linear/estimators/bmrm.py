@@ -117,7 +117,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         stall, "newton" or "line-search" takes over.
         Both are for "hinge", "squared_hinge" and "log_loss" with L2; "newton" also supports
         "exponential". "lbfgs" needs no matrix and supports the smooth ones of these losses (all
-        except "hinge"); "auto" uses it for "exponential" with many features. For "softmax" with L2
+        except "hinge"); "auto" uses it for many features. For "softmax" with L2
         there are "newton", which "auto" uses for up to 3000 weights and intercepts over all
         classes, and "lbfgs". "dual-coordinate" also supports "multiclass_hinge" with L2, except
         slack scaling with costs. "coordinate-descent": working sets of features, for

@@ -104,7 +104,7 @@ class BMRMRegressor(
         costs less, and starts with the latter if that is not known. With L2 all other losses
         support "newton", and all of them except "poisson" support "dual-coordinate", as in
         :class:`BMRMClassifier`. "huber", "poisson" and "squared_epsilon_insensitive" also support
-        "lbfgs", which needs no matrix; "auto" uses it for "poisson" with many features.
+        "lbfgs", which needs no matrix; "auto" uses it for many features.
         With L1 (weighted or not) and the elastic net, "auto" is "coordinate-descent" on working
         sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson";
         with several targets, if each is a problem of its own.

@@ -24,11 +24,11 @@ Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 # several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
 # as fast).
 _LONG_ROW = 64
-# A Cholesky factorization takes as long as a pass over side^3 / 48 entries of X: side^3 / 6
-# multiplications with additions, eight at a time.
-_FACTORISATION = 48.0
+# A Cholesky factorization takes as long as a pass over side^3 / 12 entries of X: side^3 / 6
+# multiplications with additions, two at a time, since small matrices are slower than large ones.
+_FACTORISATION = 12.0
 _LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
-CHEAP_FACTORISATION = 0.25  # passes; if it costs more, steps on samples of the rows are too slow
+CHEAP_FACTORISATION = 1.0  # passes; if it costs more, steps on samples of the rows are too slow
 
 
 class StoredRows(NamedTuple):

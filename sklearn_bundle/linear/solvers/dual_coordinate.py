@@ -37,7 +37,7 @@ _RECENT = 6  # epochs from which the rate is measured
 _NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
-_CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
+CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
 
@@ -181,7 +181,7 @@ class DualCoordinateSolver(DualAscentSolver):
     def step(self) -> None:
         """An epoch, and a check if one is due."""
         epoch = self._steps.epoch()
-        self.multiplications += _CALL + epoch.multiplications
+        self.multiplications += CALL + epoch.multiplications
         self._dual += epoch.gained
         self._checks.note(epoch.gap, self._dual, epoch.share)
         self._estimates.append(self.estimate)

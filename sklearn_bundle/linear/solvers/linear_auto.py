@@ -2,28 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import log10
+from functools import cached_property
+from math import inf, log, log10, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import confirmed
-from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
+from sklearn_bundle.core.contest import JUDGED_FROM, JUDGMENTS, Contestant
 from sklearn_bundle.core.contract import ABSENT, State, bound_below
+from sklearn_bundle.core.limits import LAST_PLACE, MOST_SIDE
 from sklearn_bundle.core.optimum import smaller
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.memory_risk import HESSIAN_PASSES
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.rows.rows import (
-    CHEAP_FACTORISATION,
-    entries_of_pass,
-    factorization,
-)
+from sklearn_bundle.linear.rows.rows import entries_of_pass, factorization
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSolver
 from sklearn_bundle.linear.solvers.descent_solver import DescentSolver
-from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.linear.solvers.dual_coordinate import CALL, DualCoordinateSolver
 from sklearn_bundle.linear.solvers.least_squares import LeastSquaresSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.sample_planes import SampleBundle, SamplePlanesSolver
@@ -31,35 +31,21 @@ from sklearn_bundle.linear.solvers.solver import Along, LinearSolver, LinearStar
 
 Array = NDArray[np.float64]
 
-_MOST_FEATURES = 2000  # for Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
-_SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps are enough
-# ``||x_i||^2 / (n reg_lambda)`` is how far a row's own step moves its score. Up to the first number
-# a kinked loss needs only few epochs, while Newton's method spends steps on finding the kinks. But
-# with more rows per feature than the second number, Newton's method starts with a sixteenth of the
-# rows and needs little more.
-_STRONG, _MANY_ROWS = 0.5, 800
-# Expected costs of the methods, in products with X or X': estimates that the user guide states.
-# They determine after how much work a method is judged by the rate at which its gap falls.
-# For Newton's method on a kinked loss: steps per power of ten of the gap, which were 16 with 80
-# rows per feature and 48 with three, and rows with curvature, a few per feature or half of them.
-_STEPS_A_DECADE, _STEPS_BY_SHAPE, _MOST_STEPS_A_DECADE = 15.0, 100.0, 50.0
-_CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
-_SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
-_SOLVING = 4.0  # times the factorization's arithmetic: small matrices are slower than large ones
-_LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
-# 100 epochs; 100 steps of L-BFGS, which took 4 to 260 passes to a gap of 1e-3.
-_PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
+# Expected steps of the methods, from which their costs follow by the shape: see :func:`_costs`.
+# A wrong one costs a part of the other method's work, since rates are observed.
+_NEWTON_STEPS = 6.0  # for a smooth loss: nearly all tolerances are within reach of the last one
+_KINKED_STEPS = 30.0  # a power of ten of the gap, times the square root of features over rows
+_LBFGS_STEPS = 10.0  # a power of ten of the gap
+_LINE_SEARCH_STEPS = 500  # where the other methods do not apply, or have failed
+# Rows with curvature for a feature, near the optimum of a kinked loss: one at the kink determines a
+# weight, and others are in the width of the smoothing.
+_CURVED_ROWS = 4.0
+_DUAL_STEP = 64.0  # multiplications: what a dual step takes beside its products, about 50 ns
 # Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
 # 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-_RESUMED = 2.0  # a method that was left is resumed if it is this many times cheaper
-# Stored entries of X up to which paths by line search took a third to nine tenths of the time of
-# Newton's method with the hinge, and 0.8 to 1.3 of it with losses of regression.
-_FEW_ENTRIES = 1 << 14
+_MARGIN = 2.0  # times another method's remaining work: a change pays only if it halves the work
 _FEWEST_ROWS = 1 << 14  # in an iteration of epochs, 1 or 2 ms: fewer are visited many times
-# Epochs that you ask for by name get so many passes before they are judged. Then they may have up
-# to so many times the expected work of another method left to do.
-_PASSES_OF_CHOSEN, _MARGIN_OF_CHOSEN = 500.0, 2.5
 
 # The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
@@ -162,6 +148,67 @@ def _has_newton_steps(task: Task) -> bool:
     return solver_class("newton", task) is NewtonSolver
 
 
+class _Cost(NamedTuple):
+    """What a method is expected to cost, in passes: a step, and all steps from the start."""
+
+    step: float
+    whole: float
+
+
+def _costs(task: Task, *, with_epochs: bool) -> dict[str, _Cost]:
+    """The expected costs of the methods that take the task, those preferred in a tie first."""
+    problem = task.problem
+    n, d, entries = problem.n_samples, problem.n_features, entries_of_pass(problem.n_entries)
+    decades, costs = max(-log10(max(task.tol, LAST_PLACE)), 1.0), {}
+    if _has_newton_steps(task) and d <= MOST_SIDE:
+        step = _newton_step(problem)
+        steps = _NEWTON_STEPS
+        if not _is_smooth(problem):
+            steps = decades * (1.0 + _KINKED_STEPS * sqrt(min(d / n, 1.0)))
+        costs["newton"] = _Cost(step, steps * step)
+    if with_epochs and _is_available("dual-coordinate", task):
+        form = DualCoordinateSolver.form(problem.loss)
+        of_loss = 0.0 if form is None else form.multiplications
+        further = CALL + n * (_DUAL_STEP + of_loss)
+        epoch = (2.0 * problem.n_entries + further) / entries
+        n_epochs = _epochs_a_factor_e(task) * decades * log(10.0)
+        costs["dual-coordinate"] = _Cost(epoch, n_epochs * epoch)
+    if _is_available("lbfgs", task):
+        costs["lbfgs"] = _Cost(2.0, 2.0 * _LBFGS_STEPS * decades)
+    if "newton" not in costs:  # which goes on with it where it stalls
+        programmes = float(_LINE_SEARCH_STEPS) ** 3 / entries  # one of k planes takes about k^2
+        costs["line-search"] = _Cost(2.0, 2.0 * _LINE_SEARCH_STEPS + programmes)
+    return costs
+
+
+def _newton_step(problem: LinearProblem) -> float:
+    """Cost of a Newton step: two products, the Hessian of rows with curvature, and its factor."""
+    d, rows_in_passes = problem.n_features, problem.rows.rows_in_passes
+    rows = _CURVED_ROWS * d
+    if _is_smooth(problem):  # all rows have curvature, and a sample of them is enough
+        rows = max(rows, rows_in_passes(HESSIAN_PASSES))
+    hessian = min(rows, problem.n_samples) / max(rows_in_passes(1.0), 1)
+    hessian *= problem.n_entries / entries_of_pass(problem.n_entries)
+    return 2.0 + hessian + factorization(d, problem.n_entries)
+
+
+def _epochs_a_factor_e(task: Task) -> float:
+    """Expected epochs in which the gap falls by a factor e: the condition of the dual.
+
+    An epoch of dual steps closes about the share ``1 / (1 + ||x||^2 / (n reg_lambda))`` of the gap
+    (Shalev-Shwartz and Zhang, 2013). Fewer rows than features are nearly orthogonal: then the
+    condition is no larger than that of the products of random rows.
+    """
+    problem = task.problem
+    n, d = problem.n_samples, problem.n_features
+    mean_square = float(problem.rows.squared_columns().sum()) / n  # known for the rounding, too
+    reach = mean_square / (n * task.reg_lambda)
+    if n < d:
+        ends = sqrt(d) + sqrt(n), sqrt(d) - sqrt(n)
+        reach = min(reach, (ends[0] / ends[1]) ** 2)
+    return 1.0 + reach
+
+
 def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that declares itself best, so that no other is tried."""
     best = (kind for kind in _MAY_BE_BEST if _takes(kind, task) and kind.is_best(task))
@@ -169,20 +216,18 @@ def _best(task: Task) -> type[LinearSolver] | None:
 
 
 class LinearAutoSolver:
-    """Newton's method, dual coordinate epochs or line search, or a race between two of them.
+    """The method that is expected to cost least, in a race with the next one.
 
-    * Newton's method, if a step's Cholesky factorization costs less than a quarter of a pass over
-      the data: few features, many rows. Steps on samples of the rows are then cheap, and only a few
-      on all rows remain. With a smooth loss a few steps are enough in any case, and a factorization
-      may cost a whole pass. With another loss and strong regularization, epochs are tried first.
-    * Otherwise dual coordinate epochs, as long as they promise to need less work than the others.
-      After a part of the other method's expected work, the rate at which the gap falls shows how
-      much remains. If it is too much, or the epochs stall, Newton's method continues (up to 2000
-      features), or line search.
-    * L-BFGS instead of the epochs, if the loss is smooth and has none.
-    * Line search for all other losses and regularizers; and before Newton's method on few data, if
-      the loss has kinks and there are planes to start from, as in a path: calls take longer than
-      passes then, and a step of line search has fewer of them.
+    The methods are Newton's, dual coordinate epochs, L-BFGS and line search, as far as they take
+    the loss and the regularizer. What they cost follows from the shape of the data, ``reg_lambda``
+    and ``tol``, in passes over the data; see :func:`_costs`.
+
+    * Newton's method is expected to need few steps, each with a Hessian and its factor. It runs
+      alone if it is the cheapest. But if a step of it costs more than the epochs that show their
+      rate, then these are tried before.
+    * After a part of the next method's expected work, the rate at which the gap of the first one
+      falls shows how much remains. If it is too much, or the first one stalls, the next one
+      continues.
 
     A method that continues where another one ends gets at least as much work as that one before it
     is judged. If it seems to need more than twice the remaining work of the other one, then that
@@ -204,15 +249,16 @@ class LinearAutoSolver:
 
     def __init__(self, task: Task, start: LinearStart, requested: str | None = None):
         self._task, self._start = task, start
-        self._margin = 1.0 if requested is None else _MARGIN_OF_CHOSEN
+        self._requested = requested
         first = self._first() if requested is None else requested
         self._running = self._contestant(first)
         self._solver = self._running.solver = _made(first, task, start)
         self._waiting: Contestant | None = None
-        if first in _PASSES or self._is_small():
-            self._waiting = self._contestant(self._second())
-            early = JUDGED_FROM * self._waiting.prior
-            self._running.budget = early if requested is None else _PASSES_OF_CHOSEN
+        second = self._second()
+        if first != "newton" and second != first:
+            self._waiting = self._contestant(second)
+            share = JUDGED_FROM if requested is None else 1.0
+            self._running.budget = share * self._waiting.prior
         self._confirmed_before: State | None = None  # the confirmed state of the solver before
         self._passes_of_confirmations = 0  # passes of confirmations, which are no solver's work
 
@@ -249,8 +295,8 @@ class LinearAutoSolver:
             return
         solver = contestant.solver
         assert solver is not None
-        before = self._spent(solver)
-        least_work, taken = self._least_work_of_state(contestant.name), 0.0
+        before, problem = self._spent(solver), self._task.problem
+        least, shown = self._least_passes_of_state(contestant.name), problem.passes
         for state in solver.states():
             if contestant is not self._running:
                 # Not earlier: until now it had no point to confirm.
@@ -260,41 +306,37 @@ class LinearAutoSolver:
             work, before = spent - before, spent
             contestant.record(work + self._further_cost(solver.name), solver.gap_of(state))
             contestant.judge(self._is_slow())
-            state, taken = self._combined(state), taken + work
+            state = self._combined(state)
             going_on = not contestant.gives_way and state.relative_gap > self._task.tol
-            if going_on and taken < least_work:
+            if going_on and self._task.problem.passes - shown < least:
                 continue
             yield state
-            taken = 0.0
+            shown = self._task.problem.passes
             if contestant.gives_way:
                 return
         contestant.ended = True
 
-    def _least_work_of_state(self, name: str) -> float:
+    def _least_passes_of_state(self, name: str) -> float:
         """Passes per iteration: epochs over few rows cost less than checking them."""
-        if name != "dual-coordinate" or self._margin != 1.0:
+        if name != "dual-coordinate" or self._requested is not None:
             return 0.0
         return _FEWEST_ROWS / self._task.problem.n_samples
 
     def _spent(self, solver: LinearSolver) -> float:
-        """The work that the solver itself counts, in passes."""
+        """The work that the solver itself counts, in passes.
+
+        An epoch is one call, which its multiplications count, and so its passes may be short.
+        """
         problem = self._task.problem
         entries = entries_of_pass(problem.n_entries)
-        return problem.passes - self._passes_of_confirmations + solver.multiplications / entries
+        passes: float = problem.passes - self._passes_of_confirmations
+        if solver.name == "dual-coordinate":
+            passes *= problem.n_entries / entries
+        return passes + solver.multiplications / entries
 
     def _further_cost(self, name: str) -> float:
-        """The further cost of a step, in passes."""
-        return self._of_newton() if name == "newton" else 0.0
-
-    def _of_newton(self) -> float:
-        """Cost of a step's Hessian and of solving with it, in passes."""
-        problem = self._task.problem
-        hessian = _SMOOTH_HESSIAN
-        if not _is_smooth(problem):
-            n, d = problem.n_samples, problem.n_features
-            curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
-            hessian = curved / max(problem.rows.rows_in_passes(1.0), 1)
-        return hessian + _SOLVING * factorization(problem.n_features, problem.n_entries)
+        """The cost of a step beyond its products with the data, in passes."""
+        return self._costs[name].step - 2.0 if name == "newton" else 0.0
 
     def _following(self) -> Contestant | None:
         """The contestant that continues where the other one ends; None if there is none."""
@@ -336,65 +378,42 @@ class LinearAutoSolver:
         state.ball = smaller(state.ball, left.ball)
         return state
 
-    def _contestant(self, name: str) -> Contestant:
-        """A contestant with its expected cost."""
-        entries = entries_of_pass(self._task.problem.n_entries)
-        prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
-        if name == "newton":
-            n_steps: float = _SMOOTH_STEPS
-            problem = self._task.problem
-            if not _is_smooth(problem):
-                by_shape = _STEPS_BY_SHAPE * problem.n_features / problem.n_samples
-                a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
-                n_steps = a_decade * max(-log10(self._task.tol), 1.0)
-            prior = n_steps * (2.0 + self._of_newton())
-        elif name in _PASSES:
-            prior = _PASSES[name]
-        return Contestant(name, prior)
-
-    def _is_small(self) -> bool:
-        """Whether there are planes to start from, and a pass takes no longer than calling it."""
-        bundle, task = self._start.bundle, self._task
-        if bundle is None or bundle.is_empty or not _has_newton_steps(task):
-            return False
-        problem = task.problem
-        return problem.n_entries <= _FEW_ENTRIES and not _is_smooth(problem)
-
-    def _first(self) -> str:
-        task = self._task
-        if self._is_small():
-            return "line-search"
-        if _has_newton_steps(task):
-            smooth = _is_smooth(task.problem)
-            affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
-            problem = task.problem
-            cheap = factorization(problem.n_features, problem.n_entries) <= affordable
-            if cheap and (smooth or not self._is_strong()):
-                return "newton"
+    @cached_property
+    def _costs(self) -> dict[str, _Cost]:
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.of(SampleBundle))
-        if _is_available("dual-coordinate", task) and not planes_alone:
-            return "dual-coordinate"
-        return "lbfgs" if _is_available("lbfgs", task) else self._second()
+        return _costs(self._task, with_epochs=not planes_alone)
 
-    def _is_strong(self) -> bool:
-        """Whether regularization is strong enough to try epochs although steps are cheap."""
-        problem, n = self._task.problem, self._task.problem.n_samples
-        if n >= _MANY_ROWS * problem.n_features or not _is_available("dual-coordinate", self._task):
-            return False
-        square = problem.rows.mean_square(problem.weights)
-        return square <= _STRONG * n * self._task.reg_lambda
+    def _contestant(self, name: str) -> Contestant:
+        """A contestant with its expected cost."""
+        cost = self._costs.get(name, _Cost(inf, inf))
+        return Contestant(name, cost.whole, cost.step)
+
+    def _first(self) -> str:
+        """The cheapest method, as far as known.
+
+        Newton's method comes first only if a step of it costs less than the epochs that show their
+        rate.
+        """
+        costs = self._costs
+        names = [name for name in costs if name != "line-search"] or ["line-search"]
+        first = min(names, key=lambda name: costs[name].whole)
+        epochs, chosen = costs.get("dual-coordinate"), costs[first]
+        if first != "newton" or epochs is None:
+            return first
+        is_trial_cheap = JUDGMENTS * max(epochs.step, 2.0) < chosen.step
+        return "dual-coordinate" if is_trial_cheap else first
 
     def _second(self) -> str:
-        task = self._task
-        if _has_newton_steps(task) and task.problem.n_features <= _MOST_FEATURES:
-            return "newton"
-        return "line-search"
+        """The method that may follow the first one."""
+        costs = self._costs
+        others = [name for name in costs if name != self._running.name]
+        return min(others, key=lambda name: costs[name].whole, default=self._running.name)
 
     def _is_slow(self) -> bool:
         """Whether the current solver has more work left than the other one."""
         running, other = self._running, self._waiting
         if other is None or other.ended:
             return False
-        margin, tol = self._margin if other.solver is None else _RESUMED, self._task.tol
-        return running.is_slower(margin * other.expected(tol, running.gap), tol)
+        tol = self._task.tol
+        return running.is_slower(_MARGIN * other.expected(tol, running.gap), tol)

@@ -11,11 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
 from sklearn_bundle.core.contest import Contestant
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers import linear_auto
 from sklearn_bundle.linear.solvers._descent import NewtonDescent
 from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
-from sklearn_bundle.losses import Hinge
+from sklearn_bundle.linear.solvers.solver import Task
+from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from tests.interrupts import interrupt
 from tests.reference import objective, optimum
 
@@ -130,11 +134,24 @@ def changing(monkeypatch):
 
 
 def test_epochs_that_promise_too_little_are_given_up():
+    """Dense rows, many features: a Newton step costs more than the epochs that show their rate."""
+    X, y = noisy(1000, 200)
+    model = BMRMClassifier(reg_lambda=1e-3).fit(X, y)
+    assert model.status_ == "converged"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+
+
+def test_hopeless_epochs_are_not_tried():
     """Dense rows, nearly as many features, little regularization: coordinates are tied."""
     X, y = noisy(300, 200)
     model = BMRMClassifier(reg_lambda=1e-5).fit(X, y)
-    assert model.status_ == "converged"
-    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+    assert solvers_of(model) == ["newton"] and model.status_ == "converged"
+
+
+def test_a_smooth_loss_with_many_features_needs_no_hessian():
+    X, y = noisy(1000, 500)
+    model = BMRMClassifier("squared_hinge", reg_lambda=1e-1).fit(X, y)
+    assert solvers_of(model) == ["lbfgs"] and model.status_ == "converged"
 
 
 def test_correlated_columns_at_the_defaults():
@@ -216,6 +233,48 @@ def test_certificate_over_many_changes(second, n_features, monkeypatch):
     assert ours == pytest.approx(model.objective_, rel=1e-12)
     best = optimum("hinge", X, y, np.full(80, 1 / 80), 1e-3, True)
     assert h["lower_bound"].max() <= best * (1 + 1e-8) <= ours * (1 + 2e-8)
+
+
+def task_of(X, y, loss="hinge", reg_lambda=1e-2, tol=1e-3, **further):
+    weights = np.full(len(y), 1.0 / len(y))
+    problem = LinearProblem(rows_in_memory(X), y, weights, BINARY_LOSSES[loss](), True)
+    return Task(problem, reg_lambda, tol=tol, **further)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-3, 10.0])
+@pytest.mark.parametrize(
+    "X",
+    [
+        *(np.ones((1, 1)), np.ones((1, 3)), np.ones((6, 1)), np.zeros((6, 2)), np.ones((6, 6))),
+        *(np.full((6, 2), 1e8), sp.csr_array((6, 4)), sp.csr_array(np.eye(6))),
+    ],
+    ids=lambda X: f"{type(X).__name__}{X.shape}",
+)
+@pytest.mark.parametrize("loss", NAMES)
+def test_costs_of_the_plainest_shapes(loss, X, tol):
+    task = task_of(X, np.where(np.arange(X.shape[0]) % 2, -1.0, 1.0), loss, tol=tol)
+    costs = linear_auto._costs(task, with_epochs=True)
+    assert {"newton", "dual-coordinate"} <= costs.keys() and "line-search" not in costs
+    assert all(0.0 < cost.step <= cost.whole < np.inf for cost in costs.values())
+
+
+def test_expected_epochs_grow_with_what_a_row_moves_its_score():
+    X, y = noisy(400, 10)
+    few, many = (linear_auto._epochs_a_factor_e(task_of(X, y, reg_lambda=r)) for r in (1.0, 1e-4))
+    mean_square = np.mean(np.sum(X**2, axis=1))
+    assert few == pytest.approx(1.0 + mean_square / 400)
+    assert many == pytest.approx(1.0 + mean_square / 400 * 1e4)
+    wide, y = noisy(10, 1000)  # rows that are nearly orthogonal: reg_lambda matters no more
+    few, fewer = (
+        linear_auto._epochs_a_factor_e(task_of(wide, y, reg_lambda=r)) for r in (1e-6, 1e-9)
+    )
+    assert few == fewer < 3.0
+
+
+def test_a_solver_that_begins_near_the_end_takes_at_least_a_step():
+    one = Contestant("newton", prior=50.0, step=8.0)
+    assert one.expected(1e-4, 1.1e-4) == 8.0 and one.expected(1e-4, 1.0) == 50.0
+    assert Contestant("newton", prior=5.0, step=8.0).expected(1e-4, 1e-2) == 5.0
 
 
 def test_work_to_come_is_told_by_the_later_half():
