@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.metrics import (
     d2_pinball_score,
     d2_tweedie_score,
@@ -203,20 +203,24 @@ def bounds_of_score(loss: Loss) -> Callable[..., tuple[float, float]] | None:
         target = np.asarray(y, dtype=np.float64)
         low, high = model.predict_bounds(X)
         ends = extreme_predictions(target.reshape(low.shape), low, high, measured)
-        least, most = (score(_Predicted(end), X, y, sample_weight) for end in ends)
+        models = map(_Predicted, ends)
+        least, most = (score(model, X, y, sample_weight=sample_weight) for model in models)
         return (least if np.isfinite(ends[0]).all() else -np.inf), most
 
     return bounds
 
 
-class _Predicted:
-    """A model of these predictions."""
+class _Predicted(RegressorMixin, BaseEstimator):
+    """A model of these predictions, for scorers."""
 
     def __init__(self, predictions: NDArray[np.float64]):
-        self._predictions = np.nan_to_num(predictions)
+        self.predictions = predictions
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        return self._predictions
+        return np.nan_to_num(self.predictions)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
 
 def _auc_bounds(

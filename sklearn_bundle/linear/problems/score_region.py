@@ -9,7 +9,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.core.sparse import squared_lengths
-from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.losses.samples import SampleLoss
@@ -23,6 +22,7 @@ _FEW = 4.0  # roundings of a score beside those of its products
 _MOST_STEPS = 60  # that double: beyond these an end is infinite
 _SOME_ROWS = 256  # whose mean is the center
 _NEWTON_STEPS = 20  # for intercepts of several classes, which start near the best
+_ROUNDED_TWICE = 1.5  # times sqrt(2) it is above 2: both scores of a difference are rounded
 _CLOSE = 0.1  # of the reach of the rows: what is left of shares may cost that
 
 
@@ -137,16 +137,29 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     at_center = intercept + weights @ center
     if _is_hopeless(region, some, at_center):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
-    scores, squares = problem.rows.around(center, weights)
-    sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * np.linalg.norm(center)
-    reach = radius * lengths_of(squares, sizes, d)
-    rounded = score_rounding(weights, sizes, d) + _FEW * DOUBLE * np.abs(scores + at_center)
-    rounded = rounded.max(axis=1)
+    scores, reach = _reaches(problem, region, at_center)
     if joint:
-        return region._replace(**_of_classes(problem, scores, reach, rounded, at_center))
+        return region._replace(**_of_classes(problem, scores, reach, at_center))
     interval = _of_quantile if quantile else _of_one
-    low, high = interval(problem, scores[:, 0], reach + rounded, float(np.ravel(at_center)[0]))
+    low, high = interval(problem, scores[:, 0], reach, float(np.ravel(at_center)[0]))
     return region._replace(low=np.array([low]), high=np.array([high]))
+
+
+def _reaches(problem: LinearProblem, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:
+    """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included."""
+    scores, reach = problem.rows.around(region.center, region.weights)
+    d, of_center = problem.n_features, 2.0 * np.linalg.norm(region.center)
+
+    def part(rows: slice) -> tuple[float, ...]:
+        squares = reach[rows]
+        sizes = np.sqrt(np.maximum(squares, 0.0)) + of_center
+        added = _FEW * DOUBLE * np.abs(scores[rows] + at_center)
+        rounded = (score_rounding(region.weights, sizes, d) + added).max(axis=1)
+        squares[:] = region.radius * lengths_of(squares, sizes, d) + _ROUNDED_TWICE * rounded
+        return ()
+
+    problem.rows.sums(part)
+    return scores, reach
 
 
 def _some_rows(problem: LinearProblem) -> RowOperator:
@@ -188,22 +201,35 @@ def _of_one(
     scores, is negative below the first number and positive above the second. The search goes out
     from ``start`` in steps that double, from the mean reach on.
     """
-    loss, y, weights = problem.loss, problem.target, problem.weights
-    moved, out = np.empty_like(scores), np.empty_like(scores)
-    first = max(float(weights @ reach), DOUBLE * abs(start), np.finfo(float).tiny)
+    first = max(float(problem.weights @ reach), DOUBLE * abs(start), np.finfo(float).tiny)
 
     def end(sign: float) -> float:
         step = first
         for _ in range(_MOST_STEPS):
-            np.multiply(reach, -sign, out=moved)
-            np.add(moved, scores, out=moved)
-            np.add(moved, start + sign * step, out=moved)
-            if sign * _slope(loss, moved, y, weights, out) > 0.0:
+            if sign * _slope(problem, scores, -sign, reach, start + sign * step) > 0.0:
                 return start + sign * step
             step *= 2.0
         return sign * np.inf
 
     return end(-1.0), end(1.0)
+
+
+def _slope(problem: LinearProblem, scores: Array, sign: float, reach: Array, b: float) -> float:
+    """Derivative in b of the risk of ``scores + sign reach + b``; 0 if its sign may be rounding."""
+    loss, y, weights = problem.loss, problem.target, problem.weights
+
+    def part(rows: slice) -> tuple[float, ...]:
+        there = sign * reach[rows]
+        there += scores[rows]
+        there += b
+        out = np.empty_like(there)
+        value = loss.evaluate(there, y[rows], weights[rows], out)
+        return value, float(out.sum()), float(np.abs(out).sum())
+
+    value, slope, size = problem.rows.sums(part)
+    if not np.isfinite(value):
+        return 0.0
+    return slope if abs(slope) > (likely(len(scores)) + _FEW) * DOUBLE * size else 0.0
 
 
 def _of_quantile(
@@ -217,7 +243,7 @@ def _of_quantile(
 
 
 def _of_classes(
-    problem: LinearProblem, scores: Array, reach: Array, rounded: Array, start: Array
+    problem: LinearProblem, scores: Array, reach: Array, start: Array
 ) -> dict[str, Any]:
     """The interval of the best intercepts of softmax, near ``start`` and of its mean.
 
@@ -231,7 +257,7 @@ def _of_classes(
     """
     y, weights, k = problem.target, problem.weights, problem.n_outputs
     shares = np.bincount(y, weights, k)
-    of_rows = float((np.sqrt(2.0) * reach + 2.0 * rounded).max())
+    of_rows = float(np.sqrt(2.0) * reach.max())
     allowed, b = (likely(len(y)) + _FEW) * DOUBLE, start
     apart = np.inf
     for _ in range(_NEWTON_STEPS):
@@ -260,12 +286,3 @@ def _probabilities(scores: Array) -> Array:
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
-
-
-def _slope(loss: Loss, scores: Array, y: Any, weights: Array, out: Array) -> float:
-    """Derivative in b, 0 if its sign may be rounding."""
-    value = loss.evaluate(scores, y, weights, out)
-    slope, size = float(out.sum()), float(np.abs(out).sum())
-    if not np.isfinite(value):
-        return 0.0
-    return slope if abs(slope) > (likely(len(out)) + _FEW) * DOUBLE * size else 0.0

@@ -23,6 +23,7 @@ _BLOCK_PRODUCTS = 1 << 23  # and as many products are a millisecond at least
 _MOST_TILED = 256  # columns up to which sums that stay in registers are faster than BLAS
 _ROWS_OF_CENTER = 512  # whose mean is so close to that of all that products lose no digit
 _COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
+_CENTERED = 1 << 15  # entries of a part less its center: 256 KB
 _CANCELLED = 1e3  # factor by which centering may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
 # Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
@@ -199,7 +200,7 @@ class DenseRows(RowOperator):
     def around(self, center: Array, W: Array) -> tuple[Array, Array]:
         (X,), (n, d) = self._arrays, self.shape
         scores, squares = np.empty((n, len(W))), np.empty(n)
-        height = max(1, _COPIED // d)
+        height = max(1, _CENTERED // d)
         for start in range(0, n, height):
             rows = slice(start, start + height)
             block = X[rows] - center
