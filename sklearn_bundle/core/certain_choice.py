@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.reports import SearchResults
 
 Array = NDArray[np.float64]
-_TIGHTER = (1e-6, 1e-9)  # relative gaps that rounds after the first ask for
+# Relative gaps that rounds ask for. Newton's method reaches the first of smooth losses in the time
+# of 1e-3, and what is left open there by one more step.
+_OF_KINKED, _OF_SMOOTH = (1e-6, 1e-9), (1e-9, 1e-12)
 _TIE = 1e-12  # relative: rounding of means of equal scores
 
 
@@ -58,6 +60,10 @@ class CertainChoice:
         return {"test_score_bounds_": self.bounds, "best_is_certain_": self.is_certain}
 
 
-def tighter(tol: float) -> list[float]:
-    """The relative gaps of further rounds of a search, after one at ``tol``."""
-    return [further for further in _TIGHTER if further < tol]
+def gaps_of_rounds(tol: float, smooth: bool) -> list[float]:
+    """The relative gaps that a search asks for: all values the first, those left open the others.
+
+    ``smooth`` says whether the loss has a derivative everywhere.
+    """
+    further = _OF_SMOOTH if smooth else (tol, *_OF_KINKED)
+    return sorted({min(tol, gap) for gap in further}, reverse=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
@@ -265,21 +265,24 @@ class CertainClassifier(BoundedDecisions, Refinable):
         weights = checked_for_score(self, X, y, sample_weight)
         possible, y = self._possible(X), np.asarray(y).ravel()
         check_consistent_length(possible, y)
-        ends = extreme_labels(self.classes_, possible, y)
-        low, high = (accuracy_score(y, end, sample_weight=weights) for end in ends)
-        return float(low), float(high)
+        return accuracy_bounds(possible, y[:, None] == self.classes_, weights)
 
 
-def extreme_labels(
-    classes: np.ndarray, possible: NDArray[np.bool_], y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The possible labels that are wrong where one may be, and those that are right."""
-    true = y[:, None] == classes
-    worst = np.where((possible & ~true).any(axis=1), (possible & ~true).argmax(axis=1), -1)
-    own = true.argmax(axis=1)
-    worst = np.where(worst < 0, own, worst)
-    best = np.where((possible & true).any(axis=1), own, worst)
-    return classes[worst], classes[best]
+def accuracy_bounds(
+    possible: NDArray[np.bool_], true: NDArray[np.bool_], weights: Array | None
+) -> tuple[float, float]:
+    """Accuracies if all rows that may be wrong are, and if all that may be right are.
+
+    Both matrices have a column per class, and ``true`` has at most one entry per row. NaN if all
+    weights are 0.
+    """
+    right = (possible & true).any(axis=1)
+    sure = right & (possible.sum(axis=1) == 1)
+    shares = np.ones(len(right)) if weights is None else weights
+    total = float(shares.sum())
+    if not total > 0.0:
+        return np.nan, np.nan
+    return float(shares @ sure) / total, float(shares @ right) / total
 
 
 class CertainRegressor(Refinable):

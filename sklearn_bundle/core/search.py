@@ -152,8 +152,8 @@ class Search(CertifiedEstimator):
     [certain]
     certain : bool, default=False
         Whether to go on until the choice is that of exact optima: values that may still be the best
-        are fitted again with a `tol` of 1e-6, then of 1e-9. It needs a strongly convex regularizer,
-        rows in memory and the default score.
+        are fitted again, down to a `tol` of 1e-9, or of 1e-12 with a smooth loss. It needs a
+        strongly convex regularizer, rows in memory and the default score.
 
     [certainty]
     test_score_bounds_ : ndarray of shape (n_lambdas, n_folds, 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.certain_choice import CertainChoice
-from sklearn_bundle.core.certainty import extreme_labels, extreme_predictions
+from sklearn_bundle.core.certainty import accuracy_bounds, extreme_predictions
 from sklearn_bundle.core.optimum import Ball, ball_of, smaller
 from sklearn_bundle.core.reports import SearchResults
 
@@ -70,12 +70,14 @@ def test_a_gap_of_zero_leaves_the_point():
     assert Ball.between(w, w, 0.0, 1.0).radius <= 1e-14
 
 
-def test_extreme_labels():
-    classes, y = np.array(["a", "b", "c"]), np.array(["a", "a", "b", "z"])
-    possible = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=bool)
-    worst, best = extreme_labels(classes, possible, y)
-    assert worst.tolist() == ["a", "b", "a", "b"]
-    assert best.tolist() == ["a", "a", "a", "b"]
+def test_accuracy_bounds():
+    """Rows: certain and right, open, open and wrong, certain and wrong, of an unknown class."""
+    possible = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1], [1, 1, 1]], dtype=bool)
+    true = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=bool)
+    assert accuracy_bounds(possible, true, None) == (0.2, 0.4)
+    weights = np.array([1.0, 3.0, 0.0, 4.0, 0.0])
+    assert accuracy_bounds(possible, true, weights) == (1 / 8, 4 / 8)
+    assert np.isnan(accuracy_bounds(possible, true, 0.0 * weights)).all()
 
 
 def test_extreme_predictions():

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from sklearn_bundle.core.base import checked, with_callbacks
-from sklearn_bundle.core.certain_choice import CertainChoice, tighter
+from sklearn_bundle.core.certain_choice import CertainChoice, gaps_of_rounds
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parallel import blas_threads
@@ -88,10 +88,12 @@ class PathSearch(Search):
             weights = check_sample_weight(sample_weight, n)
         kept = np.arange(n) if weights is None else np.flatnonzero(weights)
         single = clone(self._single(n_jobs=1))
+        if self.certain:
+            single.tol = gaps_of_rounds(self.tol, self._loss().smooth)[0]
         folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
         own = loss_scorer(single._loss()) if self.scoring is None else None
         bounds_of = bounds_of_score(single._loss()) if self.certain else None
-        self._first_bounds: dict[int, Any] = {}
+        self._first_bounds: dict[int, Any] = {}  # by the test part of the fold
         scorer = own or checked_scorer(single, self.scoring)
 
         def part(array: Any, places: NDArray) -> Any:
@@ -140,7 +142,8 @@ class PathSearch(Search):
         choice = CertainChoice(len(values), len(folds))
         everything = np.arange(len(values))
         for k, (_, test) in enumerate(folds):
-            choice.narrow(k, everything, self._first_bounds.pop(id(test)))
+            choice.narrow(k, everything, self._first_bounds[id(test)])
+        del self._first_bounds
         X, y = indexable(*given[:2])
         weights = None if given[2] is None else check_sample_weight(given[2], num_samples(X))
         kept = np.arange(num_samples(X)) if weights is None else np.flatnonzero(weights)
@@ -156,7 +159,7 @@ class PathSearch(Search):
             models = self._models_of_fold(single, part(train), data, values[places], None, limit)
             return [bounds_of(model, *held_out) for model in models]
 
-        for tol in tighter(self.tol):
+        for tol in gaps_of_rounds(self.tol, self._loss().smooth)[1:]:
             places = choice.open_places()
             if len(places) == 1 or limit.left == 0.0:
                 break

@@ -6,6 +6,7 @@ again, and no answer depends on which worker gave it.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -256,7 +257,7 @@ def look(
         derivatives, coefs = np.zeros(len(y)), np.empty(len(y))
         curved = np.empty(len(y), dtype=np.int64)
         gradient, before = np.zeros(len(w)), derivatives.copy()
-        with blas_threads(1):  # more would change the last bits
+        with blas_threads(1) if every else nullcontext():  # more would change the last bits
             for width in widths:
                 args = scores, y, weights, width, b
                 value, offset = loss.smoothed_cut(*args, False, derivatives)
