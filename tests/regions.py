@@ -16,8 +16,10 @@ _STEPS = 150  # of that search, each of which leaves two thirds
 
 def region_faults(model, problem, best, bound, k):
     """Texts on the region of subproblem k that are not true of the reference at the rows of X."""
-    region = vars(model).get("_regions", [None] * (k + 1))[k]
-    if region is None or best.point is None:
+    if "_regions" not in vars(model) or best.point is None:
+        return []
+    region = model._stored_regions()[k] if hasattr(model, "_stored_regions") else None
+    if region is None:
         return []
     missed = best.error + REFERENCE * getattr(problem, "size", 0.0)
     error = max(float(min(missed, best.value - bound)), 0.0)
@@ -25,7 +27,7 @@ def region_faults(model, problem, best, bound, k):
     if hasattr(problem, "Z"):
         if not np.isfinite(np.asarray(best.point, float)).all():  # where rounding beats Newton
             return []
-        return _kernel_faults(model, problem, best, error, k)
+        return _kernel_faults(region, problem, best, error)
     modulus = problem.reg_lambda * _strong_convexity(problem.omega)
     if not (modulus > 0.0 and np.isfinite(error)):
         return []
@@ -52,9 +54,9 @@ def region_faults(model, problem, best, bound, k):
     return found
 
 
-def _kernel_faults(model, problem, best, error, k):
+def _kernel_faults(region, problem, best, error):
     """Of the points of the subproblem, in the metric of the functions."""
-    region, off = model._regions[k], np.sqrt(2.0 * error)
+    off = np.sqrt(2.0 * error)
     change = (best.point - problem.point) * getattr(problem, "signs", LONG(1))
     apart = np.sqrt(max(float(change @ problem.Z @ change), 0.0))
     sizes = float(np.abs(change) @ (problem.sizes @ np.abs(change)))

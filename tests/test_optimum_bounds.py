@@ -338,4 +338,5 @@ def test_kernel_radius():
     for model, sign in ((exact, 1.0), (fitted, -1.0)):
         change[model.support_] += sign * model.dual_coef_[0]
     distance = np.sqrt(change @ K @ change)
-    assert 0.15 * fitted._regions[0].radius < distance <= fitted._regions[0].radius
+    (region,) = fitted._known_regions()
+    assert 0.15 * region.radius < distance <= region.radius

@@ -93,7 +93,7 @@ def balls(load, names):
         X, y, *_ = binary_task(load, name)
         for loss in LOSSES:
             model = BMRMClassifier(loss, reg_lambda=1e-3, tol=1e-6).fit(X, y)
-            radius = model._regions[0].radius
+            radius = model._known_regions()[0].radius
             around = np.sqrt(2.0 * model.dual_gap_ / model.reg_lambda_)
             table.row(name, loss, f"{model.relative_gap_:.1e}", f"{around:.2e}", f"{radius:.2e}")
 

@@ -4,7 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,8 @@ _MOST_AT_ONCE = 1e-4  # by which a gap falls from one fit to the next
 class KnownOptimum(ABC):
     """An estimator whose fit leaves ``_regions``: where the scores of the optimum lie."""
 
-    _regions: list[Any]
+    _regions: list[tuple[Any, ...] | None]  # fields of _region_kind
+    _region_kind: ClassVar[type]
 
     @abstractmethod
     def _why_unknown(self) -> str:
@@ -36,13 +37,18 @@ class KnownOptimum(ABC):
     def _known_regions(self) -> list[Any]:
         """The regions, one per subproblem."""
         check_is_fitted(self)
-        regions = vars(self).get("_regions", [None])
+        regions = self._stored_regions()
         if not all(region is not None and region.is_known for region in regions):
             raise ValueError(
                 f"The duality gap of this {type(self).__name__} bounds no scores of the optimum: "
                 f"{self._why_unknown()}"
             )
         return regions
+
+    def _stored_regions(self) -> list[Any]:
+        """The regions as the fit left them, None where there is none."""
+        stored = vars(self).get("_regions", [None])
+        return [None if fields is None else self._region_kind(*fields) for fields in stored]
 
 
 class Refinable(KnownOptimum):
@@ -278,7 +284,7 @@ def accuracy_bounds(
     """
     right = (possible & true).any(axis=1)
     sure = right & (possible.sum(axis=1) == 1)
-    shares = np.ones(len(right)) if weights is None else weights
+    shares = np.ones(possible.shape[0]) if weights is None else weights
     total = float(shares.sum())
     if not total > 0.0:
         return np.nan, np.nan

@@ -299,7 +299,7 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
             interrupted = True
         fitted = self._typed(data, model([(r.point, r.intercept) for r in results]))
         fitted |= certificate(results)
-        fitted["_regions"] = [result.region for result in results]
+        fitted["_regions"] = regions_of(results)
         fitted |= self._further_attributes(data, warm)
         if self.warm_start and not interrupted and not waited:  # which may interrupt a change
             fitted["_warm"] = warm
@@ -358,6 +358,11 @@ def _names_of_parameters(kind: type[CertifiedEstimator]) -> tuple[str, ...]:
 def _parameters_of(kind: type) -> Mapping[str, Parameter]:
     """The parameters of a class's constructor."""
     return MappingProxyType(signature(kind).parameters)
+
+
+def regions_of(results: list[SolverResult]) -> list[tuple[Any, ...] | None]:
+    """The regions as plain tuples: a pickle of a model holds arrays and numbers."""
+    return [None if r.region is None else tuple(r.region) for r in results]
 
 
 def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:

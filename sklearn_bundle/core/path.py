@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from sklearn_bundle.core.base import certificate, features_of
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core.fit import CertifiedEstimator
+from sklearn_bundle.core.fit import CertifiedEstimator, regions_of
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.search import MOST_VALUES, number_or_values
 from sklearn_bundle.core.values import plain, shown
@@ -167,7 +167,7 @@ def fit_path(
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             if bounded:
-                fitted["_regions"] = [result.region for result in results]
+                fitted["_regions"] = regions_of(results)
             model = object.__new__(type(estimator))  # a clone would take as long as a small fit
             model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._set_fitted(features_of(estimator) | fitted)

@@ -290,6 +290,7 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding prevents further progress: increase tol.",
     }
+    _region_kind = ChainRegion
     _waits_for_a_point = False  # an epoch may take minutes
 
     def __init__(

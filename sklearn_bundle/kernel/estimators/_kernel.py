@@ -196,6 +196,7 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
     shape_fit_: tuple[int, ...]
     _scores: KernelScores
     _has_intercept: ClassVar[bool] = True  # one that is penalized
+    _region_kind = KernelRegion
 
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
         "gamma": ("kernel", ("rbf", "poly")),

@@ -68,6 +68,7 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
     coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
     intercept_: float | NDArray[np.float64]
 
+    _region_kind = ScoreRegion
     _common_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither")],
         "tol": [RELATIVE_GAP],
