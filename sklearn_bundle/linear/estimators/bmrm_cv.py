@@ -232,10 +232,10 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         1. None means 100 with these two, otherwise 10.
     %(eps_and_Cs: BMRMClassifier)s
     %(cv: stratified)s
-    %(certain)s
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
         "fbeta".
+    %(certain)s
     %(BMRMClassifier.regularizer)s
     %(BMRMClassifier.l1_ratio)s
     %(BMRMClassifier.cost)s
@@ -346,10 +346,10 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         :class:`BMRMRegressor`. None means 100 with these two, otherwise 10.
     %(eps_and_Cs: BMRMRegressor)s
     %(cv: consecutive)s
-    %(certain)s
     %(scoring)s
         R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
         D^2 of the Poisson deviance for "poisson"; the mean over the targets.
+    %(certain)s
     %(BMRMRegressor.regularizer)s
     %(BMRMRegressor.l1_ratio)s
     %(BMRMRegressor.quantile)s
