@@ -393,7 +393,7 @@ class LinearAutoSolver:
         """The cheapest method, as far as known.
 
         Newton's method comes first only if a step of it costs less than the epochs that show their
-        rate, or if the rate would have to be far better than expected.
+        rate, which may be far better than expected.
         """
         costs = self._costs
         names = [name for name in costs if name != "line-search"] or ["line-search"]
@@ -401,12 +401,7 @@ class LinearAutoSolver:
         epochs, chosen = costs.get("dual-coordinate"), costs[first]
         if first != "newton" or epochs is None:
             return first
-        problem = self._task.problem
-        is_trial_cheap = JUDGMENTS * max(epochs.step, 2.0) < chosen.step
-        may_be_best = JUDGED_FROM * epochs.whole < chosen.whole
-        # No more rows than features are nearly orthogonal: what is expected is far too much.
-        may_be_best |= problem.n_samples <= problem.n_features
-        return "dual-coordinate" if is_trial_cheap and may_be_best else first
+        return "dual-coordinate" if JUDGMENTS * max(epochs.step, 2.0) < chosen.step else first
 
     def _second(self) -> str:
         """The method that may follow the first one."""

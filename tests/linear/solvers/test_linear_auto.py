@@ -141,11 +141,14 @@ def test_epochs_that_promise_too_little_are_given_up():
     assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
 
 
-def test_hopeless_epochs_are_not_tried():
-    """Dense rows, nearly as many features, little regularization: coordinates are tied."""
+def test_epochs_are_tried_where_they_are_expected_to_take_too_long():
+    """Dense rows, nearly as many features, little regularization: their rate is not known before.
+
+    Newton's method alone takes ten times as long.
+    """
     X, y = noisy(300, 200)
     model = BMRMClassifier(reg_lambda=1e-5).fit(X, y)
-    assert solvers_of(model) == ["newton"] and model.status_ == "converged"
+    assert solvers_of(model)[0] == "dual-coordinate" and model.status_ == "converged"
 
 
 def test_a_smooth_loss_with_many_features_needs_no_hessian():
