@@ -41,8 +41,8 @@ class CRFClassifier(ClassifierMixin, SDCACRF):
     """SDCACRF is none by its tags: this one is put to the checks of classifiers too."""
 
 
-# Of each estimator one as it comes, and one of each kind of problem, solved. The first has a smaller
-# tol: dual epochs end just below theirs, and not at a vertex.
+# Of each estimator one as it comes, and one of each kind of problem, solved. The first one has a
+# smaller tol: dual epochs end just below theirs, and not at a vertex.
 FEW = [
     BMRMClassifier(**TIGHTER),
     BMRMClassifier("squared_hinge", **STRONG, solver="line-search"),
