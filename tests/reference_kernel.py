@@ -93,8 +93,10 @@ class L2SVM:
             alpha, margins, best = point, there, value
         best = self._attained(alpha)  # the margins were moved along and have drifted
         if best - least > 1e-9 * best:  # factors of a matrix that rounding makes singular
-            alpha = self._by_interior_points(M)
-            best, least = min(best, self._attained(alpha)), max(least, self.bound(alpha))
+            other = self._by_interior_points(M)
+            least = max(least, self.bound(other))
+            if self._attained(other) < best:
+                alpha, best = other, self._attained(other)
         return Optimum(best, float(max(best - least, 0)), alpha)
 
     def _attained(self, alpha):
