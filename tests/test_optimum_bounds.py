@@ -72,7 +72,7 @@ def inside(low, values, high):
     return bool((low - slack <= values).all() and (values <= high + slack).all())
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.wide)])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 def test_classifiers(model, n_classes):
     y = LABELS if n_classes == 2 else GRADES
