@@ -176,6 +176,7 @@ def test_the_optimum_of_logistic_regression():
             assert inside(low, truth, high)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 @pytest.mark.parametrize(
     "shape", ["column", "rows", "constant", "huge", "offset", "weights", "sparse"]
@@ -298,6 +299,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore:.*chose reg_lambda")
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 def test_searches_know_whether_their_choice_is_certain(search):
