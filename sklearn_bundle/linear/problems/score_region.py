@@ -148,13 +148,14 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
 def _reaches(problem: LinearProblem, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included."""
     scores, reach = problem.rows.around(region.center, region.weights)
-    d, of_center = problem.n_features, 2.0 * np.linalg.norm(region.center)
+    d, of_center = problem.n_features, 2.0 * float(np.linalg.norm(region.center))
+    longest = region.weights[[np.argmax(np.linalg.norm(region.weights, axis=1))]]
 
     def part(rows: slice) -> tuple[float, ...]:
-        squares = reach[rows]
+        squares, values = reach[rows], np.abs(scores[rows] + at_center)
         sizes = np.sqrt(np.maximum(squares, 0.0)) + of_center
-        added = _FEW * DOUBLE * np.abs(scores[rows] + at_center)
-        rounded = (score_rounding(region.weights, sizes, d) + added).max(axis=1)
+        largest = values[:, 0] if len(region.weights) == 1 else values.max(axis=1)
+        rounded = score_rounding(longest, sizes, d)[:, 0] + _FEW * DOUBLE * largest
         squares[:] = region.radius * lengths_of(squares, sizes, d) + _ROUNDED_TWICE * rounded
         return ()
 
