@@ -97,6 +97,7 @@ linear/rows
     test_blocks_cluster.py      _dask.py
     test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/misread.py
     test_blocks_time.py         _dask.py /linear/solvers/rounds.py
+    test_memory_rows.py         memory_rows.py /linear/_compiled/design.py
 
 linear/problems
     test_balanced_planes.py     balance.py /linear/solvers/bundle.py
@@ -184,7 +185,7 @@ kernel/solvers
                                 /kernel/problems/l2svm.py /kernel/values/kernel_data.py
 
 kernel/estimators
-    test_swap_svc.py            swap.py _kernel.py
+    test_swap_svc.py            swap.py _kernel.py _machine.py
     test_swap_svc_optimum.py    swap.py _kernel.py /kernel/problems/l2svm.py
     test_swap_svc_runs.py       swap.py /kernel/solvers/active_set.py
     test_swap_svc_limits.py     swap.py /kernel/problems/l2svm.py /kernel/solvers/base.py

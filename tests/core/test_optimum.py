@@ -55,6 +55,15 @@ def test_the_ball_between_is_attained():
     assert ball.radius == pytest.approx(1.0) and ball.center.tolist() == [2.0, 0.0]
 
 
+@pytest.mark.parametrize("shift", [[0.1, 0.0], [-0.1, 0.0], [0.0, 0.1]])
+def test_the_ball_between_allows_for_an_error_of_the_lowest_point(shift):
+    w, lowest, mu, gap = np.array([3.0, 0.0]), np.array([1.0, 0.0]), 0.5, 1.0
+    exact = Ball.between(w, lowest, gap, mu)
+    ball = Ball.between(w, lowest + shift, gap, mu, error=0.1)
+    assert np.linalg.norm(ball.center - exact.center) + exact.radius <= ball.radius
+    assert ball.radius <= exact.radius + 0.3
+
+
 def test_no_strong_convexity_and_no_number_leave_no_ball():
     w = np.zeros(2)
     assert ball_of(w, w, 1.0, 1.0, 0.0, 0.0) is None

@@ -16,13 +16,8 @@ from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import ClassificationData, names_of
-from sklearn_bundle.kernel.estimators._kernel import (
-    KernelClassifier,
-    KernelTraining,
-    Pair,
-    machine,
-    pairs_of,
-)
+from sklearn_bundle.kernel.estimators._kernel import KernelClassifier, KernelTraining
+from sklearn_bundle.kernel.estimators._machine import Pair, machine, pairs_of
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.kernel.solvers.base import HandoverSolver, KernelSolver, SimplexPoints

@@ -31,7 +31,8 @@ from sklearn_bundle.core.validation import (
     checked_scorer,
 )
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import KernelTraining, MachineTraining, machine
+from sklearn_bundle.kernel.estimators._kernel import KernelTraining, MachineTraining
+from sklearn_bundle.kernel.estimators._machine import machine
 from sklearn_bundle.kernel.estimators.swap import SwapSVC
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
 from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData

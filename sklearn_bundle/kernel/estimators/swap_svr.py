@@ -25,11 +25,8 @@ from sklearn_bundle.core.validation import (
     normalized,
 )
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
-from sklearn_bundle.kernel.estimators._kernel import (
-    KernelMachine,
-    MachineTraining,
-    attributes_of,
-)
+from sklearn_bundle.kernel.estimators._kernel import KernelMachine, MachineTraining
+from sklearn_bundle.kernel.estimators._machine import attributes_of
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData
