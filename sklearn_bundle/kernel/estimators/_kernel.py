@@ -30,6 +30,7 @@ from sklearn_bundle.core.validation import (
 )
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._machine import Coefficients
+from sklearn_bundle.kernel.problems.box import BoxProblem
 from sklearn_bundle.kernel.values.kernel import FAR
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
@@ -81,10 +82,13 @@ class KernelRegion(NamedTuple):
     """The scores of the optimum are within ``radius sqrt(k(x, x) + constant)`` of the fitted ones.
 
     ``constant`` is 1 where an intercept is penalized, as a coordinate of w that is 1 everywhere.
+    One that is not may be lower by ``below``, or higher by ``above``.
     """
 
     radius: float
     constant: float
+    below: float = 0.0
+    above: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -273,7 +277,11 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         gap = result.gap
         if not np.isfinite(gap):
             return None
-        return KernelRegion(float(np.sqrt(2.0 * max(gap, 0.0))), float(self._has_intercept))
+        radius = float(np.sqrt(2.0 * max(gap, 0.0)))
+        if isinstance(problem, BoxProblem):
+            least, most = problem.intercepts(result.point, radius)
+            return KernelRegion(radius, 0.0, result.intercept - least, most - result.intercept)
+        return KernelRegion(radius, float(self._has_intercept))
 
     def _why_unknown(self) -> str:
         return "there is no lower bound of the objective."
@@ -292,10 +300,10 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         with blas_threads(1):
             scores, rounding = self._scores.bounded_scores(X, effective_n_jobs(self.n_jobs))
             diagonal = self._scores.diagonal(X)
-        radii, constants = np.array(regions).T
-        reach = radii[:, None] * np.sqrt(np.maximum(diagonal + constants[:, None], 0.0))
+        radii, constants, below, above = np.array(regions).T[:, :, None]
+        reach = radii * np.sqrt(np.maximum(diagonal + constants, 0.0))
         reach = reach * (1.0 + 8.0 * DOUBLE) + rounding
-        return scores - reach, scores + reach
+        return scores - (reach + below), scores + (reach + above)
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -69,8 +69,12 @@ def pairs_of(data: ClassificationData) -> list[Pair]:
     ]
 
 
-def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str, Any]:
-    """Fitted attributes in the shapes of SVC, from the coefficients alpha of every subproblem."""
+def machine(data: ClassificationData, kernel: Kernel, solutions: list) -> dict[str, Any]:
+    """Fitted attributes in the shapes of SVC, from alpha and the intercept of every subproblem.
+
+    Without an intercept it is the sum of the coefficients, as one that is penalized.
+    """
+    alphas, intercepts = zip(*solutions, strict=True)
     subproblems, n_classes = pairs_of(data), len(data.classes)
     used = np.zeros(len(data.labels), dtype=bool)
     for (points, _), alpha in zip(subproblems, alphas, strict=True):
@@ -85,7 +89,9 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
         active = np.flatnonzero(alpha)
         rows = np.where(data.labels[points[active]] == i, j - 1, i) if n_classes > 2 else 0
         coef[rows, place[points[active]]] = alpha[active] * y[active]
-    intercept = np.array([np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)])
+    sums = [np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)]
+    given = zip(intercepts, sums, strict=True)
+    intercept = np.array([of_all if b is None else b for b, of_all in given])
     n_support = np.bincount(data.labels[support], minlength=n_classes).astype(np.int32)
     fitted = attributes_of(data, kernel, support, coef, intercept, n_support)
     return fitted | {"classes_": data.classes}

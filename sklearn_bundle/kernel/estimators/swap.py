@@ -18,12 +18,14 @@ from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import ClassificationData, names_of
 from sklearn_bundle.kernel.estimators._kernel import KernelClassifier, KernelTraining
 from sklearn_bundle.kernel.estimators._machine import Pair, machine, pairs_of
+from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.kernel.solvers.base import HandoverSolver, KernelSolver, SimplexPoints
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SwapSolver
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
+from sklearn_bundle.kernel.solvers.working_set import BoxPoints, WorkingSetSolver, working_sets
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 _MANY = 4000  # points above which an active set saves time
@@ -34,7 +36,8 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 _WHOLE = 5000
 
 _AnySolver = KernelSolver | HandoverSolver
-_Kept = SimplexPoints | SwapSolver | WholeSolver | None  # what the next solver starts from
+# What the next solver starts from.
+_Kept = SimplexPoints | SwapSolver | WholeSolver | BoxPoints | WorkingSetSolver | None
 
 
 class _Task(NamedTuple):
@@ -187,9 +190,11 @@ class SwapSVC(KernelClassifier, Certificates):
         **dict.fromkeys(
             ("n_candidates", "n_initial", "active_set"), ("solver", ("auto", *sorted(ALGORITHMS)))
         ),
+        "solver": ("loss", ("squared_hinge",)),
     }
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
+        "loss": [Names({"squared_hinge", "hinge"})],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "n_initial": [Interval(Integral, 1, None, closed="left")],
@@ -207,6 +212,7 @@ class SwapSVC(KernelClassifier, Certificates):
         self,
         C: float = 1.0,
         *,
+        loss: str = "squared_hinge",
         kernel: Any = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -228,6 +234,7 @@ class SwapSVC(KernelClassifier, Certificates):
         verbose: int = 0,
     ):
         self.C = C
+        self.loss = loss
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -284,24 +291,28 @@ class SwapSVC(KernelClassifier, Certificates):
         """Refuse costs out of range; keep kernel values that several pairs use."""
         samples = data.samples
         self._costs(samples)
-        if len(samples.classes) > 2:
+        if len(samples.classes) > 2 and self.loss == "squared_hinge":
             data.values.share(samples.labels, self.cache_size * 2**20, n_threads)
         data.divide_cache(self.cache_size, n_threads)
 
     def _problem(
         self, data: KernelTraining, target: Pair, n_threads: int
-    ) -> AbstractContextManager[_Task]:
+    ) -> AbstractContextManager[_Task | BoxProblem]:
         members, signs = target
         costs = self._costs(data.samples, members)
         points = data.points(members)
         data.values.check_costs(points, costs)
+        if self.loss == "hinge":
+            box = Box(signs, np.minimum(0.0, signs * costs), np.maximum(0.0, signs * costs))
+            memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
+            return nullcontext(BoxProblem(data.values, points, box, **memory))
         problem = L2SVM(data.values, points, signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
-        return scale, self.solver
+        return scale, self.solver, self.loss
 
     def _keep(self, solver: _AnySolver, result: SolverResult) -> SimplexPoints | None:
         return solver.kept if self.warm_start else None
@@ -311,17 +322,21 @@ class SwapSVC(KernelClassifier, Certificates):
 
     def _next_start(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
         """The solver if it has rows of all points, otherwise its best point."""
+        if isinstance(solver, WorkingSetSolver):
+            return solver
         solver = solver.current if isinstance(solver, HandoverSolver) else solver
         if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
             return solver
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        return machine(data.samples, data.values.kernel, [alpha for alpha, _ in points])
+        return machine(data.samples, data.values.kernel, [(np.abs(a), b) for a, b in points])
 
     def _indefinite_at(
-        self, task: _Task, solver: _AnySolver
+        self, task: _Task | BoxProblem, solver: _AnySolver
     ) -> tuple[KernelData, NDArray, NDArray]:
+        if isinstance(task, BoxProblem):
+            return task.data, task.points, solver.kept.newest
         problem, newest = task.problem, solver.kept.newest
         return problem.data, problem.points, problem.y * newest
 
@@ -331,7 +346,9 @@ class SwapSVC(KernelClassifier, Certificates):
         """C_i, C times sample and class weight, for some of the samples."""
         return self._checked_costs(samples.total, samples.weights[members])
 
-    def _solver(self, task: _Task, kept: _Kept, seed: int) -> _AnySolver:
+    def _solver(self, task: _Task | BoxProblem, kept: _Kept, seed: int) -> _AnySolver:
+        if isinstance(task, BoxProblem):
+            return working_sets(task, kept, seed)
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":

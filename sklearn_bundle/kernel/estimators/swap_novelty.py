@@ -15,8 +15,10 @@ from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators.swap_svr import KernelTubeEstimator, TubeTraining
+from sklearn_bundle.kernel.problems.box import Box
 from sklearn_bundle.kernel.problems.l2tube import Tube
 
 _AROUND_ORIGIN = (
@@ -122,14 +124,17 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._kernel_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right"), None],
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
+    _used_with = {**KernelTubeEstimator._used_with, "C": ("nu", (None,))}  # noqa: RUF012
     _has_intercept = False
 
     def __init__(
         self,
         C: float = 1.0,
         *,
+        nu: float | None = None,
         contamination: str | float = "auto",
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -145,6 +150,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         verbose: int = 0,
     ):
         self.C = C
+        self.nu = nu
         self.contamination = contamination
         self.kernel = kernel
         self.gamma = gamma
@@ -238,6 +244,11 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     _all_new = False  # for the warning about it
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
+        if self.nu is not None and not isinstance(self.contamination, str):
+            raise ValueError(
+                f"nu={shown(self.nu)} and contamination={shown(self.contamination)} are both set, "
+                "but each gives the share of new samples: set one of them."
+            )
         return self._training(check_unlabeled_data, X, sample_weight=sample_weight)
 
     def _tube(self, data: TubeTraining) -> Tube:
@@ -245,10 +256,20 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
 
     def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """During the fit the scores are not known here, and the boundary is that of "auto"."""
-        return self._machine(data, points[0][0]) | _boundary(1.0)
+        coef, b = points[0]
+        return self._machine(data, coef, 0.0) | _boundary(1.0 if b is None else -b)
+
+    def _box(self, data: TubeTraining) -> Box | None:
+        if self.nu is None:
+            return None
+        weights = data.total * data.samples.weights
+        zeros = np.zeros(len(weights))
+        return Box(zeros, zeros, weights, total=self.nu * float(weights.sum()))
 
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         further = super()._further_attributes(data, warm)
+        if self.nu is not None:
+            return further
         scores = warm.kept[0].function.scores
         if isinstance(self.contamination, str):  # "auto"
             # no sample reaches 1, and w separates them from the origin on neither side

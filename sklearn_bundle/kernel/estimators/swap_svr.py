@@ -16,6 +16,7 @@ from sklearn_bundle.core.base import RegressorMixin
 from sklearn_bundle.core.certainty import CertainRegressor
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples
 from sklearn_bundle.core.validation import (
@@ -27,11 +28,15 @@ from sklearn_bundle.core.validation import (
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
 from sklearn_bundle.kernel.estimators._kernel import KernelMachine, MachineTraining
 from sklearn_bundle.kernel.estimators._machine import attributes_of
+from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
-from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
+from sklearn_bundle.kernel.solvers.kernel_gradients import Functions, KernelGradients
+from sklearn_bundle.kernel.solvers.working_set import WorkingSetSolver, working_sets
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 _TUBE = 0.1  # default of epsilon, in standard deviations of y
+
+_AnySolver = KernelGradients | WorkingSetSolver
 
 Samples = TypeVar("Samples", bound=TrainingData)
 
@@ -50,11 +55,15 @@ class TubeTraining(MachineTraining, Generic[Samples]):
 
 
 class KernelTubeEstimator(KernelMachine, OneCertificate):
-    """A kernel machine with squared losses outside of a tube."""
+    """A kernel machine with losses outside of a tube, squared unless there is a box."""
 
     @abstractmethod
     def _tube(self, data: TubeTraining) -> Tube:
         """Targets, and the limits between which residuals cost nothing."""
+
+    def _box(self, data: TubeTraining) -> Box | None:
+        """The dual's box if losses are not squared, so that the intercept is not penalized."""
+        return None
 
     def _training(
         self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
@@ -74,9 +83,16 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
     def _problem(
         self, data: TubeTraining, target: None, n_threads: int
-    ) -> AbstractContextManager[L2Tube]:
-        costs = self._costs(data)
-        data.values.check_costs(np.arange(len(costs)), costs)
+    ) -> AbstractContextManager[L2Tube | BoxProblem]:
+        costs, everything, box = (
+            self._costs(data),
+            np.arange(data.samples.n_samples),
+            self._box(data),
+        )
+        data.values.check_costs(everything, costs)
+        if box is not None:
+            memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
+            return nullcontext(BoxProblem(data.values, everything, box, **memory))
         problem = L2Tube(
             data.values,
             self._tube(data),
@@ -89,32 +105,46 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
-        tube = self._tube(data)
+        tube, box = self._tube(data), self._box(data)
         scale = object() if callable(self.kernel) else self.C * data.total
-        return scale, tube.above, tube.below, self.cache_size
+        return scale, tube.above, tube.below, self.cache_size, box is None or box.total
 
-    def _solver(self, problem: L2Tube, kept: Any, seed: int) -> KernelGradients:
+    def _solver(self, problem: L2Tube | BoxProblem, kept: Any, seed: int) -> _AnySolver:
+        if isinstance(problem, BoxProblem):
+            return working_sets(problem, kept, seed)
         if isinstance(kept, KernelGradients):
             return KernelGradients(problem, last=kept, seed=seed)
-        return KernelGradients(problem, start=kept, seed=seed)
+        return KernelGradients(
+            problem, start=kept if isinstance(kept, Functions) else None, seed=seed
+        )
 
-    def _next_start(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
-        """The solver, with its factors."""
+    def _released(self, solver: _AnySolver) -> Any:
+        """Working sets keep kernel rows: the next solver starts from their points."""
+        return None if isinstance(solver, WorkingSetSolver) else super()._released(solver)
+
+    def _next_start(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
+        """The solver, with its factors or its kernel rows."""
         return solver
 
-    def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
-        """Fitted attributes in SVR's shapes."""
+    def _machine(
+        self, data: TubeTraining, coef: NDArray[np.float64], b: float | None
+    ) -> dict[str, Any]:
+        """Fitted attributes in SVR's shapes; without b it is the sum of the coefficients, or 0."""
         support = np.flatnonzero(coef)
         dual_coef = coef[support][np.newaxis]
-        intercept = np.array([dual_coef.sum() if self._has_intercept else 0.0])
+        if b is None:
+            b = dual_coef.sum() if self._has_intercept else 0.0
+        intercept = np.array([b])
         n_support = np.array([len(support), 0], dtype=np.int32)
         machine = dual_coef, intercept, n_support
         fitted = attributes_of(data.samples, data.values.kernel, support, *machine)
         return fitted | {"n_support_": n_support[:1].copy()}
 
     def _indefinite_at(
-        self, task: L2Tube, solver: KernelGradients
+        self, task: L2Tube | BoxProblem, solver: _AnySolver
     ) -> tuple[KernelData, NDArray, NDArray]:
+        if isinstance(solver, WorkingSetSolver):
+            return task.data, np.arange(task.n), solver.kept.newest
         return task.data, np.arange(task.n), solver.indefinite_coef
 
 
@@ -212,6 +242,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._kernel_constraints,
+        "loss": [Names({"squared_epsilon_insensitive", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
     epsilon_: float
@@ -222,6 +253,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
         self,
         C: float = 1.0,
         *,
+        loss: str = "squared_epsilon_insensitive",
         epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -237,6 +269,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
         verbose: int = 0,
     ):
         self.C = C
+        self.loss = loss
         self.epsilon = epsilon
         self.kernel = kernel
         self.gamma = gamma
@@ -303,6 +336,12 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
         epsilon = self._width(data)
         return Tube(data.samples.y, epsilon, epsilon)
 
+    def _box(self, data: TubeTraining[RegressionData]) -> Box | None:
+        if self.loss == "squared_epsilon_insensitive":
+            return None
+        costs = self._costs(data)
+        return Box(data.samples.y, -costs, costs, self._width(data))
+
     def _width(self, data: TubeTraining[RegressionData]) -> float:
         """The epsilon that was given or, if none was, the default for these targets."""
         if self.epsilon is not None:
@@ -313,7 +352,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
     def _model(
         self, data: TubeTraining[RegressionData], points: list[tuple[Any, Any]]
     ) -> dict[str, Any]:
-        return self._machine(data, points[0][0]) | {"epsilon_": self._width(data)}
+        return self._machine(data, *points[0]) | {"epsilon_": self._width(data)}
 
 
 def _check_one_target(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionData:

@@ -1,0 +1,266 @@
+"""The dual of a kernel machine with a free intercept, a working set of violating points at a time.
+
+The largest violations choose the points (Joachims, 1999, Making large-scale SVM learning practical,
+section 2); half of a set stays, whose kernel rows are known (Wen et al., 2018, ThunderSVM).
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT
+from sklearn_bundle.kernel._compiled import working_set
+from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
+from sklearn_bundle.kernel.problems.box import Box, BoxProblem
+from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, KernelSolver
+from sklearn_bundle.kernel.values.row_cache import RowCache
+
+Array = NDArray[np.float64]
+
+_SHARE = 0.1  # of the largest violation, to which a set is solved; its other points move as well
+_STEPS = 100  # per point of a set at most: an ill-conditioned one would take many thousands
+_KEPT = 0.5  # share of a set that stays in the next one
+
+
+class _Point(NamedTuple):
+    """A dual point with its scores and about its best intercept.
+
+    The scores come from some with ``errors``, by changes whose sizes have the sum ``path_length``,
+    in ``n_sums`` sums.
+    """
+
+    beta: Array
+    scores: Array
+    intercept: float
+    errors: Array
+    path_length: float
+    n_sums: int
+
+
+class BoxPoints(NamedTuple):
+    """Dual points from which to continue: the newest and, if it is another, the best model's."""
+
+    newest: Array
+    best: Array | None = None
+
+
+class WorkingSetSolver(KernelSolver):
+    """Minimizes the problem of :class:`BoxProblem` by steps in two variables of its dual.
+
+    An iteration takes the points that violate the optimality conditions most, moves them by steps
+    on their own matrix and then updates the scores of all points. Rows of kernel values are kept.
+
+    Parameters
+    ----------
+    problem : BoxProblem
+    start : BoxPoints, default=None
+        Where to begin; by default nearest to 0.
+    last : WorkingSetSolver, default=None
+        One that has ended, for other costs and the same data: this one continues from its point,
+        at the same shares of the costs, with its rows.
+    seed : int
+        Of the first set, among points that violate as much.
+    """
+
+    history_fields = (("steps", np.int64),)
+
+    def __init__(
+        self,
+        problem: BoxProblem,
+        *,
+        start: BoxPoints | None = None,
+        last: "WorkingSetSolver | None" = None,
+        seed: int = 0,
+    ):
+        super().__init__(problem)
+        self._best = Best(least=problem.least, provisional=True)
+        self._size = min(MOST, problem.n)
+        self._order = np.random.default_rng(seed).permutation(problem.n)
+        self._ended, self._n_steps = False, 0
+        self._set = np.empty(0, np.intp)
+        if last is None or last._problem.dtype != problem.dtype:
+            self._cache = self._new_cache()
+        else:
+            self._cache = last._cache
+        self._computed = self._cache.n_computed  # before this fit
+        if last is not None:
+            start = last.shared(problem.box)
+        self._begin(start or BoxPoints(np.zeros(problem.n)))
+
+    def shared(self, box: Box) -> BoxPoints:
+        """The newest point at the same share of the costs of another box."""
+        own = self._problem.box
+        costs, others = own.high - own.low, box.high - box.low
+        return BoxPoints(self._newest.beta * (others / costs))
+
+    def _new_cache(self) -> RowCache:
+        return RowCache(self._problem.rows, self._problem.cache_bytes, self._size)
+
+    def _begin(self, start: BoxPoints) -> None:
+        """Evaluate the points that there are, the newest last."""
+        problem = self._problem
+        for beta in (start.best, start.newest):
+            if beta is not None:
+                beta = problem.box.inside(beta.copy())
+                path_length, n = float(np.sum(np.abs(beta))), int(np.count_nonzero(beta))
+                exact = np.zeros(problem.n)
+                self._newest = _Point(beta, problem.scores(beta), 0.0, exact, path_length, n)
+                self._evaluate()
+
+    def states(self) -> Iterator[State]:
+        """The start, then one state for each set; ends when no step is left."""
+        idle = 0  # sets without progress
+        yield self._state()
+        while self._missed < MOST_REFINEMENTS:
+            if self._stale:
+                self._refine()
+                idle = 0
+            bound, steps = self._best.bound, self._n_steps
+            self._solve_set()
+            yield self._state()
+            if self.indefinite or self._ended:
+                return
+            idle = 0 if self._best.bound > bound else idle + 1
+            if self._stale or (self._n_steps > steps and idle <= IDLE_LIMIT):
+                continue
+            if self._problem.dtype != np.float32:
+                return
+            self._leave_single_precision()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective of the best point and bound of the newest, recomputed in float64."""
+        best, newest = self._best.point, self._newest
+        found = [self._certify(best)]
+        if not np.array_equal(best.beta, newest.beta):
+            found.append(self._certify(newest))
+        bound = max(certified.bound for certified, _ in found)
+        places = range(len(found)) if moving else (0,)
+        place = min(places, key=lambda k: found[k][0].primal + found[k][0].excess)
+        certified, b = found[place]
+        if -np.inf in (found[0][0].bound, found[-1][0].bound):
+            self.indefinite = True
+            bound = -np.inf
+        primal, bound = self._attained(certified.primal, certified.excess, bound)
+        point = (best, newest)[place]._replace(intercept=b)
+        return self._confirmed(primal, point, bound)
+
+    def _attained(self, primal: float, excess: float, bound: float) -> tuple[float, float]:
+        """The gap says how far the point is from the optimum: rounding counts on one side."""
+        if self._problem.least == 0.0:
+            return attained(primal, excess, bound)
+        return primal, bound - excess
+
+    @property
+    def kept(self) -> BoxPoints:
+        """Where the next fit may start."""
+        best, newest = self._best.point.beta, self._newest.beta
+        return BoxPoints(newest, None if np.array_equal(best, newest) else best)
+
+    def _certify(self, point: _Point):
+        rounding = point.errors + self._problem.rounding(point.path_length, point.n_sums)
+        return self._problem.certify(point.beta, point.scores, rounding, point.intercept)
+
+    def _refine(self) -> None:
+        """Continue from scores in float64; rounded kernel values only affect what moves now."""
+        self._missed += 1
+        self._stale = False
+        self._promote_if_due()
+        problem, beta = self._problem, self._newest.beta
+        scores, errors = problem.exact_scores(beta[np.newaxis], np.arange(problem.n))
+        self._newest = _Point(beta, scores[0], 0.0, errors[0], 0.0, 0)
+        self._evaluate()
+
+    def _promote(self) -> None:
+        super()._promote()
+        self._cache = self._new_cache()
+
+    def _evaluate(self) -> None:
+        """Objective and bound of the newest point, at an intercept between its slopes."""
+        problem, point = self._problem, self._newest
+        up, down = problem.slopes(point.beta, point.scores)
+        highest, least = float(down.max()), float(up.min())
+        b = -0.5 * (highest + least)
+        if not np.isfinite(b):  # one point, or all at a bound of the same side
+            b = -highest if np.isfinite(highest) else -least
+        primal, bound = problem.values(point.beta, point.scores, b)
+        if not (np.isfinite(primal) or np.isfinite(self._best.primal)):
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
+        self._newest = point._replace(intercept=b)
+        self._slopes, self._violation = (up, down), highest - least
+        self._best.raise_bound(bound)
+        self._best.offer(primal, self._newest)
+
+    def _solve_set(self) -> None:
+        """Choose a set, solve it, and bring scores, objective and bound up to date."""
+        problem, box, point = self._problem, self._problem.box, self._newest
+        chosen = self._choose()
+        if not len(chosen) or not self._violation > 0.0:
+            self._ended = True
+            return
+        slots, n = self._cache.slots(chosen), len(chosen)
+        side = -(-n // LANES) * LANES
+        K = np.empty((side, side), problem.dtype)
+        working_set.gather(self._cache.values, slots, chosen, K)
+        diagonal, g = np.ones(side, problem.dtype), np.zeros(side, problem.dtype)
+        diagonal[:n] = problem.rows.diagonal[chosen]
+        # The intercept is added, so that few digits of a large slope are lost.
+        g[:n] = point.scores[chosen] + point.intercept - box.target[chosen]
+        beta, low, high = np.zeros((3, side))
+        beta[:n], low[:n], high[:n] = point.beta[chosen], box.low[chosen], box.high[chosen]
+        limits = _SHARE * self._violation, _STEPS * n
+        steps, indefinite = working_set.solve(K, diagonal, g, beta, low, high, box.width, *limits)
+        self._n_steps += steps
+        self._set = chosen
+        if indefinite and problem.dtype != np.float32:
+            self.indefinite = True
+        change = beta[:n] - point.beta[chosen]
+        moved = np.flatnonzero(change)
+        after, scores = point.beta.copy(), point.scores.copy()
+        after[chosen] = beta[:n]
+        working_set.add_rows(self._cache.values, slots[moved], change[moved], scores)
+        path_length = point.path_length + float(np.sum(np.abs(change)))
+        self.passes = self._cache.n_computed - self._computed
+        self._newest = point._replace(
+            beta=after, scores=scores, path_length=path_length, n_sums=point.n_sums + 1
+        )
+        self._evaluate()
+
+    def _choose(self) -> NDArray[np.intp]:
+        """Points of the last set that violate most, then the largest violators of both sides."""
+        problem, size, b = self._problem, self._size, self._newest.intercept
+        if problem.n <= size:
+            return np.arange(problem.n)
+        rise, fall = -b - self._slopes[0], self._slopes[1] + b
+        kept = self._set
+        if len(kept):
+            worst = np.maximum(rise[kept], fall[kept])
+            count = min(len(kept), int(_KEPT * size))
+            kept = kept[np.argpartition(-worst, count - 1)[:count]]
+        free = np.ones(problem.n, dtype=bool)
+        free[kept] = False
+        chosen = [kept]
+        for violations in (rise, fall):
+            room = (size - len(kept)) // 2
+            order = self._order[free[self._order] & (violations[self._order] > 0.0)]
+            if len(order) > room:
+                order = order[np.argpartition(-violations[order], room - 1)[:room]]
+            free[order] = False
+            chosen.append(order)
+        return np.sort(np.concatenate(chosen))
+
+    def _state(self) -> State:
+        if self.indefinite:
+            self._best.drop_bound()
+        point = self._best.point
+        return self._best.state(point.beta, point.intercept, self.passes, None, (self._n_steps,))
+
+
+def working_sets(problem: BoxProblem, kept: Any, seed: int) -> WorkingSetSolver:
+    """The solver, from what an earlier one of the same data left; other starts do not count."""
+    last = kept if isinstance(kept, WorkingSetSolver) else None
+    start = kept if isinstance(kept, BoxPoints) else None
+    return WorkingSetSolver(problem, start=start, last=last, seed=seed)

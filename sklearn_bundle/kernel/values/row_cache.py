@@ -1,0 +1,61 @@
+"""Rows of kernel values that are kept as long as there is space for them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.kernel.values.kernel import KernelRows
+
+
+class RowCache:
+    """Rows of values with all points; those not used for longest give way to new ones.
+
+    Parameters
+    ----------
+    source : KernelRows
+    n_bytes : float
+        Memory for the rows, of which there are at least ``least``.
+    least : int
+        Rows that are used together at most.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n)
+        Memory is taken as it is filled.
+    n_computed : int
+        Rows computed so far.
+    """
+
+    def __init__(self, source: KernelRows, n_bytes: float, least: int):
+        self._source, n = source, source.n
+        self.n_rows = int(min(n, max(least, n_bytes // (n * source.dtype.itemsize))))
+        self.values = np.empty((self.n_rows, n), source.dtype)
+        self._slots, self._owners = np.full(n, -1), np.full(self.n_rows, -1)
+        self._used, self._time = np.zeros(self.n_rows, np.int64), 0
+        self.n_computed = 0
+
+    def slots(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where in ``values`` the rows of these points are; those that are not there come there."""
+        self._time += 1
+        known = self._slots[indices]
+        self._used[known[known >= 0]] = self._time
+        missing = indices[known < 0]
+        if len(missing):
+            places = self._places(len(missing))
+            if places[-1] - places[0] == len(places) - 1:
+                self._source.block(missing, None, self.values[places[0] : places[-1] + 1])
+            else:
+                self.values[places] = self._source.block(missing)
+            self._slots[missing], self._owners[places] = places, missing
+            self._used[places] = self._time
+            self.n_computed += len(missing)
+        return self._slots[indices]
+
+    def _places(self, count: int) -> NDArray[np.intp]:
+        """Ascending places for new rows: unused ones, then those not used for longest."""
+        first = min(self.n_computed, self.n_rows)
+        if first + count <= self.n_rows:
+            return np.arange(first, first + count)
+        places = np.sort(np.argpartition(self._used, count - 1)[:count])
+        owners = self._owners[places]
+        self._slots[owners[owners >= 0]] = -1
+        return places
