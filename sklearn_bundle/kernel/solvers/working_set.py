@@ -21,6 +21,7 @@ from sklearn_bundle.kernel.values.row_cache import RowCache
 
 Array = NDArray[np.float64]
 
+_FIRST = 128  # points of the first set; each has up to twice as many as the last
 _SHARE = 0.1  # of the largest violation, to which a set is solved; its other points move as well
 _STEPS = 100  # per point of a set at most: an ill-conditioned one would take many thousands
 _KEPT = 0.5  # share of a set that stays in the next one
@@ -231,7 +232,8 @@ class WorkingSetSolver(KernelSolver):
 
     def _choose(self) -> NDArray[np.intp]:
         """Points of the last set that violate most, then the largest violators of both sides."""
-        problem, size, b = self._problem, self._size, self._newest.intercept
+        problem, b = self._problem, self._newest.intercept
+        size = min(self._size, max(_FIRST, 2 * len(self._set)))
         if problem.n <= size:
             return np.arange(problem.n)
         rise, fall = -b - self._slopes[0], self._slopes[1] + b
