@@ -82,7 +82,7 @@ def run_group(
     summaries = []
     for name in names:
         try:
-            data = (_targets if isinstance(group, Regression) else _normal)(name, tasks)
+            data = (targets if isinstance(group, Regression) else normal_rows)(name, tasks)
         except (MissingError, ValueError, OSError) as error:
             print(f"{name} skipped: {error}")
             continue
@@ -98,7 +98,7 @@ def run_group(
 # ---- regression -------------------------------------------------------------------------------
 
 
-def _targets(name: str, tasks: ModuleType | None) -> Data:
+def targets(name: str, tasks: ModuleType | None) -> Data:
     """A quarter of the rows is the test part."""
     X, y = load_diabetes(return_X_y=True) if tasks is None else tasks.regression(name)
     X, y = X[: _FIRST.get(name)], y[: _FIRST.get(name)]
@@ -172,7 +172,7 @@ def _sum_regression(group: Regression, summaries: list) -> None:
 # ---- novelty ----------------------------------------------------------------------------------
 
 
-def _normal(name: str, tasks: ModuleType | None) -> Data:
+def normal_rows(name: str, tasks: ModuleType | None) -> Data:
     """Normal rows to train on; test rows of which y says whether they are normal."""
     if tasks is None:
         parts, normal = dataset(name), 1.0

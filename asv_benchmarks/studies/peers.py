@@ -6,6 +6,7 @@ python asv_benchmarks/studies/peers.py sparse --data FOLDER
 python asv_benchmarks/studies/peers.py pragam --data FOLDER
 python asv_benchmarks/studies/peers.py projection
 python asv_benchmarks/studies/peers.py kernel --data FOLDER
+python asv_benchmarks/studies/peers.py same --data FOLDER
 python asv_benchmarks/studies/peers.py crf --data FOLDER
 python asv_benchmarks/studies/peers.py measures --data FOLDER
 python asv_benchmarks/studies/peers.py structured --data FOLDER
@@ -22,6 +23,7 @@ import _cells
 import _cluster
 import _crf
 import _kernel
+import _kernel_same
 import _linear
 import _measures
 import _pragam
@@ -37,6 +39,7 @@ STUDIES = {
     "pragam": _pragam,
     "projection": _projection,
     "kernel": _kernel,
+    "same": _kernel_same,
     "crf": _crf,
     "measures": _measures,
     "structured": _structured,

@@ -7,10 +7,13 @@ using second order information, section 3). Where ``width`` is positive, 0 is a 
 there, as at a bound.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.kernel._compiled.swap import INDEFINITE_SINGLE
+from sklearn_bundle.kernel._compiled import tiles
+from sklearn_bundle.kernel._compiled.swap import CHECKED, INDEFINITE_SINGLE
 
 MOST = 1024  # points of a set: their matrix, 4 MB in float32, is about what a core's cache holds
 LANES = 32  # minima side by side; sets are padded to a multiple
@@ -82,14 +85,68 @@ def _partner(g, down, diagonal, row, of_i, slope, numbers, gains, at):
     return int(at[lane]) + lane
 
 
+class Source(NamedTuple):
+    """What kernel rows are computed from, in float32."""
+
+    function: tiles.Function
+    tiled: tiles.Tiled
+
+
+class Rows(NamedTuple):
+    """Rows of K in ``values``, that of the variable i in ``values[slots[i]]``; -1: not there."""
+
+    values: np.ndarray
+    slots: np.ndarray
+
+
+@inner
+def _load(source, rows, n_rows, i, gains, at, chosen, few):
+    """Compute row i and those of the best variables of other lanes, that may be needed soon."""
+    free = min(tiles.GROUP, rows.values.shape[0] - n_rows)
+    chosen[0] = i
+    count = 1
+    while count < free:
+        best, lane = gains[0] - gains[0], -1
+        for k in range(LANES):
+            j = int(at[k]) + k
+            if gains[k] > best and rows.slots[j] < 0 and j != i:
+                best, lane = gains[k], k
+        if lane < 0:
+            break
+        chosen[count] = int(at[lane]) + lane
+        gains[lane] = 0.0
+        count += 1
+    out = rows.values[n_rows : n_rows + count]
+    tiles.fill_some(source.function, source.tiled, chosen[:count], few, out)
+    for c in range(count):
+        rows.slots[chosen[c]] = n_rows + c
+    return n_rows + count
+
+
+@inner
+def _values(g, beta, low, high, target, width, total, b, shift):
+    """Objective at the intercept ``b + shift`` and dual objective; g has the intercept b."""
+    square = linear = losses = 0.0
+    for k in range(target.shape[0]):
+        value, left = beta[k], -(np.float64(g[k]) + shift)
+        square += value * (np.float64(g[k]) + target[k] - b)
+        linear += target[k] * value - width * abs(value)
+        losses += high[k] * max(left - width, 0.0) - low[k] * max(-left - width, 0.0)
+    return 0.5 * square + losses + total * (b + shift), linear - 0.5 * square
+
+
 @jit
-def solve(K, diagonal, g, beta, low, high, width, enough, most_steps):
+def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_steps):
     """Steps until no two slopes differ by more than ``enough``, or ``most_steps`` of them.
 
-    K, its diagonal and g are in the working precision, of a multiple of 32 rows; variables of the
-    padding are 0 and stay there. beta is changed in place, and is exact at its bounds and at 0.
-    Returns the number of steps, and whether K was found not to be positive semidefinite.
+    K, its diagonal and g are in the working precision, of a multiple of 32 columns; variables of
+    the padding are 0 and stay there. beta is changed in place, and is exact at its bounds and at 0.
+    ``problem`` is ``low, high, target, width, total, b``, b the intercept that g has. With a source
+    rows are computed on demand as long as there is space, and steps end at the relative gap
+    ``tol``, which is looked at every 32 of them.
+    Returns the number of steps, that of rows, and whether K is not positive semidefinite.
     """
+    low, high, target, width, total, b = problem
     up, down = np.empty(g.shape[0], g.dtype), np.empty(g.shape[0], g.dtype)
     for k in range(g.shape[0]):
         up[k], down[k] = _slopes(beta[k], low[k], high[k], width)
@@ -98,15 +155,39 @@ def solve(K, diagonal, g, beta, low, high, width, enough, most_steps):
     numbers[0], numbers[1], numbers[2] = 0.0, 2.0, _LEAST * largest
     numbers[3], numbers[4], numbers[5] = np.inf, LANES, 0.0
     least, most, at = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
-    i = j = steps = 0
+    chosen = np.empty(tiles.GROUP, np.int64)
+    few = tiles.Few(np.empty((1, 1), np.float32), np.empty(tiles.GROUP, np.float32))
+    if source is not None:
+        d = source.tiled.values.shape[1] // tiles.TILE
+        few = tiles.Few(np.empty((1, tiles.GROUP * d), np.float32), few.norms)
+    row_i = row_j = rows.values[0] if n_rows > 0 else g  # with a step of 0 they do not count
+    steps = 0
     while True:
-        i, slope, highest = _move(g, up, down, K[i], K[j], numbers[5], numbers, least, most, at)
+        i, slope, highest = _move(g, up, down, row_i, row_j, numbers[5], numbers, least, most, at)
         if not highest - slope > enough or steps >= most_steps:
-            return steps, False
-        j = _partner(g, down, diagonal, K[i], diagonal[i], slope, numbers, least, at)
-        curvature = diagonal[i] + diagonal[j] - numbers[1] * K[i, j]
+            return steps, n_rows, False
+        if source is not None:
+            if steps % CHECKED == 0:
+                shift = -0.5 * (np.float64(slope) + highest)
+                primal, dual = _values(g, beta, low, high, target, width, total, b, shift)
+                if primal - dual <= tol * abs(primal):
+                    return steps, n_rows, False
+            if rows.slots[i] < 0:
+                if n_rows == rows.values.shape[0]:
+                    return steps, n_rows, False
+                for k in range(LANES):  # how far upward slopes lie below the largest downward one
+                    least[k] = highest - least[k]
+                n_rows = _load(source, rows, n_rows, i, least, at, chosen, few)
+        row_i = rows.values[rows.slots[i]]
+        j = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least, at)
+        if source is not None and rows.slots[j] < 0:
+            if n_rows == rows.values.shape[0]:
+                return steps, n_rows, False
+            n_rows = _load(source, rows, n_rows, j, least, at, chosen, few)
+        row_j = rows.values[rows.slots[j]]
+        curvature = diagonal[i] + diagonal[j] - numbers[1] * row_i[j]
         if curvature < -INDEFINITE_SINGLE * largest:
-            return steps, True
+            return steps, n_rows, True
         step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2]))
         top = 0.0 if width > 0.0 and beta[i] < 0.0 else high[i]
         bottom = 0.0 if width > 0.0 and beta[j] > 0.0 else low[j]

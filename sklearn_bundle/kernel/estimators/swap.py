@@ -348,7 +348,7 @@ class SwapSVC(KernelClassifier, Certificates):
 
     def _solver(self, task: _Task | BoxProblem, kept: _Kept, seed: int) -> _AnySolver:
         if isinstance(task, BoxProblem):
-            return working_sets(task, kept, seed)
+            return working_sets(task, kept, self.tol, seed)
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":

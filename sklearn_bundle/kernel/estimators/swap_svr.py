@@ -111,7 +111,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
     def _solver(self, problem: L2Tube | BoxProblem, kept: Any, seed: int) -> _AnySolver:
         if isinstance(problem, BoxProblem):
-            return working_sets(problem, kept, seed)
+            return working_sets(problem, kept, self.tol, seed)
         if isinstance(kept, KernelGradients):
             return KernelGradients(problem, last=kept, seed=seed)
         return KernelGradients(

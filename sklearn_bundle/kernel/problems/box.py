@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import DOUBLE, SIX_DIGITS, likely
+from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.problems.l2svm import ADDED, Certified
-from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles, tiled
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 Array = NDArray[np.float64]
@@ -125,6 +126,7 @@ class BoxProblem:
         self.cache_bytes, self.n_threads = cache_bytes, n_threads
         self.n = len(points)
         self.dtype: np.dtype = data.dtype
+        self._known: tuple[Array, Array, Array] | None = None  # a beta, its scores, their rounding
 
     def promote(self) -> None:
         """From here on rows are in double precision."""
@@ -137,6 +139,14 @@ class BoxProblem:
         values = self.data.rows(self.dtype)
         everything = np.array_equal(self.points, np.arange(values.n))
         return values if everything else values.take(self.points)
+
+    def source(self) -> working_set.Source | None:
+        """What compiled steps compute rows from: for dense float32 points of known kernels."""
+        points = self.data.rows(self.dtype).dense
+        if self.dtype != np.float32 or not suits_tiles(points):
+            return None
+        tiled_points = tiled(frozen(points.X), points.norms, self.points)
+        return working_set.Source(function_of(points.kernel), tiled_points)
 
     @property
     def least(self) -> float:
@@ -186,11 +196,14 @@ class BoxProblem:
     def intercepts(self, beta: Array, radius: float) -> tuple[float, float]:
         """The least and the largest that the optimum's can be, if its w is within a radius.
 
-        Scores are in the working precision, and their rounding counts.
+        Of scores in the working precision, whose rounding counts.
         """
-        scores = self.scores(beta)
-        reach = radius * np.sqrt(np.maximum(self.data.diagonal[self.points], 0.0))
-        reach = reach + self.rounding(float(np.sum(np.abs(beta))), int(np.count_nonzero(beta)))
+        if self._known is not None and np.array_equal(self._known[0], beta):
+            _, scores, rounding = self._known
+        else:
+            scores = self.scores(beta)
+            rounding = self.rounding(float(np.sum(np.abs(beta))), int(np.count_nonzero(beta)))
+        reach = radius * np.sqrt(np.maximum(self.data.diagonal[self.points], 0.0)) + rounding
         reach += ADDED * (np.abs(scores) + np.abs(self.box.target) + self.box.width)
         return self.box.intercepts(scores + reach, scores - reach)
 
@@ -209,7 +222,7 @@ class BoxProblem:
         beta lies :meth:`Box.inside`. Scores that may be off by ``rounding``, and about the best
         intercept, say which points have no loss: those scores are not computed again.
         """
-        near = beta != 0.0
+        near, self._known = beta != 0.0, (beta, scores, rounding)
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
             certified, b = self._certify(beta, np.flatnonzero(near))

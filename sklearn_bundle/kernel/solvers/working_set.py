@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT
+from sklearn_bundle.core.roundoff import SINGLE
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
-from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, KernelSolver
+from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, SLACK, KernelSolver
 from sklearn_bundle.kernel.values.row_cache import RowCache
 
 Array = NDArray[np.float64]
 
+_WHOLE = 5000  # points up to which all are one set, if they are dense: fewer calls, and fewer rows
 _FIRST = 128  # points of the first set; each has up to twice as many as the last
 _SHARE = 0.1  # of the largest violation, to which a set is solved; its other points move as well
 _STEPS = 100  # per point of a set at most: an ill-conditioned one would take many thousands
@@ -54,10 +56,13 @@ class WorkingSetSolver(KernelSolver):
 
     An iteration takes the points that violate the optimality conditions most, moves them by steps
     on their own matrix and then updates the scores of all points. Rows of kernel values are kept.
+    Of few dense points all are one set, whose rows are computed as steps need them.
 
     Parameters
     ----------
     problem : BoxProblem
+    tol : float
+        Relative gap at which steps end if all points are one set.
     start : BoxPoints, default=None
         Where to begin; by default nearest to 0.
     last : WorkingSetSolver, default=None
@@ -73,20 +78,24 @@ class WorkingSetSolver(KernelSolver):
         self,
         problem: BoxProblem,
         *,
+        tol: float = 0.0,
         start: BoxPoints | None = None,
         last: "WorkingSetSolver | None" = None,
         seed: int = 0,
     ):
-        super().__init__(problem)
+        super().__init__(problem, tol)
         self._best = Best(least=problem.least, provisional=True)
         self._size = min(MOST, problem.n)
         self._order = np.random.default_rng(seed).permutation(problem.n)
         self._ended, self._n_steps = False, 0
         self._set = np.empty(0, np.intp)
+        self._source: working_set.Source | None = None  # if all points are one set
         if last is None or last._problem.dtype != problem.dtype:
+            if problem.n <= _WHOLE:
+                self._source = problem.source()
             self._cache = self._new_cache()
         else:
-            self._cache = last._cache
+            self._source, self._cache = last._source, last._cache
         self._computed = self._cache.n_computed  # before this fit
         if last is not None:
             start = last.shared(problem.box)
@@ -99,7 +108,9 @@ class WorkingSetSolver(KernelSolver):
         return BoxPoints(self._newest.beta * (others / costs))
 
     def _new_cache(self) -> RowCache:
-        return RowCache(self._problem.rows, self._problem.cache_bytes, self._size)
+        problem = self._problem
+        width = problem.n if self._source is None else len(self._source.tiled.norms)
+        return RowCache(problem.rows, problem.cache_bytes, self._size, width)
 
     def _begin(self, start: BoxPoints) -> None:
         """Evaluate the points that there are, the newest last."""
@@ -177,6 +188,7 @@ class WorkingSetSolver(KernelSolver):
 
     def _promote(self) -> None:
         super()._promote()
+        self._source = None
         self._cache = self._new_cache()
 
     def _evaluate(self) -> None:
@@ -202,18 +214,22 @@ class WorkingSetSolver(KernelSolver):
         if not len(chosen) or not self._violation > 0.0:
             self._ended = True
             return
-        slots, n = self._cache.slots(chosen), len(chosen)
-        side = -(-n // LANES) * LANES
-        K = np.empty((side, side), problem.dtype)
-        working_set.gather(self._cache.values, slots, chosen, K)
+        n, b = len(chosen), point.intercept
+        rows, n_rows, side = self._rows_of(chosen)
         diagonal, g = np.ones(side, problem.dtype), np.zeros(side, problem.dtype)
         diagonal[:n] = problem.rows.diagonal[chosen]
         # The intercept is added, so that few digits of a large slope are lost.
-        g[:n] = point.scores[chosen] + point.intercept - box.target[chosen]
+        g[:n] = point.scores[chosen] + b - box.target[chosen]
         beta, low, high = np.zeros((3, side))
         beta[:n], low[:n], high[:n] = point.beta[chosen], box.low[chosen], box.high[chosen]
-        limits = _SHARE * self._violation, _STEPS * n
-        steps, indefinite = working_set.solve(K, diagonal, g, beta, low, high, box.width, *limits)
+        of_box = low, high, box.target[chosen], box.width, box.total, b
+        # Rounding of slopes is the least that makes sense if the set is all points.
+        least = _SHARE * self._violation if self._source is None else SINGLE * np.abs(g).max()
+        limits = least, SLACK * self._tol, _STEPS * n
+        steps, n_rows, indefinite = working_set.solve(
+            self._source, rows, n_rows, diagonal, g, of_box, beta, *limits
+        )
+        slots = self._slots_of(chosen, n_rows)
         self._n_steps += steps
         self._set = chosen
         if indefinite and problem.dtype != np.float32:
@@ -230,11 +246,30 @@ class WorkingSetSolver(KernelSolver):
         )
         self._evaluate()
 
+    def _rows_of(self, chosen: NDArray[np.intp]) -> tuple[working_set.Rows, int, int]:
+        """The matrix of a set, or the place for rows of all points; its rows and its side."""
+        cache = self._cache
+        if self._source is not None:
+            return working_set.Rows(cache.values, cache.places), cache.n_computed, len(cache.places)
+        n = len(chosen)
+        side = -(-n // LANES) * LANES
+        K = np.empty((side, side), self._problem.dtype)
+        working_set.gather(cache.values, cache.slots(chosen), chosen, K)
+        return working_set.Rows(K, np.arange(side)), n, side
+
+    def _slots_of(self, chosen: NDArray[np.intp], n_rows: int) -> NDArray[np.intp]:
+        """Where the rows of a set are after its steps."""
+        if self._source is not None:
+            self._cache.filled(n_rows)
+            if n_rows == self._cache.n_rows:  # from here on by sets, whose rows take turns
+                self._source = None
+        return self._cache.places[chosen]
+
     def _choose(self) -> NDArray[np.intp]:
         """Points of the last set that violate most, then the largest violators of both sides."""
         problem, b = self._problem, self._newest.intercept
         size = min(self._size, max(_FIRST, 2 * len(self._set)))
-        if problem.n <= size:
+        if problem.n <= size or self._source is not None:
             return np.arange(problem.n)
         rise, fall = -b - self._slopes[0], self._slopes[1] + b
         kept = self._set
@@ -261,8 +296,8 @@ class WorkingSetSolver(KernelSolver):
         return self._best.state(point.beta, point.intercept, self.passes, None, (self._n_steps,))
 
 
-def working_sets(problem: BoxProblem, kept: Any, seed: int) -> WorkingSetSolver:
+def working_sets(problem: BoxProblem, kept: Any, tol: float, seed: int) -> WorkingSetSolver:
     """The solver, from what an earlier one of the same data left; other starts do not count."""
     last = kept if isinstance(kept, WorkingSetSolver) else None
     start = kept if isinstance(kept, BoxPoints) else None
-    return WorkingSetSolver(problem, start=start, last=last, seed=seed)
+    return WorkingSetSolver(problem, tol=tol, start=start, last=last, seed=seed)

@@ -16,46 +16,57 @@ class RowCache:
         Memory for the rows, of which there are at least ``least``.
     least : int
         Rows that are used together at most.
+    width : int
+        Columns of ``values``, of which the first ones are used.
 
     Attributes
     ----------
-    values : ndarray of shape (n_rows, n)
+    values : ndarray of shape (n_rows, width)
         Memory is taken as it is filled.
+    places : ndarray of shape (width,)
+        Which row of ``values`` is that of a point, -1 if none is.
     n_computed : int
         Rows computed so far.
     """
 
-    def __init__(self, source: KernelRows, n_bytes: float, least: int):
-        self._source, n = source, source.n
-        self.n_rows = int(min(n, max(least, n_bytes // (n * source.dtype.itemsize))))
-        self.values = np.empty((self.n_rows, n), source.dtype)
-        self._slots, self._owners = np.full(n, -1), np.full(self.n_rows, -1)
+    def __init__(self, source: KernelRows, n_bytes: float, least: int, width: int):
+        self._source = source
+        most = n_bytes // (width * source.dtype.itemsize)
+        self.n_rows = int(min(source.n, max(least, most)))
+        self.values = np.empty((self.n_rows, width), source.dtype)
+        self.places, self._owners = np.full(width, -1), np.full(self.n_rows, -1)
         self._used, self._time = np.zeros(self.n_rows, np.int64), 0
         self.n_computed = 0
 
     def slots(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
         """Where in ``values`` the rows of these points are; those that are not there come there."""
         self._time += 1
-        known = self._slots[indices]
+        known = self.places[indices]
         self._used[known[known >= 0]] = self._time
         missing = indices[known < 0]
         if len(missing):
-            places = self._places(len(missing))
-            if places[-1] - places[0] == len(places) - 1:
+            places, n = self._free(len(missing)), self._source.n
+            if n == self.values.shape[1] and places[-1] - places[0] == len(places) - 1:
                 self._source.block(missing, None, self.values[places[0] : places[-1] + 1])
             else:
-                self.values[places] = self._source.block(missing)
-            self._slots[missing], self._owners[places] = places, missing
+                self.values[places, :n] = self._source.block(missing)
+            self.places[missing], self._owners[places] = places, missing
             self._used[places] = self._time
             self.n_computed += len(missing)
-        return self._slots[indices]
+        return self.places[indices]
 
-    def _places(self, count: int) -> NDArray[np.intp]:
+    def filled(self, n_rows: int) -> None:
+        """Say that others have filled rows, of which there are so many now, and their places."""
+        self.n_computed = n_rows
+        known = np.flatnonzero(self.places >= 0)
+        self._owners[self.places[known]] = known
+
+    def _free(self, count: int) -> NDArray[np.intp]:
         """Ascending places for new rows: unused ones, then those not used for longest."""
         first = min(self.n_computed, self.n_rows)
         if first + count <= self.n_rows:
             return np.arange(first, first + count)
         places = np.sort(np.argpartition(self._used, count - 1)[:count])
         owners = self._owners[places]
-        self._slots[owners[owners >= 0]] = -1
+        self.places[owners[owners >= 0]] = -1
         return places

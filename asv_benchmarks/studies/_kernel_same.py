@@ -1,0 +1,206 @@
+"""The objectives of SVC, SVR and OneClassSVM, certified: the same parameters on both sides.
+
+Group 1  SwapSVC(loss="hinge") against SVC, two classes
+Group 2  the same one-versus-one
+Group 3  many rows
+Group 4  SwapSVR(loss="epsilon_insensitive") against SVR
+Group 5  SwapNoveltyDetector(nu=...) against OneClassSVM
+
+We stop at the certified relative gap 1e-3, the peers by their default rule. The kernel is "rbf",
+with the gamma of "scale". "equal": of the test rows, the share with the same label or, of a
+regression, 1 less the mean difference in standard deviations of y. "vectors": ours over theirs.
+CPU seconds of fits in one thread, medians of runs in turn; a peer's LONG fit runs once.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import geometric_mean, median
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from _kernel_tube import normal_rows, targets
+from _measure import (
+    MissingError,
+    Table,
+    cpu_seconds,
+    header,
+    load_tasks,
+    quiet_single_thread,
+    take_turns,
+    write_json,
+)
+from _svm import Data, load, relative_gap, scale_gamma, status, warm_up
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+import sklearn_bundle
+
+HELP = "kernel machines with the objectives of SVC, SVR and OneClassSVM"
+
+_SETTINGS = {"cache_size": 1000}
+_CS = (0.1, 1.0, 10.0, 100.0)
+_COLUMNS = (
+    *(("task", 12), ("n", 7), ("d", 4), ("setting", 8), ("status", 10), ("gap", 8), ("sets", 5)),
+    *(("ours s", 8), ("peer s", 8), ("ratio", 6), ("equal", 7), ("vectors", 8)),
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks, the settings of each, what makes both sides of one, and the mean ratio asked for."""
+
+    title: str
+    tasks: tuple[str, ...]
+    shipped: str
+    settings: tuple[float, ...]
+    data: Callable[[str, ModuleType | None], Data]
+    sides: Callable[[float, float], tuple[Callable[[], Any], Callable[[], Any]]]
+    asked: float
+
+
+def _classes(name: str, tasks: ModuleType | None) -> Data:
+    """A task of the kernel studies; of the other sets a quarter of the rows is the test part."""
+    if name not in ("phishing", "mushrooms"):
+        return load(name, tasks)
+    if tasks is None:
+        raise MissingError("comes with --data FOLDER only")
+    X, y = tasks.load(name)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+    return Data(X, y, X_test, y_test)
+
+
+def _classifiers(C: float, gamma: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    ours = partial(sklearn_bundle.SwapSVC, C, loss="hinge", **_ours(gamma))
+    return ours, partial(SVC, C=C, gamma=gamma, **_SETTINGS)
+
+
+def _regressors(C: float, gamma: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    ours = partial(
+        sklearn_bundle.SwapSVR, C, loss="epsilon_insensitive", epsilon=0.1, **_ours(gamma)
+    )
+    return ours, partial(SVR, C=C, epsilon=0.1, gamma=gamma, **_SETTINGS)
+
+
+def _detectors(nu: float, gamma: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    ours = partial(sklearn_bundle.SwapNoveltyDetector, nu=nu, **_ours(gamma))
+    return ours, partial(OneClassSVM, nu=nu, gamma=gamma, **_SETTINGS)
+
+
+def _ours(gamma: float) -> dict[str, Any]:
+    return {"gamma": gamma, "tol": 1e-3, "n_jobs": 1, "random_state": 0, **_SETTINGS}
+
+
+_TWO = ("usps_odd", "a5a", "mushrooms", "phishing", "covtype2", "a9a", "ijcnn1", "w8a")
+GROUPS = {
+    1: Group("two classes", _TWO, "breast_cancer", _CS, _classes, _classifiers, 3.0),
+    2: Group(
+        "one-versus-one",
+        ("pendigits", "usps", "letter", "mnist_10k"),
+        "digits",
+        (1.0, 10.0),
+        _classes,
+        _classifiers,
+        2.0,
+    ),
+    3: Group("many rows", ("kddcup99",), "breast_cancer", (1.0,), _classes, _classifiers, 3.0),
+    4: Group(
+        "regression, epsilon 0.1; y has the deviation 1",
+        ("abalone", "cpusmall", "pol", "casp", "cadata"),
+        "diabetes",
+        (1.0, 10.0, 100.0),
+        targets,
+        _regressors,
+        2.5,
+    ),
+    5: Group(
+        "novelty, trained on the normal rows",
+        ("shuttle", "kddcup99", "mnist"),
+        "breast_cancer",
+        (0.01, 0.1, 0.3),
+        normal_rows,
+        _detectors,
+        2.0,
+    ),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--group", nargs="+", type=int, choices=GROUPS, help="some groups alone")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="some tasks alone")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print a table of each group and its mean ratio; what cannot be had is skipped."""
+    print(header(__doc__.strip()))
+    tasks = load_tasks(arguments.data)
+    results: list[dict[str, Any]] = []
+    for number in arguments.group or GROUPS:
+        group = GROUPS[number]
+        print(f"\nGroup {number}: {group.title}")
+        names = (group.shipped,) if tasks is None else group.tasks
+        rows = _race(group, arguments.tasks or names, tasks, arguments.repeat)
+        ratios = []
+        for row in rows:
+            ratios.append(row["ratio"])
+            results.append({"group": number, **row})
+            write_json(arguments.json, results)
+        if ratios:
+            mean = geometric_mean(ratios)
+            print(f"mean ratio {mean:.2f} (asked {group.asked:g}), least {min(ratios):.2f}")
+
+
+def _race(
+    group: Group, names: Sequence[str], tasks: ModuleType | None, repeat: int
+) -> Iterator[dict[str, Any]]:
+    table = Table(_COLUMNS)
+    for name in names:
+        try:
+            data = group.data(name, tasks)
+        except MissingError as error:
+            print(f"{name} skipped: {error}")
+            continue
+        gamma = scale_gamma(data.X)
+        with quiet_single_thread():
+            warm_up(group.sides(group.settings[0], gamma)[0], data)
+        for setting in group.settings:
+            with quiet_single_thread():
+                row = _compared(group.sides(setting, gamma), data, repeat)
+            row = {"task": name, **data.sizes, "setting": setting, **row}
+            table.row(
+                *(name, f"{row['n']}", f"{row['d']}", f"{setting:g}", row["status"]),
+                *(f"{row['gap']:.1e}", f"{row['sets']}", f"{row['ours']:.3f}"),
+                *(f"{row['peer']:.3f}", f"{row['ratio']:.2f}", f"{row['equal']:.4f}"),
+                f"{row['vectors']:.3f}",
+            )
+            yield row
+
+
+def _compared(
+    sides: tuple[Callable[[], Any], Callable[[], Any]], data: Data, repeat: int
+) -> dict[str, Any]:
+    def fit(make: Callable[[], Any]) -> Any:
+        return make().fit(data.X, data.y)
+
+    runs, models = {}, []
+    for k, make in enumerate(sides):
+        seconds, model = cpu_seconds(partial(fit, make))
+        runs[k] = partial(fit, make), seconds
+        models.append(model)
+    ours, peer = (median(taken) for taken in take_turns(runs, repeat).values())
+    own, other = models
+    a, b = (model.predict(data.X_test) for model in models)
+    labels = not isinstance(own, sklearn_bundle.SwapSVR)
+    equal = np.mean(a == b) if labels else 1.0 - np.mean(np.abs(a - b))
+    return {
+        "status": status(own).split(",")[0],
+        "gap": relative_gap(own),
+        "sets": int(np.sum(own.n_iter_)),
+        "ours": ours,
+        "peer": peer,
+        "ratio": peer / ours,
+        "equal": float(equal),
+        "vectors": len(own.support_) / max(len(other.support_), 1),
+    }
