@@ -31,7 +31,7 @@ _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in an
 
 @fill_doc
 class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
-    """Novelty detection by the one-class support vector machine with a squared loss.
+    """Novelty detection by the one-class support vector machine; that of OneClassSVM as an option.
 
     It minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x), phi(z)>``::
 
@@ -42,15 +42,27 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     every a in the unit simplex gives the lower bound ``1 / (2 a'Ha)`` of J, so every fit comes with
     its duality gap.
 
+    With a number as ``nu`` the objective is that of :class:`~sklearn.svm.OneClassSVM`, and so are
+    scores and predictions at equal nu, with the weights s_i::
+
+        J(w, rho) = 1/2 ||w||^2 + sum_i s_i max(0, rho - <w, phi(x_i)>) - nu rho sum_i s_i
+
+    which is negative or 0. The bound is ``-1/2 a'Ka``, where ``0 <= a_i <= s_i`` and ``sum_i a_i =
+    nu sum_i s_i``.
+
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. The larger it is, the closer the boundary follows the
-        outermost samples; see the notes for its relation to `nu`.
+        Weight of the squared losses, positive; not used with `nu`. The larger it is, the closer the
+        boundary follows the outermost samples.
+    nu : float, default=None
+        At least the share of the weights of new samples, and at most that of support vectors, in
+        (0, 1]. None is the squared loss.
     contamination : "auto" or float, default="auto"
-        Which samples are new. "auto": those that score below 1, the boundary of the objective. With
-        a share in (0, 0.5], ``offset_`` is chosen so that at most this share of the training data,
-        by weight, scores below it. The objective does not depend on it.
+        Which samples are new. "auto": those that score below 1, the boundary of the objective, or
+        with `nu` below rho; that is the only value then. With a share in (0, 0.5], ``offset_`` is
+        chosen so that at most this share of the training data, by weight, scores below it. The
+        objective does not depend on it.
     %(kernel)s
     %(tol: 1e-3)s
         Ranks of scores can depend on it: see the user guide.
@@ -66,7 +78,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     ----------
     offset_ : float
         ``decision_function = score_samples - offset_``: 1, or the value that `contamination`
-        implies.
+        implies, or rho.
     %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
         Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. If the gap is not 0, a few may
@@ -77,7 +89,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
     %(convergence)s
     %(history: products with the kernel matrix so far)s
-        ``rank`` (of the factor).
+        ``rank`` (of the factor), or ``steps`` with `nu`, which has a row for each working set.
     %(features)s
 
     Raises
@@ -92,16 +104,17 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
 
     See Also
     --------
-    sklearn.svm.OneClassSVM : The loss without the square, with `nu`.
+    sklearn.svm.OneClassSVM : The objective with `nu`, without a certificate.
     BMRMNoveltyDetector : Linear, with the loss not squared.
 
     Notes
     -----
-    `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. At the
-    optimum the support vectors are the samples that score below 1, and C does not bound a share of
-    samples: no nu is equivalent to a C. To fix a share of outliers, set `contamination`; only C
-    decides the ranks of the scores. The dual is the problem on the simplex of section 2 of [1]_ for
-    one class. :doc:`/user_guide/swap_svr` says more, and has the method.
+    With the squared loss the support vectors are, at the optimum, the samples that score below 1,
+    and C does not bound a share of samples: no nu is equivalent to a C. To fix a share of outliers,
+    set `contamination`; only C decides the ranks of the scores. The dual is the problem on the
+    simplex of section 2 of [1]_ for one class. :doc:`/user_guide/swap_svr` says more, and has the
+    method. With `nu` the method is that of :class:`SwapSVC` with the hinge loss, and the dual is in
+    the units of LIBSVM: coefficients are at most s_i.
 
     References
     ----------

@@ -150,7 +150,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
 @fill_doc
 class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
-    """Kernel support vector regression with the squared epsilon-insensitive loss.
+    """Kernel support vector regression; the objective of SVR as an option.
 
     For numbers y_i it minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x),
     phi(z)>``, and b::
@@ -162,11 +162,24 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
     x_j) + 1 + delta_ij / C_i`` every vector v gives a lower bound of J, ``max(0, <y, v> - epsilon
     ||v||_1)^2 / (2 v'Hv)``, so every fit comes with its duality gap.
 
+    With ``loss="epsilon_insensitive"`` the objective is that of :class:`~sklearn.svm.SVR`, and so
+    are the predictions at equal C and epsilon::
+
+        J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)
+
+    with an intercept that is not penalized. The bound is ``<y, v> - epsilon ||v||_1 - 1/2 v'Kv``,
+    where ``-C_i <= v_i <= C_i`` and ``sum_i v_i = 0``.
+
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. It does not depend on the unit of y, since ``||w||^2`` and
-        the losses both grow with its square. SVR's loss is not squared, so its best C differs.
+        Weight of the losses, positive. With the squared loss it does not depend on the unit of y,
+        since ``||w||^2`` and the losses both grow with its square. The best C of the two losses
+        differs.
+    loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
+default="squared_epsilon_insensitive"
+        "epsilon_insensitive" is what SVR minimizes. Its largest coefficient is C, so single
+        outliers matter less.
     epsilon : float, default=None
         Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
         regression with a penalized intercept. None means a tenth of the standard deviation of y,
@@ -189,14 +202,15 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
         Coefficients of the function: ``f(x) = sum_i dual_coef_i (k(x_i, x) + 1)``. If the gap is
         not 0, points within the tube may have some.
     intercept_ : ndarray of shape (1,)
-        b, which is the sum of the coefficients.
+        b. It is the sum of the coefficients, unless the loss is "epsilon_insensitive".
     epsilon_ : float
         The epsilon used.
     %(certificate: J)s
         Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
     %(convergence)s
     %(history: products with the kernel matrix so far)s
-        ``rank`` (of the factor).
+        ``rank`` (of the factor), or ``steps`` with "epsilon_insensitive", which has a row for each
+        working set.
     %(features)s
 
     Raises
