@@ -119,6 +119,17 @@ def _swap() -> Iterator[Fit]:
     for kernel in ("rbf", "linear"):
         for solver in ("auto", "decomposition"):
             yield from _fits("SwapSVC", labels=2, kernel=kernel, solver=solver)
+        yield from _fits("SwapSVC", labels=2, kernel=kernel, loss="hinge")
+
+
+def _swap_svr() -> Iterator[Fit]:
+    for loss in ("squared_epsilon_insensitive", "epsilon_insensitive"):
+        yield from _fits("SwapSVR", labels=0, loss=loss)
+
+
+def _swap_novelty() -> Iterator[Fit]:
+    for nu in (None, 0.1):
+        yield from _fits("SwapNoveltyDetector", labels=None, nu=nu)
 
 
 def _sequences(rng: np.random.Generator) -> Iterator[tuple[list, list]]:
@@ -155,8 +166,8 @@ ESTIMATORS: dict[str, Callable[[], Iterator[Fit]]] = {
     "BMRMNoveltyDetector": lambda: _fits("BMRMNoveltyDetector", labels=None),
     "PragamSVC": lambda: _fits("PragamSVC", labels=2, reg_lambda=1e-2),
     "SwapSVC": _swap,
-    "SwapSVR": lambda: _fits("SwapSVR", labels=0),
-    "SwapNoveltyDetector": lambda: _fits("SwapNoveltyDetector", labels=None),
+    "SwapSVR": _swap_svr,
+    "SwapNoveltyDetector": _swap_novelty,
     "SDCACRF": _chains,
     "StructuredSVM": _structured,
 }
