@@ -328,7 +328,7 @@ class Search(CertifiedEstimator):
                 delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
             )
         found = SearchResults(*self._named(values), of_folds)
-        found, further = self._resolved(found, folds, data, (X, y, sample_weight), values, limit)
+        found, further = self._resolved(found, limit)
         monitor.chose(found)
         best = float(values[found.place])
         single = self._single(**{name: best, "max_time": limit.left})
@@ -343,18 +343,9 @@ class Search(CertifiedEstimator):
         return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
 
     def _resolved(
-        self,
-        found: SearchResults,
-        folds: list[Fold],
-        data: Any,
-        given: tuple[Any, Any, Any],
-        values: NDArray[np.float64],
-        limit: TimeLimit,
+        self, found: SearchResults, limit: TimeLimit
     ) -> tuple[SearchResults, dict[str, Any]]:
-        """The results, maybe from more exact fits, and fitted attributes that tell of these.
-
-        ``given`` are the caller's X, y and weights.
-        """
+        """The results, maybe from more exact fits, and fitted attributes that tell of these."""
         return found, {}
 
     def _named(self, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:

@@ -56,6 +56,7 @@ class SquaredHinge(PieceLoss, LabelLoss):
     array([0.   , 0.125, 1.125])
     """
 
+    least_at_ends = True
     smooth = True
 
     def formula(self):

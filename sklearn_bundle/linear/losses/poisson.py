@@ -22,6 +22,8 @@ _TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x
 class PoissonFormula(NamedTuple):
     """The type that stands for the Poisson loss in compiled code."""
 
+    least_at_ends = True
+
 
 @inner
 def _exp_remainder(x, e):

@@ -220,6 +220,7 @@ class Huber(ResidualLoss):
     array([0.125, 1.5  ])
     """
 
+    least_at_ends = True
     degree = 2.0
     smooth = True
 

@@ -64,6 +64,9 @@ class ScoreLoss(SampleLoss):
     smooth = True
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
+    #: Whether the least second derivative in any range of scores is that at one of its ends: they
+    #: rise to one maximum and then fall, or do one of both.
+    least_at_ends: ClassVar[bool] = False
     #: Whether targets may lie far from 0: epochs then begin at the best intercept of w = 0.
     far_targets: ClassVar[bool] = False
     #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.

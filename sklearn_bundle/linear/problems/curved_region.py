@@ -1,0 +1,130 @@
+"""Where the scores of the optimum of a smooth loss lie: the gradient and least second derivatives.
+
+A gap says how far w may be from the optimum in the direction in which the objective grows least, by
+``reg_lambda`` alone. Second derivatives of the loss say how much faster it grows in others.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklearn_bundle.core.limits import MOST_SIDE
+from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.amid_rows import score_rounding
+
+Array = NDArray[np.float64]
+
+_FEW = 8.0  # roundings of a term beside those of its sum
+_WORST = 1e-3  # relative: rounding of the inverse factor that leaves something to say
+
+
+class CurvedRegion(NamedTuple):
+    """``|f*(x) - <w, x> - b| <= radius ||inverse (x, 1)||``: an ellipsoid around (w, b).
+
+    Without an intercept of its own, (x, 1) is x.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d,)
+    intercept : float
+    inverse : ndarray of shape (p, p)
+        Of the Cholesky factor of H, p the number of unknowns.
+    radius : float
+    """
+
+    weights: Array
+    intercept: float
+    inverse: Array
+    radius: float
+
+    def intervals(self, X: Any, norms: Array) -> tuple[Array, Array]:
+        """Lower and upper bounds of the scores of rows with these squared lengths, shape (n,)."""
+        d, inverse = len(self.weights), self.inverse
+        middle = safe_sparse_dot(X, self.weights, dense_output=True) + self.intercept
+        moved = safe_sparse_dot(X, inverse[:, :d].T, dense_output=True)
+        sizes = np.sqrt(norms)
+        if len(inverse) > d:
+            moved += inverse[:, d]
+            sizes = sizes + 1.0
+        roundings = (likely(d) + _FEW) * DOUBLE * float(np.linalg.norm(inverse))
+        reach = self.radius * (np.sqrt(np.einsum("ij,ij->i", moved, moved)) + roundings * sizes)
+        off = score_rounding(self.weights[None], sizes, d)[:, 0]
+        off += _FEW * DOUBLE * (np.abs(middle) + abs(self.intercept) + reach)
+        return middle - (reach + off), middle + (reach + off)
+
+
+def curved_region(
+    problem: LinearProblem,
+    reg_lambda: float,
+    point: tuple[Array, float],
+    ends: tuple[Array, Array],
+) -> CurvedRegion | None:
+    """The region around a point (w, b) of a loss of one score, with the regularizer of l2.
+
+    The score of row i at the optimum is known to be between the ends. So is it, with that at the
+    point, on the way from the point to the optimum, which moves by D. Let h_i be the least second
+    derivative of the loss in that range, and ``H = reg_lambda I + sum_i s_i h_i z_i z_i'`` with
+    z = (x, 1). The derivative of the objective along D is 0 at the end; at the point it is <g, D>,
+    and it rises by at least <D, H D>. So ``<D, H D> <= -<g, D>``: in the norm of H, D is no longer
+    than g is in that of its inverse.
+
+    None if H is not known well enough: with many features or a loss of another kind.
+    """
+    loss, free = score_loss(problem.loss), problem.fit_intercept
+    (w, b), d, n = point, problem.n_features, problem.n_samples
+    if loss is None or not loss.least_at_ends or d >= MOST_SIDE:
+        return None
+    y, weights, rows = problem.target, problem.weights, problem.rows
+    scores = rows.scores(w) + b
+    slopes = np.empty(n)
+    loss.evaluate(scores, y, weights, slopes)
+    lengths = rows.amid.around(rows)[1] + 1.0
+    off = score_rounding(w[None], lengths, d)[:, 0] + _FEW * DOUBLE * (np.abs(scores) + abs(b))
+    low, high = np.minimum(ends[0], scores - off), np.maximum(ends[1], scores + off)
+    least = weights * np.minimum(loss.curvature(low, y), loss.curvature(high, y))
+    # That a score is off by so much moves its derivative by no more than twice the first of these.
+    here = weights * np.maximum(loss.curvature(scores - off, y), loss.curvature(scores + off, y))
+    if not (np.isfinite(here).all() and np.isfinite(least).all() and np.isfinite(slopes).all()):
+        return None
+    gradient = rows.gradient(slopes) + reg_lambda * w
+    if free:
+        gradient = np.append(gradient, slopes.sum())
+    # Roundings of derivatives, of their products with rows, and of the sums.
+    errors = _FEW * np.abs(slopes) + likely(n) * np.abs(slopes) + 2.0 * here * (off / DOUBLE)
+    error = DOUBLE * (float(errors @ lengths) + _FEW * reg_lambda * float(np.linalg.norm(w)))
+    return _ellipsoid(problem, reg_lambda, point, least, gradient, error)
+
+
+def _ellipsoid(
+    problem: LinearProblem,
+    reg_lambda: float,
+    point: tuple[Array, float],
+    least: Array,
+    gradient: Array,
+    error: float,
+) -> CurvedRegion | None:
+    """With second derivatives of the rows, the gradient and the length of its error."""
+    curved = np.flatnonzero(least > 0.0)
+    H = problem.rows.hessian(curved, least[curved], problem.fit_intercept)
+    d, p = problem.n_features, len(H)
+    places = np.arange(p)
+    # Rounding of H, and of its factor, is less than a share of the trace, which is taken off.
+    taken = (likely(len(curved)) + p + _FEW) * DOUBLE * (float(np.trace(H)) + reg_lambda * d)
+    H[places, places] -= taken
+    H[places[:d], places[:d]] += reg_lambda
+    factor, failed = lapack.dpotrf(H, lower=1, clean=1)
+    inverse, wrong = lapack.dtrtri(factor, lower=1) if not failed else (factor, failed)
+    if failed or wrong or not np.isfinite(inverse).all():
+        return None
+    size = float(np.linalg.norm(inverse))
+    relative = (p + _FEW) * DOUBLE * size * float(np.linalg.norm(factor))
+    if not relative < _WORST:
+        return None
+    length = (float(np.linalg.norm(inverse @ gradient)) + size * error) * (1.0 + 4.0 * relative)
+    # The second factor is that of the inverse where rows are multiplied by it.
+    return CurvedRegion(point[0], point[1], inverse, length * (1.0 + 4.0 * relative))
