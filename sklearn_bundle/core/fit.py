@@ -219,7 +219,10 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         return result
 
     def _region(self, problem: Any, result: SolverResult) -> Any:
-        """Where the scores of the optimum lie, from the gap of the result; None if unknown."""
+        """Where the scores of the optimum lie, from the gap of the result; None if unknown.
+
+        It may already be known.
+        """
         return None
 
     def _remark(self, problem: Any, result: SolverResult) -> Any:

@@ -187,10 +187,10 @@ def fit_path(
                         return
                     kept = estimator._next_start(solver, result, warm.kept[k])
                     warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
-                if ends is not None:
-                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result)
                 if bounded:
                     result = replace(result, region=estimator._region(problem, result))
+                if ends is not None:
+                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result)
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)

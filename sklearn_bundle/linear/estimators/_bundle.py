@@ -372,8 +372,10 @@ default="l2"
     def _region(self, problem: Problem, result: SolverResult) -> ScoreRegion | None:
         """Second derivatives narrow it on request, if the regularizer is that of l2."""
         region = super()._region(problem, result)
-        if region is None or not self._curves_paths or not isinstance(problem, LinearProblem):
+        wanted = region is not None and region.curved is None and self._curves_paths
+        if not (wanted and isinstance(problem, LinearProblem)):
             return region
+        assert region is not None
         strength, omega = self.reg_lambda, self._omega()
         assert strength is not None  # the value of the path
         if not omega.bind(problem.n_features, problem.dimension).is_euclidean:

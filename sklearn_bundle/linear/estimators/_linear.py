@@ -151,6 +151,8 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
 
     def _region(self, problem: Any, result: SolverResult) -> ScoreRegion | None:
         """The region of the optimum's scores; None where the rows are elsewhere."""
+        if result.region is not None:
+            return result.region
         if not isinstance(problem, LinearProblem) or result.ball is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):

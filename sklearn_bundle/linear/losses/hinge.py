@@ -57,6 +57,7 @@ class SquaredHinge(PieceLoss, LabelLoss):
     """
 
     least_at_ends = True
+    most_curvature = 1.0
     smooth = True
 
     def formula(self):

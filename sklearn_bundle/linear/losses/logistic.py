@@ -171,6 +171,7 @@ class LogLoss(LabelLoss):
     """
 
     least_at_ends = True
+    most_curvature = 0.25
     multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
     def formula(self):

@@ -221,6 +221,7 @@ class Huber(ResidualLoss):
     """
 
     least_at_ends = True
+    most_curvature = 1.0
     degree = 2.0
     smooth = True
 

@@ -67,6 +67,8 @@ class ScoreLoss(SampleLoss):
     #: Whether the least second derivative in any range of scores is that at one of its ends: they
     #: rise to one maximum and then fall, or do one of both.
     least_at_ends: ClassVar[bool] = False
+    #: The largest of all; if that is infinite, they only rise or only fall.
+    most_curvature: ClassVar[float] = np.inf
     #: Whether targets may lie far from 0: epochs then begin at the best intercept of w = 0.
     far_targets: ClassVar[bool] = False
     #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.

@@ -87,15 +87,18 @@ def curved_region(
     off = score_rounding(w[None], lengths, d)[:, 0] + _FEW * DOUBLE * (np.abs(scores) + abs(b))
     low, high = np.minimum(ends[0], scores - off), np.maximum(ends[1], scores + off)
     least = weights * np.minimum(loss.curvature(low, y), loss.curvature(high, y))
-    # That a score is off by so much moves its derivative by no more than twice the first of these.
-    here = weights * np.maximum(loss.curvature(scores - off, y), loss.curvature(scores + off, y))
+    # That a score is off moves its derivative by no more than this times as much.
+    here = weights * loss.most_curvature
+    if not np.isfinite(loss.most_curvature):
+        ends = loss.curvature(scores - off, y), loss.curvature(scores + off, y)
+        here = weights * np.maximum(*ends)
     if not (np.isfinite(here).all() and np.isfinite(least).all() and np.isfinite(slopes).all()):
         return None
     gradient = rows.gradient(slopes) + reg_lambda * w
     if free:
         gradient = np.append(gradient, slopes.sum())
     # Roundings of derivatives, of their products with rows, and of the sums.
-    errors = _FEW * np.abs(slopes) + likely(n) * np.abs(slopes) + 2.0 * here * (off / DOUBLE)
+    errors = _FEW * np.abs(slopes) + likely(n) * np.abs(slopes) + here * (off / DOUBLE)
     error = DOUBLE * (float(errors @ lengths) + _FEW * reg_lambda * float(np.linalg.norm(w)))
     return _ellipsoid(problem, reg_lambda, point, least, gradient, error)
 
