@@ -83,7 +83,7 @@ def curved_region(
     scores = rows.scores(w) + b
     slopes = np.empty(n)
     loss.evaluate(scores, y, weights, slopes)
-    lengths = rows.amid.around(rows)[1] + 1.0
+    lengths = rows.amid.sizes(rows.amid.lengths(rows)) + 1.0
     off = score_rounding(w[None], lengths, d)[:, 0] + _FEW * DOUBLE * (np.abs(scores) + abs(b))
     low, high = np.minimum(ends[0], scores - off), np.maximum(ends[1], scores + off)
     least = weights * np.minimum(loss.curvature(low, y), loss.curvature(high, y))

@@ -170,17 +170,20 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
 def _reaches(problem: LinearProblem, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included."""
     scores = problem.rows.around(region.center, region.weights)
-    lengths, sizes = problem.rows.amid.around(problem.rows)
-    lengths = lengths if region.center.any() else sizes  # which are no less than ||x_i||
+    amid, centered = problem.rows.amid, region.center.any()
+    lengths = amid.lengths(problem.rows)
     longest = region.weights[[np.argmax(np.linalg.norm(region.weights, axis=1))]]
     reach = np.empty(len(scores))
 
     def part(rows: slice) -> tuple[float, ...]:
         values = np.abs(scores[rows] + at_center)
         largest = values[:, 0] if len(region.weights) == 1 else values.max(axis=1)
-        rounded = score_rounding(longest, sizes[rows], problem.n_features)[:, 0]
+        sizes = amid.sizes(lengths[rows])
+        rounded = score_rounding(longest, sizes, problem.n_features)[:, 0]
         rounded += _FEW * DOUBLE * largest
-        reach[rows] = region.radius * lengths[rows] + _ROUNDED_TWICE * rounded
+        # Without an intercept rows are not centered, and no longer than their sizes.
+        reach[rows] = region.radius * (lengths[rows] if centered else sizes)
+        reach[rows] += _ROUNDED_TWICE * rounded
         return ()
 
     problem.rows.sums(part)

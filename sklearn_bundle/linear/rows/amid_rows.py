@@ -26,6 +26,8 @@ class AmidRows:
         A few rows.
     center : ndarray of shape (d,)
         c, their mean.
+    distance : float
+        ``||c||``.
     """
 
     def __init__(self, rows: Any):
@@ -33,15 +35,27 @@ class AmidRows:
         self.some = rows.sample(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
         few = self.some.shape[0]
         self.center: Array = self.some.gradient(np.full(few, 1.0 / few))
-        self._measured: tuple[Array, Array] | None = None
+        self.distance = float(np.linalg.norm(self.center))
+        self._lengths: Array | None = None
 
-    def around(self, rows: Any) -> tuple[Array, Array]:
-        """``||x_i - c||``, rounded up, and no less than ``||x_i|| + ||c||``, of these same rows."""
-        if self._measured is None:
-            squares = rows.distances(self.center)
-            sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * float(np.linalg.norm(self.center))
-            self._measured = lengths_of(squares, sizes, rows.shape[1]), sizes
-        return self._measured
+    def lengths(self, rows: Any) -> Array:
+        """``||x_i - c||`` of these same rows, rounded up."""
+        if self._lengths is None:
+            values = rows.distances(self.center)
+
+            def part(some: slice) -> tuple[float, ...]:
+                squares = values[some]
+                sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * self.distance
+                squares[:] = lengths_of(squares, sizes, rows.shape[1])
+                return ()
+
+            rows.sums(part)
+            self._lengths = values
+        return self._lengths
+
+    def sizes(self, lengths: Array) -> Array:
+        """No less than ``||x_i|| + ||c||``."""
+        return lengths + 2.0 * self.distance
 
 
 def lengths_of(squares: Array, sizes: Any, d: int) -> Array:
