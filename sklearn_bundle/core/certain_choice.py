@@ -61,26 +61,20 @@ class CertainChoice:
 
 
 class Round(NamedTuple):
-    """The relative gap to reach, and whether second derivatives of the loss narrow bounds."""
+    """The relative gap to reach, and whether the loss itself narrows bounds."""
 
     tol: float
     curved: bool
 
 
-# Newton's method reaches the first gap of smooth losses in hardly more time than 1e-3, and second
-# derivatives then know as much as a gap that is smaller by a factor of 1e4. Rounding leaves about
-# the last one.
-_OF_SMOOTH = Round(1e-6, False), Round(1e-6, True), Round(1e-9, True), Round(1e-12, True)
-_OF_KINKED = Round(1e-6, False), Round(1e-9, False), Round(1e-12, False)
+# Newton's method reaches the first gap in hardly more time than 1e-3, and what the loss says then
+# tells as much as a gap that is smaller by a factor of 1e4. Rounding leaves about the last one.
+_ROUNDS = Round(1e-6, False), Round(1e-6, True), Round(1e-9, True), Round(1e-12, True)
 
 
-def rounds_of(tol: float, smooth: bool) -> list[Round]:
-    """What a search asks for: of all values the first, of those left open the others.
-
-    ``smooth`` says whether the loss has a derivative everywhere.
-    """
-    rounds = _OF_SMOOTH if smooth else _OF_KINKED
-    return [at._replace(tol=min(tol, at.tol)) for at in rounds]
+def rounds_of(tol: float) -> list[Round]:
+    """What a search asks for: of all values the first, of those left open the others."""
+    return [at._replace(tol=min(tol, at.tol)) for at in _ROUNDS]
 
 
 class CertainFolds:

@@ -109,7 +109,7 @@ class PathSearch(Search):
             return [bounds_of(model, rows, part(y, test), **counted) for model in models]
 
         if self.certain:
-            rounds = rounds_of(self.tol, single._loss().smooth)
+            rounds = rounds_of(self.tol)
             self._choice = CertainFolds(models_of, bounds, folds, len(values), rounds)
 
         def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:

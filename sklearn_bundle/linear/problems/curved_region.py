@@ -4,7 +4,7 @@ A gap says how far w may be from the optimum in the direction in which the objec
 ``reg_lambda`` alone. Second derivatives of the loss say how much faster it grows in others.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,34 +100,47 @@ def curved_region(
     # Roundings of derivatives, of their products with rows, and of the sums.
     errors = _FEW * np.abs(slopes) + likely(n) * np.abs(slopes) + here * (off / DOUBLE)
     error = DOUBLE * (float(errors @ lengths) + _FEW * reg_lambda * float(np.linalg.norm(w)))
-    return _ellipsoid(problem, reg_lambda, point, least, gradient, error)
+    factor = InverseFactor.of(problem, least, reg_lambda)
+    if factor is None:
+        return None
+    length = float(np.linalg.norm(factor.inverse @ gradient)) + factor.size * error
+    return factor.region(w, b, length)
 
 
-def _ellipsoid(
-    problem: LinearProblem,
-    reg_lambda: float,
-    point: tuple[Array, float],
-    least: Array,
-    gradient: Array,
-    error: float,
-) -> CurvedRegion | None:
-    """With second derivatives of the rows, the gradient and the length of its error."""
-    curved = np.flatnonzero(least > 0.0)
-    H = problem.rows.hessian(curved, least[curved], problem.fit_intercept)
-    d, p = problem.n_features, len(H)
-    places = np.arange(p)
-    # Rounding of H, and of its factor, is less than a share of the trace, which is taken off.
-    taken = (likely(len(curved)) + p + _FEW) * DOUBLE * (float(np.trace(H)) + reg_lambda * d)
-    H[places, places] -= taken
-    H[places[:d], places[:d]] += reg_lambda
-    factor, failed = lapack.dpotrf(H, lower=1, clean=1)
-    inverse, wrong = lapack.dtrtri(factor, lower=1) if not failed else (factor, failed)
-    if failed or wrong or not np.isfinite(inverse).all():
-        return None
-    size = float(np.linalg.norm(inverse))
-    relative = (p + _FEW) * DOUBLE * size * float(np.linalg.norm(factor))
-    if not relative < _WORST:
-        return None
-    length = (float(np.linalg.norm(inverse @ gradient)) + size * error) * (1.0 + 4.0 * relative)
-    # The second factor is that of the inverse where rows are multiplied by it.
-    return CurvedRegion(point[0], point[1], inverse, length * (1.0 + 4.0 * relative))
+class InverseFactor(NamedTuple):
+    """The inverse of the Cholesky factor of ``sum_i c_i z_i z_i'`` and a ridge on w.
+
+    It may belong to a slightly smaller matrix because of rounding. ``size`` is its norm, and
+    ``relative`` what rounding may do to a product with it.
+    """
+
+    inverse: Array
+    size: float
+    relative: float
+
+    @classmethod
+    def of(cls, problem: LinearProblem, coefs: Array, ridge: float) -> Self | None:
+        """With coefficients of all rows that are not negative; None if rounding hides too much."""
+        used = np.flatnonzero(coefs > 0.0)
+        H = problem.rows.hessian(used, coefs[used], problem.fit_intercept)
+        d, p = problem.n_features, problem.n_features + problem.fit_intercept
+        H = np.ascontiguousarray(H[:p, :p])
+        places = np.arange(p)
+        # Rounding of H, and of its factor, is less than a share of the trace, which is taken off.
+        taken = (likely(len(used)) + p + _FEW) * DOUBLE * (float(np.trace(H)) + ridge * d)
+        H[places, places] -= taken
+        H[places[:d], places[:d]] += ridge
+        factor, failed = lapack.dpotrf(H, lower=1, clean=1)
+        inverse, wrong = lapack.dtrtri(factor, lower=1) if not failed else (factor, failed)
+        if failed or wrong or not np.isfinite(inverse).all():
+            return None
+        size = float(np.linalg.norm(inverse))
+        relative = (p + _FEW) * DOUBLE * size * float(np.linalg.norm(factor))
+        return cls(inverse, size, relative) if relative < _WORST else None
+
+    def region(self, w: Array, b: float, length: float) -> CurvedRegion:
+        """All points whose distance from (w, b) is at most this in the norm of the matrix.
+
+        The length, and products with rows, may be rounded.
+        """
+        return CurvedRegion(w, b, self.inverse, length * (1.0 + _FEW * self.relative))

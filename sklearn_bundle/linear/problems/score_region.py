@@ -16,6 +16,7 @@ from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.curved_region import CurvedRegion, curved_region
+from sklearn_bundle.linear.problems.kinked_region import kinked_region
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.amid_rows import lengths_of, score_rounding
 from sklearn_bundle.linear.rows.rows import RowOperator
@@ -193,17 +194,21 @@ def _reaches(problem: LinearProblem, region: ScoreRegion, at_center: Array) -> t
 def with_curvature(
     problem: LinearProblem, reg_lambda: float, region: ScoreRegion, point: tuple[Array, Any]
 ) -> ScoreRegion:
-    """The region with what second derivatives say, for a fitted (w, b) with the regularizer of l2.
+    """The region with what the loss says of it, for a fitted (w, b) with the regularizer of l2.
 
-    It takes about as long as a Newton step.
+    Second derivatives of a smooth loss, in about the time of a Newton step, or rows at the kinks of
+    others.
     """
-    loss, ends = score_loss(problem.loss), region.low + region.high
-    if loss is None or not loss.least_at_ends or not np.isfinite(ends).all():
+    loss, (w, b) = score_loss(problem.loss), point
+    given = w, 0.0 if b is None else float(np.ravel(b)[0])
+    if loss is None:
+        return region
+    if not loss.smooth:
+        return region._replace(curved=kinked_region(problem, reg_lambda, given))
+    if not loss.least_at_ends or not np.isfinite(region.low + region.high).all():
         return region
     scores, reach = _reaches(problem, region, region.low)
     ends = scores[:, 0] + region.low - reach, scores[:, 0] + region.high + reach
-    w, b = point
-    given = w, 0.0 if b is None else float(np.ravel(b)[0])
     return region._replace(curved=curved_region(problem, reg_lambda, given, ends))
 
 

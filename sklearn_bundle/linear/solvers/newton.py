@@ -10,13 +10,13 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
+from sklearn_bundle.linear.problems.kink_rows import solved_at_kinks
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.round_risk import RoundRisk
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
 from sklearn_bundle.linear.problems.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers._descent import COARSEST, FINEST, NewtonDescent
-from sklearn_bundle.linear.solvers._kink_rows import solved_at_kinks
 from sklearn_bundle.linear.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.linear.solvers.protocols import Points, offers
@@ -54,7 +54,8 @@ class NewtonSolver(LinearSolver):
     searches.
 
     If all rows of a loss with one kink are in memory and the gap is small, an interior-point method
-    on the rows near their kinks is tried before the next step: see :mod:`~._kink_rows`.
+    on the rows near their kinks is tried before the next step: see
+    :mod:`~.linear.problems.kink_rows`.
 
     Where rows lie on workers the intercept is a coordinate of the planes, and only planes whose
     coefficients of b cancel prove anything: where all have one sign, a round cuts one beyond the
