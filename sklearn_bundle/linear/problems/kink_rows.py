@@ -129,9 +129,7 @@ def interior_point(
         left = penalty * v + plane + Z.T @ (low + q)
         total = float(above @ p + below @ q)
         size = float(np.abs(v) @ (np.abs(penalty * v) + np.abs(plane))) + total
-        if not np.isfinite(size) or total + float(np.abs(left) @ np.abs(v)) <= _ROUNDED * (
-            DOUBLE * len(v) * size
-        ):
+        if not total > _ROUNDED * DOUBLE * len(v) * size:
             break
         inverse = 1.0 / (above / p + below / q)
         H = (Z * inverse[:, None]).T @ Z

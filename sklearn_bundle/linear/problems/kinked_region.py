@@ -5,10 +5,12 @@ against any move: the objective grows in proportion to it. So such scores are kn
 and not up to its root.
 """
 
+from math import fsum
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.problems.curved_region import CurvedRegion, InverseFactor
 from sklearn_bundle.linear.problems.kink_rows import solved_at_kinks
@@ -51,8 +53,7 @@ def kinked_region(
     gap = objective - (offset - float(a @ a) / (2.0 * reg_lambda)) + taken.total
     if free:  # The best b is that of a kink; no w that is longer than this is as good as (w, b).
         longest = np.sqrt(2.0 * (objective + taken.total) / reg_lambda) * float(lengths.max())
-        balance = abs(float(g.sum())) + likely(len(g)) * DOUBLE * float(np.abs(g).sum())
-        gap += balance * 2.0 * (float(np.abs(y).max()) + longest)
+        gap += abs(fsum(g)) * 2.0 * (float(np.abs(y).max()) + longest)
     if not 0.0 < gap < np.inf:
         return None
     low, high = (weights * end for end in loss.end_slopes(y))
