@@ -27,8 +27,6 @@ class LogFormula(NamedTuple):
 class ExponentialFormula(NamedTuple):
     """The type that stands for the exponential loss in compiled code."""
 
-    least_at_ends = True
-
 
 # ---- logistic loss: log(1 + exp(-z)) -----------------------------------------------------------
 
@@ -230,6 +228,7 @@ class Exponential(LabelLoss):
     array([1.   , 7.389])
     """
 
+    least_at_ends = True
     closed_intercept = True
 
     def formula(self):

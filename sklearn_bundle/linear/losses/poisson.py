@@ -22,8 +22,6 @@ _TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x
 class PoissonFormula(NamedTuple):
     """The type that stands for the Poisson loss in compiled code."""
 
-    least_at_ends = True
-
 
 @inner
 def _exp_remainder(x, e):
@@ -139,6 +137,7 @@ class Poisson(TargetLoss):
     array([1., 0.])
     """
 
+    least_at_ends = True
     positive_only = True
     far_targets = False
     closed_intercept = True
