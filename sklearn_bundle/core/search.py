@@ -151,9 +151,10 @@ class Search(CertifiedEstimator):
 
     [certain]
     certain : bool, default=False
-        Whether to go on until the choice is that of exact optima: values that may still be the best
-        are fitted again, down to a `tol` of 1e-9, or of 1e-12 with a smooth loss. It needs a
-        strongly convex regularizer, rows in memory and the default score.
+        Whether to go on until the choice is that of exact optima. All fits then have a `tol` of at
+        most 1e-6, and those of values that may still be the best go on, down to 1e-12. It takes 1.5
+        to 2.5 times as long, and needs a strongly convex regularizer, rows in memory and the
+        default score.
 
     [certainty]
     test_score_bounds_ : ndarray of shape (n_lambdas, n_folds, 2)

@@ -157,5 +157,4 @@ def interior_point(
 
 def _longest(values: Array, change: Array) -> float:
     """The longest step along the change that leaves the values positive; at most about 1."""
-    falls = change < 0.0
-    return min(1.0 / _TO_THE_WALL, float((values[falls] / -change[falls]).min(initial=np.inf)))
+    return 1.0 / max(float(-(change / values).min()), _TO_THE_WALL)
