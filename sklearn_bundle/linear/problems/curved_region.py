@@ -13,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.core.roundoff import DOUBLE, likely
-from sklearn_bundle.linear.losses.scores import score_loss
+from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.amid_rows import score_rounding
 
@@ -86,12 +86,11 @@ def curved_region(
     lengths = rows.amid.sizes(rows.amid.lengths(rows)) + 1.0
     off = score_rounding(w[None], lengths, d)[:, 0] + _FEW * DOUBLE * (np.abs(scores) + abs(b))
     low, high = np.minimum(ends[0], scores - off), np.maximum(ends[1], scores + off)
-    least = weights * np.minimum(loss.curvature(low, y), loss.curvature(high, y))
+    least = weights * np.minimum(_bends(loss, low, y), _bends(loss, high, y))
     # That a score is off moves its derivative by no more than this times as much.
     here = weights * loss.most_curvature
     if not np.isfinite(loss.most_curvature):
-        ends = loss.curvature(scores - off, y), loss.curvature(scores + off, y)
-        here = weights * np.maximum(*ends)
+        here = weights * np.maximum(_bends(loss, scores - off, y), _bends(loss, scores + off, y))
     if not (np.isfinite(here).all() and np.isfinite(least).all() and np.isfinite(slopes).all()):
         return None
     gradient = rows.gradient(slopes) + reg_lambda * w
@@ -105,6 +104,13 @@ def curved_region(
         return None
     length = float(np.linalg.norm(factor.inverse @ gradient)) + factor.size * error
     return factor.region(w, b, length)
+
+
+def _bends(loss: ScoreLoss, scores: Array, y: Array) -> Array:
+    """Second derivatives of a smooth loss."""
+    found = loss.curvature(scores, y)
+    assert found is not None
+    return found
 
 
 class InverseFactor(NamedTuple):

@@ -47,7 +47,7 @@ class MeasuredRows:
         if not np.array_equal(center, self._center):
             products = safe_sparse_dot(self.X, center, dense_output=True)
             squares = self.norms - 2.0 * products + center @ center
-            sizes = np.sqrt(self.norms) + np.linalg.norm(center)
+            sizes: Array = np.sqrt(self.norms) + float(np.linalg.norm(center))
             self._lengths = lengths_of(squares, sizes, self.shape[1]), sizes
             self._center = center
         return self._lengths

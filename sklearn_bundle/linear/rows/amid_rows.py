@@ -40,18 +40,19 @@ class AmidRows:
 
     def lengths(self, rows: Any) -> Array:
         """``||x_i - c||`` of these same rows, rounded up."""
-        if self._lengths is None:
-            values = rows.distances(self.center)
+        values = self._lengths
+        if values is None:
+            values = found = np.asarray(rows.distances(self.center), dtype=np.float64)
 
             def part(some: slice) -> tuple[float, ...]:
-                squares = values[some]
+                squares = found[some]
                 sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * self.distance
                 squares[:] = lengths_of(squares, sizes, rows.shape[1])
                 return ()
 
             rows.sums(part)
             self._lengths = values
-        return self._lengths
+        return values
 
     def sizes(self, lengths: Array) -> Array:
         """No less than ``||x_i|| + ||c||``."""
