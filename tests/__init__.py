@@ -105,7 +105,8 @@ linear/problems
                                 /kernel/values/_exact_sums.py /linear/_compiled/design.py
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
-    test_score_region.py        score_region.py
+    test_score_region.py        score_region.py /linear/rows/amid_rows.py
+    test_curved_region.py       curved_region.py kinked_region.py kink_rows.py
     test_row_blocks.py          row_block.py row_blocks.py round_risk.py
                                 /linear/solvers/lbfgs.py
     test_gathered_rows.py       gathered_rows.py row_block.py

@@ -316,6 +316,27 @@ def test_searches_know_whether_their_choice_is_certain(search):
     assert found.best_is_certain_ and found.reg_lambda_ == exact.reg_lambda_
 
 
+@pytest.mark.filterwarnings("ignore:.*chose")
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_searches_hold_exact_scores_by_class_and_weight(loss):
+    """With two problems of which each goes on by itself, strengths that follow C, and weights."""
+    weights = np.random.default_rng(0).random(len(X)) + 0.5
+    search = BMRMClassifierCV(loss, Cs=[0.01, 0.1, 1.0], cv=2)
+    exact = quiet(clone(search).set_params(tol=1e-11, max_iter=5000), X, GRADES, weights)
+    found = quiet(search.set_params(certain=True), X, GRADES, weights)
+    low, high = np.moveaxis(found.test_score_bounds_, 2, 0)
+    assert (low - 1e-12 <= exact.scores_.T).all() and (high + 1e-12 >= exact.scores_.T).all()
+    assert found.best_is_certain_ and found.C_ == exact.C_
+
+
+def test_equal_scores_are_certain():
+    """Values that label all test rows alike are tied, and the first counts."""
+    search = BMRMClassifierCV("log_loss", reg_lambdas=[10.0, 5.0, 2.0], certain=True, cv=3)
+    found = quiet(search, 1e-3 * X, LABELS)
+    assert len(set(found.mean_test_scores_)) == 1
+    assert found.best_is_certain_ and found.reg_lambda_ == 10.0
+
+
 def test_searches_that_cannot_be_certain():
     wrong = {"regularizer": "l1"}, {"scoring": "accuracy"}, {"loss": "fbeta"}
     for given in wrong:

@@ -1,17 +1,17 @@
 """A choice among values whose test scores are known to lie between bounds."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.contract import TimeLimit
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.reports import SearchResults
 
 Array = NDArray[np.float64]
-# Relative gaps that rounds ask for. Newton's method reaches the first of smooth losses in the time
-# of 1e-3, and what is left open there by one more step.
-_OF_KINKED, _OF_SMOOTH = (1e-6, 1e-9), (1e-9, 1e-12)
 _TIE = 1e-12  # relative: rounding of means of equal scores
 
 
@@ -60,10 +60,77 @@ class CertainChoice:
         return {"test_score_bounds_": self.bounds, "best_is_certain_": self.is_certain}
 
 
-def gaps_of_rounds(tol: float, smooth: bool) -> list[float]:
-    """The relative gaps that a search asks for: all values the first, those left open the others.
+class Round(NamedTuple):
+    """The relative gap to reach, and whether the loss itself narrows bounds."""
 
-    ``smooth`` says whether the loss has a derivative everywhere.
+    tol: float
+    curved: bool
+
+
+# Newton's method reaches the first gap in hardly more time than 1e-3, and what the loss says then
+# tells as much as a gap that is smaller by a factor of 1e4. Rounding leaves about the last one.
+_ROUNDS = Round(1e-6, False), Round(1e-6, True), Round(1e-9, True), Round(1e-12, True)
+
+
+def rounds_of(tol: float) -> list[Round]:
+    """What a search asks for: of all values the first, of those left open the others."""
+    return [at._replace(tol=min(tol, at.tol)) for at in _ROUNDS]
+
+
+class CertainFolds:
+    """The folds of a search, whose fits go on until the choice is that of exact optima.
+
+    Parameters
+    ----------
+    models_of : callable
+        ``models_of(train, places, report, limit, ends=ends, at=round)``, models of some values that
+        know the regions of their optima, and that go on from their :data:`~.path.Ends`.
+    bounds : callable
+        ``bounds(models, test)``, of their scores.
+    folds : list of (train, test)
+    n_values : int
+    rounds : list of Round
     """
-    further = _OF_SMOOTH if smooth else (tol, *_OF_KINKED)
-    return sorted({min(tol, gap) for gap in further}, reverse=True)
+
+    def __init__(
+        self,
+        models_of: Callable[..., Iterable[Any]],
+        bounds: Callable[[list[Any], NDArray], list[tuple[float, float]]],
+        folds: list[tuple[NDArray, NDArray]],
+        n_values: int,
+        rounds: Sequence[Round],
+    ):
+        self._models_of, self._bounds = models_of, bounds
+        self._folds, self._rounds = folds, rounds
+        self._places = {id(test): k for k, (_, test) in enumerate(folds)}
+        self._ends: list[dict] = [{} for _ in folds]
+        self._choice = CertainChoice(n_values, len(folds))
+
+    def begin(self, train: NDArray, test: NDArray, report: Any, limit: TimeLimit) -> list[Any]:
+        """The models of the first round of a fold, whose bounds are kept."""
+        k, places = self._places[id(test)], np.arange(len(self._choice.bounds))
+        how = {"ends": self._ends[k], "at": self._rounds[0]}
+        models = list(self._models_of(train, places, report, limit, **how))
+        self._choice.narrow(k, places, self._bounds(models, test))
+        return models
+
+    def decided(self, n_jobs: int | None, limit: TimeLimit) -> CertainChoice:
+        """The choice after the further rounds, of values that may be the best."""
+        for at in self._rounds[1:]:
+            if self._choice.is_certain or limit.left == 0.0:
+                break
+            places = self._choice.open_places()
+            with blas_threads(1):
+                Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")(
+                    delayed(self._go_on)(k, places, at, limit) for k in range(len(self._folds))
+                )
+        return self._choice
+
+    def _go_on(self, k: int, places: NDArray[np.intp], at: Round, limit: TimeLimit) -> None:
+        """Narrow what a fold does not know exactly yet of these values."""
+        (train, test), ends = self._folds[k], self._choice.bounds[places, k]
+        places = places[ends[:, 0] < ends[:, 1]]
+        if not len(places):
+            return
+        models = list(self._models_of(train, places, None, limit, ends=self._ends[k], at=at))
+        self._choice.narrow(k, places, self._bounds(models, test))

@@ -110,6 +110,8 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
     _takes_blocks: ClassVar[bool] = False
     # Whether the models of a path know where the scores of their optima lie.
     _bounds_paths: bool = False
+    # Whether second derivatives of the loss narrow them, for as much time as a Newton step takes.
+    _curves_paths: bool = False
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
 
@@ -217,7 +219,10 @@ class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator
         return result
 
     def _region(self, problem: Any, result: SolverResult) -> Any:
-        """Where the scores of the optimum lie, from the gap of the result; None if unknown."""
+        """Where the scores of the optimum lie, from the gap of the result; None if unknown.
+
+        It may already be known.
+        """
         return None
 
     def _remark(self, problem: Any, result: SolverResult) -> Any:

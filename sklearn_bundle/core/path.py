@@ -117,18 +117,38 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
     return Grid(np.sort(values)[::-1])
 
 
+class PathEnd(NamedTuple):
+    """What the fit of a subproblem at one value of a path left: its state and its result."""
+
+    start: Any
+    result: SolverResult
+
+    def is_final(self, tol: float) -> bool:
+        """Whether another fit would not come closer to ``tol``."""
+        return self.result.relative_gap <= tol or self.result.status is Status.STALLED
+
+
+#: By reg_lambda and subproblem.
+Ends = dict[tuple[float, int], PathEnd]
+
+
 def fit_path(
     estimator: CertifiedEstimator,
     data: Any,
     reg_lambdas: Sequence[float] | Numbers,
     seed: int | None = None,
     limit: TimeLimit | None = None,
+    ends: Ends | None = None,
 ) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
     """Yield a fitted copy for each value in turn, with the results of its subproblems.
 
     ``estimator`` is a checked copy, and ``data`` are the data that it has checked. All fits use
     ``seed``. A ``limit`` on all of them replaces the estimator's on each: there are no copies from
     the fit on that it ends.
+
+    With ``ends``, what earlier fits to the same data left by their value, a fit goes on from there
+    and not from the value before, and one that cannot come closer is kept. They become those of
+    these fits.
     """
     unfitted = clone(estimator)
     bounded = estimator._bounds_paths
@@ -153,16 +173,24 @@ def fit_path(
                 if i > 0 and ahead[k] is not None:
                     point = before[k].point, before[k].intercept
                     warm.kept[k] = replace(warm.kept[k], point=point)
-                if limit is not None:
-                    estimator.max_time = limit.left
-                with blas_threads(1):
-                    solver, result = estimator._run_next_value(problem, warm.kept[k], seed)
-                if limit is not None and result.status is Status.MAX_TIME:
-                    return
-                kept = estimator._next_start(solver, result, warm.kept[k])
-                warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+                last = None if ends is None else ends.get((estimator.reg_lambda, k))
+                if last is not None:
+                    warm.kept[k] = last.start
+                if last is not None and last.is_final(estimator.tol):
+                    result = last.result
+                else:
+                    if limit is not None:
+                        estimator.max_time = limit.left
+                    with blas_threads(1):
+                        solver, result = estimator._run_next_value(problem, warm.kept[k], seed)
+                    if limit is not None and result.status is Status.MAX_TIME:
+                        return
+                    kept = estimator._next_start(solver, result, warm.kept[k])
+                    warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
                 if bounded:
                     result = replace(result, region=estimator._region(problem, result))
+                if ends is not None:
+                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result)
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)

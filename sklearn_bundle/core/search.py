@@ -151,9 +151,10 @@ class Search(CertifiedEstimator):
 
     [certain]
     certain : bool, default=False
-        Whether to go on until the choice is that of exact optima: values that may still be the best
-        are fitted again, down to a `tol` of 1e-9, or of 1e-12 with a smooth loss. It needs a
-        strongly convex regularizer, rows in memory and the default score.
+        Whether to go on until the choice is that of exact optima. All fits then have a `tol` of at
+        most 1e-6, and those of values that may still be the best go on, down to 1e-12. It takes 1.5
+        to 2.5 times as long, and needs a strongly convex regularizer, rows in memory and the
+        default score.
 
     [certainty]
     test_score_bounds_ : ndarray of shape (n_lambdas, n_folds, 2)
@@ -328,7 +329,7 @@ class Search(CertifiedEstimator):
                 delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
             )
         found = SearchResults(*self._named(values), of_folds)
-        found, further = self._resolved(found, folds, data, (X, y, sample_weight), values, limit)
+        found, further = self._resolved(found, limit)
         monitor.chose(found)
         best = float(values[found.place])
         single = self._single(**{name: best, "max_time": limit.left})
@@ -343,18 +344,9 @@ class Search(CertifiedEstimator):
         return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
 
     def _resolved(
-        self,
-        found: SearchResults,
-        folds: list[Fold],
-        data: Any,
-        given: tuple[Any, Any, Any],
-        values: NDArray[np.float64],
-        limit: TimeLimit,
+        self, found: SearchResults, limit: TimeLimit
     ) -> tuple[SearchResults, dict[str, Any]]:
-        """The results, maybe from more exact fits, and fitted attributes that tell of these.
-
-        ``given`` are the caller's X, y and weights.
-        """
+        """The results, maybe from more exact fits, and fitted attributes that tell of these."""
         return found, {}
 
     def _named(self, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:

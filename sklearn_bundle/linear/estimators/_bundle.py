@@ -24,6 +24,7 @@ from sklearn_bundle.linear.problems.gathered_rows import GatheredProblem
 from sklearn_bundle.linear.problems.largest import constant_risk, largest_useful
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
+from sklearn_bundle.linear.problems.score_region import ScoreRegion, with_curvature
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.rows.rows import RowOperator
@@ -367,6 +368,20 @@ default="l2"
     def _objective_at(self, problem: Problem, point: Point) -> float:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         return problem.risk(point) + problem.reg_lambda * omega.value(point.w)
+
+    def _region(self, problem: Problem, result: SolverResult) -> ScoreRegion | None:
+        """Second derivatives narrow it on request, if the regularizer is that of l2."""
+        region = super()._region(problem, result)
+        wanted = region is not None and region.curved is None and self._curves_paths
+        if not (wanted and isinstance(problem, LinearProblem)):
+            return region
+        assert region is not None
+        strength, omega = self.reg_lambda, self._omega()
+        assert strength is not None  # the value of the path
+        if not omega.bind(problem.n_features, problem.dimension).is_euclidean:
+            return region
+        with np.errstate(over="ignore", invalid="ignore"):
+            return with_curvature(problem, strength, region, (result.point, result.intercept))
 
     def _remark(self, problem: Problem, result: SolverResult) -> tuple[float, float] | None:
         """reg_lambda and the largest useful one, if w is nearly 0 because of it.

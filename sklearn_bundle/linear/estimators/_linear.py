@@ -34,7 +34,7 @@ from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._scores import lazily, lazy_accuracy
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.problems.score_region import ScoreRegion, score_region
+from sklearn_bundle.linear.problems.score_region import MeasuredRows, ScoreRegion, score_region
 
 # Largest factor on a gap above tol that rounding of the weights may cost.
 _LARGER_GAP = 1.001
@@ -151,6 +151,8 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
 
     def _region(self, problem: Any, result: SolverResult) -> ScoreRegion | None:
         """The region of the optimum's scores; None where the rows are elsewhere."""
+        if result.region is not None:
+            return result.region
         if not isinstance(problem, LinearProblem) or result.ball is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -165,10 +167,14 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
             f"loss={shown(getattr(self, 'loss', 'hinge'))}, fit_intercept={self.fit_intercept}."
         )
 
+    def _measured(self, X: Any) -> MeasuredRows:
+        """X as bounds need it; a search has measured the rows that it holds out."""
+        return X if isinstance(X, MeasuredRows) else MeasuredRows(check_prediction_data(self, X))
+
     def _intervals(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of the scores, of shape (n_samples, n_outputs), one problem after the other."""
         regions = self._known_regions()
-        X = check_prediction_data(self, X)
+        X = self._measured(X)
         lows, highs = zip(*[region.intervals(X) for region in regions], strict=True)
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 

@@ -19,7 +19,6 @@ from sklearn_bundle.core.sklearn_internals import Interval
 from sklearn_bundle.core.validation import (
     ClassificationData,
     binary_targets,
-    check_prediction_data,
 )
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
@@ -348,13 +347,13 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
             chosen = self.intercept_ if self._loss().free_intercept is None else 0.0
             return low + chosen, high + chosen
         region, maps = self._joint_region()
-        return region.intervals(check_prediction_data(self, X), maps)
+        return region.intervals(self._measured(X), maps)
 
     def _possible(self, X):
         if not self._loss().joint or len(self.classes_) == 2:
             return super()._possible(X)
         region, maps = self._joint_region()
-        return region.may_be_largest(check_prediction_data(self, X), maps)
+        return region.may_be_largest(self._measured(X), maps)
 
     def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
         """The region of a joint loss, and the map from its scores to those of ``coef_``."""

@@ -7,16 +7,14 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from sklearn_bundle.core.base import checked, with_callbacks
-from sklearn_bundle.core.certain_choice import CertainChoice, gaps_of_rounds
+from sklearn_bundle.core.certain_choice import CertainFolds, rounds_of
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.path import check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported
 from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
@@ -52,6 +50,7 @@ class PathSearch(Search):
     test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
     best_is_certain_: bool
 
+    _choice: CertainFolds  # on the copy that is fitted, if certain is true
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "C", "warm_start"
 
@@ -88,27 +87,39 @@ class PathSearch(Search):
             weights = check_sample_weight(sample_weight, n)
         kept = np.arange(n) if weights is None else np.flatnonzero(weights)
         single = clone(self._single(n_jobs=1))
-        if self.certain:
-            single.tol = gaps_of_rounds(self.tol, self._loss().smooth)[0]
         folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
         own = loss_scorer(single._loss()) if self.scoring is None else None
-        bounds_of = bounds_of_score(single._loss()) if self.certain else None
-        self._first_bounds: dict[int, Any] = {}  # by the test part of the fold
         scorer = own or checked_scorer(single, self.scoring)
+        bounds_of = bounds_of_score(single._loss()) if self.certain else None
 
         def part(array: Any, places: NDArray) -> Any:
             return None if array is None else safe_indexing(array, kept[places])
+
+        def models_of(
+            train: NDArray, places: Any, report: Any, limit: TimeLimit, **how: Any
+        ) -> Any:
+            fitted = part(X, train), part(y, train), part(weights, train)
+            return self._models_of_fold(single, fitted, data, values[places], report, limit, **how)
+
+        def bounds(models: list[Any], test: NDArray) -> list[tuple[float, float]]:
+            if bounds_of is None or not models:
+                return []
+            counted = {} if weights is None else {"sample_weight": part(weights, test)}
+            rows = models[0]._measured(part(X, test))
+            return [bounds_of(model, rows, part(y, test), **counted) for model in models]
+
+        if self.certain:
+            rounds = rounds_of(self.tol)
+            self._choice = CertainFolds(models_of, bounds, folds, len(values), rounds)
 
         def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
             held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
                 counted = {"sample_weight": part(weights, test)}
-            fitted = part(X, train), part(y, train), part(weights, train)
-            models = self._models_of_fold(single, fitted, data, values, report, limit)
-            if bounds_of is not None:
-                models = list(models)
-                known = [bounds_of(model, *held_out, **counted) for model in models]
-                self._first_bounds[id(test)] = known
+            if self.certain:
+                models = self._choice.begin(train, test, report, limit)
+            else:
+                models = models_of(train, slice(None), report, limit)
             if self.scoring is None and own is None:
                 return list(default_scores(models, *held_out, counted.get("sample_weight")))
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
@@ -135,52 +146,29 @@ class PathSearch(Search):
         if why is not None:
             raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
 
-    def _resolved(self, found, folds, data, given, values, limit):
+    def _resolved(self, found, limit):
         """Fit the values that may be the best more exactly, until one is left."""
         if not self.certain:
             return found, {}
-        choice = CertainChoice(len(values), len(folds))
-        everything = np.arange(len(values))
-        for k, (_, test) in enumerate(folds):
-            choice.narrow(k, everything, self._first_bounds[id(test)])
-        del self._first_bounds
-        X, y = indexable(*given[:2])
-        weights = None if given[2] is None else check_sample_weight(given[2], num_samples(X))
-        kept = np.arange(num_samples(X)) if weights is None else np.flatnonzero(weights)
-        bounds_of = bounds_of_score(self._loss())
-        assert bounds_of is not None  # or the check has refused the loss
-
-        def bounds(train: NDArray, test: NDArray, places: NDArray, tol: float) -> list:
-            def part(rows: NDArray) -> list[Any]:
-                arrays = X, y, weights
-                return [a if a is None else safe_indexing(a, kept[rows]) for a in arrays]
-
-            single, held_out = clone(self._single(n_jobs=1, tol=tol)), part(test)
-            models = self._models_of_fold(single, part(train), data, values[places], None, limit)
-            return [bounds_of(model, *held_out) for model in models]
-
-        for tol in gaps_of_rounds(self.tol, self._loss().smooth)[1:]:
-            places = choice.open_places()
-            if len(places) == 1 or limit.left == 0.0:
-                break
-            with blas_threads(1):
-                of_folds = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
-                    delayed(bounds)(*fold, places, tol) for fold in folds
-                )
-            for k, known in enumerate(of_folds):
-                choice.narrow(k, places, known)
+        choice = self._choice.decided(self.n_jobs, limit)
         return choice.chosen(found), choice.attributes()
 
-    def _models_of_fold(self, single, fitted, data, values, report, limit):
+    def _models_of_fold(self, single, fitted, data, values, report, limit, *, ends=None, at=None):
         """The models of the values, fitted to X, y and weights of a training part.
 
-        C weighs a sum of losses, reg_lambda their mean.
+        C weighs a sum of losses, reg_lambda their mean. Fits of a round ``at`` of a certain search
+        go on from their ``ends``.
         """
         estimator = checked(single)
-        estimator._bounds_paths = self.certain
+        if at is not None:
+            estimator.tol, estimator._bounds_paths, estimator._curves_paths = (
+                at.tol,
+                True,
+                at.curved,
+            )
         fold = estimator._check(*fitted)
         here = values if self.Cs is None else values * (data.total / fold.total)
-        models = fit_path(estimator, fold, here, limit=limit)
+        models = fit_path(estimator, fold, here, limit=limit, ends=ends)
         return (
             (model for model, _ in models) if report is None else reported(models, values, report)
         )

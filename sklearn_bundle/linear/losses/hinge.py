@@ -56,6 +56,8 @@ class SquaredHinge(PieceLoss, LabelLoss):
     array([0.   , 0.125, 1.125])
     """
 
+    least_at_ends = True
+    most_curvature = 1.0
     smooth = True
 
     def formula(self):

@@ -168,6 +168,8 @@ class LogLoss(LabelLoss):
     array([0.5  , 0.881])
     """
 
+    least_at_ends = True
+    most_curvature = 0.25
     multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
     def formula(self):
@@ -226,6 +228,7 @@ class Exponential(LabelLoss):
     array([1.   , 7.389])
     """
 
+    least_at_ends = True
     closed_intercept = True
 
     def formula(self):

@@ -293,6 +293,12 @@ class PieceLoss(ScoreLoss):
         bends += [(-half, -1.0), (half, 1.0)] if half else []
         return [(kink, 0.0, bend) for kink, bend in bends if np.isfinite(kink)]
 
+    @property
+    def has_one_kink(self) -> bool:
+        """Whether the loss is linear on both sides of f = y."""
+        kinks = self.kinks()
+        return not self.smooth and len(kinks) == 1 and kinks[0][0] == 0.0
+
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         if self.smooth or not fit_intercept:
             return super().cut(scores, y, weights, fit_intercept, out, scratch)

@@ -137,6 +137,7 @@ class Poisson(TargetLoss):
     array([1., 0.])
     """
 
+    least_at_ends = True
     positive_only = True
     far_targets = False
     closed_intercept = True

@@ -220,6 +220,8 @@ class Huber(ResidualLoss):
     array([0.125, 1.5  ])
     """
 
+    least_at_ends = True
+    most_curvature = 1.0
     degree = 2.0
     smooth = True
 

@@ -64,6 +64,11 @@ class ScoreLoss(SampleLoss):
     smooth = True
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
+    #: Whether the least second derivative in any range of scores is that at one of its ends: they
+    #: rise to one maximum and then fall, or do one of both.
+    least_at_ends: ClassVar[bool] = False
+    #: The largest of all; if that is infinite, they only rise or only fall.
+    most_curvature: ClassVar[float] = np.inf
     #: Whether targets may lie far from 0: epochs then begin at the best intercept of w = 0.
     far_targets: ClassVar[bool] = False
     #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.
@@ -95,6 +100,16 @@ class ScoreLoss(SampleLoss):
 
     def curvature(self, scores, y) -> Array | None:
         return self._mapped(loops.curvatures, scores, y, 1.0) if self.smooth else None
+
+    @property
+    def has_one_kink(self) -> bool:
+        """Whether the loss is linear on both sides of f = y."""
+        return False
+
+    def end_slopes(self, y: Array) -> tuple[Array, Array]:
+        """The derivatives at scores far below and far above."""
+        low, high = (self.gradient(np.full(len(y), end), y) for end in (-_FAR, _FAR))
+        return low, high
 
     def _mapped(self, loop, scores, y, *further) -> Array:
         scores, y = np.broadcast_arrays(np.asarray(scores, float), np.asarray(y, float))
@@ -290,8 +305,7 @@ class ScoreLoss(SampleLoss):
 
     def bounds(self, y: Array, weights: Array) -> tuple[Array | float, Array | float]:
         """The smallest and the largest alpha: by default from the slopes at both ends."""
-        ends = [np.full(len(y), end) for end in (_FAR, -_FAR)]
-        first, last = (-self.direction(y) * weights * self.gradient(f, y) for f in ends)
+        last, first = (-self.direction(y) * weights * end for end in self.end_slopes(y))
         return np.minimum(first, last), np.maximum(first, last)
 
     def slope_at_zero(self, derivatives: Array, y: Array, weights: Array) -> float:

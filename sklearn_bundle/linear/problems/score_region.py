@@ -1,5 +1,6 @@
 """Where the scores of the exact optimum lie, for any x: a ball for w, an interval for b."""
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,18 +13,44 @@ from sklearn_bundle.core.sparse import squared_lengths
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
+from sklearn_bundle.linear.problems.curved_region import CurvedRegion, curved_region
+from sklearn_bundle.linear.problems.kinked_region import kinked_region
 from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.amid_rows import lengths_of, score_rounding
 from sklearn_bundle.linear.rows.rows import RowOperator
 
 Array = NDArray[np.float64]
 
 _FEW = 4.0  # roundings of a score beside those of its products
 _MOST_STEPS = 60  # that double: beyond these an end is infinite
-_SOME_ROWS = 256  # whose mean is the center
 _NEWTON_STEPS = 20  # for intercepts of several classes, which start near the best
 _ROUNDED_TWICE = 1.5  # times sqrt(2) it is above 2: both scores of a difference are rounded
 _CLOSE = 0.1  # of the reach of the rows: what is left of shares may cost that
+
+
+class MeasuredRows:
+    """Checked rows with their lengths, which bounds of many models need and one pass gives."""
+
+    def __init__(self, X: Any):
+        self.X, self.shape = X, X.shape
+        self._center = np.zeros(0)
+
+    @cached_property
+    def norms(self) -> Array:
+        """``||x||^2``."""
+        return squared_lengths(self.X)
+
+    def around(self, center: Array) -> tuple[Array, Array]:
+        """``||x - c||``, rounded up, and ``||x|| + ||c||``; those of the last center are kept."""
+        if not np.array_equal(center, self._center):
+            products = safe_sparse_dot(self.X, center, dense_output=True)
+            squares = self.norms - 2.0 * products + center @ center
+            sizes: Array = np.sqrt(self.norms) + float(np.linalg.norm(center))
+            self._lengths = lengths_of(squares, sizes, self.shape[1]), sizes
+            self._center = center
+        return self._lengths
 
 
 class ScoreRegion(NamedTuple):
@@ -45,6 +72,8 @@ class ScoreRegion(NamedTuple):
     apart : float
         How far the difference of two best intercepts may be from that of the middles of their
         intervals.
+    curved : tuple
+        Fields of a :class:`~.curved_region.CurvedRegion` that holds the optimum too, if known.
     """
 
     weights: Array
@@ -53,6 +82,7 @@ class ScoreRegion(NamedTuple):
     low: Array
     high: Array
     apart: float = 0.0
+    curved: tuple[Any, ...] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -64,6 +94,7 @@ class ScoreRegion(NamedTuple):
 
         ``maps`` of shape (K, k) makes them bounds of ``maps @ f``, of shape (n, K).
         """
+        X = X if isinstance(X, MeasuredRows) else MeasuredRows(X)
         middle, reach, rounding = self._scores(X, maps)
         low, high = self.low, self.high
         if maps is not None and np.isfinite(low).all():
@@ -74,7 +105,11 @@ class ScoreRegion(NamedTuple):
         if maps is not None:
             reach = reach * np.linalg.norm(maps, axis=1)
         reach = reach + rounding
-        return middle + low - reach, middle + high + reach
+        low, high = middle + low - reach, middle + high + reach
+        if self.curved is not None and maps is None:
+            ends = CurvedRegion(*self.curved).intervals(X.X, X.norms)
+            low, high = np.maximum(low, ends[0][:, None]), np.minimum(high, ends[1][:, None])
+        return low, high
 
     def may_be_largest(self, X: Any, maps: Array) -> NDArray[np.bool_]:
         """Whether a row of ``maps @ f*`` may have its largest entry there, of shape (n, K)."""
@@ -91,25 +126,13 @@ class ScoreRegion(NamedTuple):
 
     def _scores(self, X: Any, maps: Array | None) -> tuple[Array, Array, Array]:
         """``<w_m, x - c>`` or its map, ``r ||x - c||`` of shape (n, 1), and their rounding."""
-        d, norms, center = X.shape[1], squared_lengths(X), self.center
+        rows = X if isinstance(X, MeasuredRows) else MeasuredRows(X)
         weights = self.weights if maps is None else maps @ self.weights
-        middle = safe_sparse_dot(X, weights.T, dense_output=True) - weights @ center
-        squares = norms - 2.0 * safe_sparse_dot(X, center, dense_output=True) + center @ center
-        sizes = np.sqrt(norms) + np.linalg.norm(center)
-        reach = self.radius * lengths_of(squares, sizes, d)[:, None]
-        rounding = score_rounding(weights, sizes, d)
+        middle = safe_sparse_dot(rows.X, weights.T, dense_output=True) - weights @ self.center
+        lengths, sizes = rows.around(self.center)
+        reach = self.radius * lengths[:, None]
+        rounding = score_rounding(weights, sizes, rows.shape[1])
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
-
-
-def lengths_of(squares: Array, sizes: Any, d: int) -> Array:
-    """``||x - c||`` from its square, rounded up; ``sizes`` are ``||x|| + ||c||``."""
-    rounded = (likely(d) + _FEW) * 2.0 * DOUBLE * sizes**2
-    return np.sqrt(np.maximum(squares, 0.0) + rounded)
-
-
-def score_rounding(weights: Array, sizes: Any, d: int) -> Array:
-    """What rounding may add to ``<w_k, x - c>``, of shape (n, k); ``sizes`` as above."""
-    return (likely(d) + _FEW) * DOUBLE * np.outer(sizes, np.linalg.norm(weights, axis=1))
 
 
 def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreRegion:
@@ -127,8 +150,8 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
         mean = problem.rows.gradient(problem.weights)
         region = ScoreRegion(weights, radius, mean, nothing, nothing)
         return region._replace(**_of_means(problem, region))
-    some = _some_rows(problem)
-    center = some.gradient(np.full(some.shape[0], 1.0 / some.shape[0]))
+    amid = problem.rows.amid
+    some, center = amid.some, amid.center
     region = ScoreRegion(weights, radius, center, nothing + np.nan, nothing + np.nan)
     joint = softmax_loss(loss) is not None
     of_rows = k == 1 and problem.fit_intercept and isinstance(loss, SampleLoss)
@@ -147,26 +170,46 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
 
 def _reaches(problem: LinearProblem, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included."""
-    scores, reach = problem.rows.around(region.center, region.weights)
-    d, of_center = problem.n_features, 2.0 * float(np.linalg.norm(region.center))
+    scores = problem.rows.around(region.center, region.weights)
+    amid, centered = problem.rows.amid, region.center.any()
+    lengths = amid.lengths(problem.rows)
     longest = region.weights[[np.argmax(np.linalg.norm(region.weights, axis=1))]]
+    reach = np.empty(len(scores))
 
     def part(rows: slice) -> tuple[float, ...]:
-        squares, values = reach[rows], np.abs(scores[rows] + at_center)
-        sizes = np.sqrt(np.maximum(squares, 0.0)) + of_center
+        values = np.abs(scores[rows] + at_center)
         largest = values[:, 0] if len(region.weights) == 1 else values.max(axis=1)
-        rounded = score_rounding(longest, sizes, d)[:, 0] + _FEW * DOUBLE * largest
-        squares[:] = region.radius * lengths_of(squares, sizes, d) + _ROUNDED_TWICE * rounded
+        sizes = amid.sizes(lengths[rows])
+        rounded = score_rounding(longest, sizes, problem.n_features)[:, 0]
+        rounded += _FEW * DOUBLE * largest
+        # Without an intercept rows are not centered, and no longer than their sizes.
+        reach[rows] = region.radius * (lengths[rows] if centered else sizes)
+        reach[rows] += _ROUNDED_TWICE * rounded
         return ()
 
     problem.rows.sums(part)
     return scores, reach
 
 
-def _some_rows(problem: LinearProblem) -> RowOperator:
-    """A few rows. Any point is a valid center, and one amid the rows a good one."""
-    n = problem.n_samples
-    return problem.rows.sample(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
+def with_curvature(
+    problem: LinearProblem, reg_lambda: float, region: ScoreRegion, point: tuple[Array, Any]
+) -> ScoreRegion:
+    """The region with what the loss says of it, for a fitted (w, b) with the regularizer of l2.
+
+    Second derivatives of a smooth loss, in about the time of a Newton step, or rows at the kinks of
+    others.
+    """
+    loss, (w, b) = score_loss(problem.loss), point
+    given = w, 0.0 if b is None else float(np.ravel(b)[0])
+    if loss is None:
+        return region
+    if not loss.smooth:
+        return region._replace(curved=kinked_region(problem, reg_lambda, given))
+    if not loss.least_at_ends or not np.isfinite(region.low + region.high).all():
+        return region
+    scores, reach = _reaches(problem, region, region.low)
+    ends = scores[:, 0] + region.low - reach, scores[:, 0] + region.high + reach
+    return region._replace(curved=curved_region(problem, reg_lambda, given, ends))
 
 
 def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array) -> bool:
@@ -175,7 +218,7 @@ def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array) -> bo
     The interval of the intercept is about as wide again, so that no more than one label in twenty
     would be certain: not worth a pass over all rows, which may be a fifth of a fit.
     """
-    scores, squares = some.around(region.center, region.weights)
+    scores, squares = some.around(region.center, region.weights), some.distances(region.center)
     reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
     return reach > float(np.sqrt(np.square(scores + at_center).mean(axis=0).max()))
 

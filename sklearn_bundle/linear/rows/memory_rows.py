@@ -1,5 +1,6 @@
 """Rows in the memory of this process, dense or CSR, as a :class:`RowOperator`."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self
 
@@ -197,17 +198,26 @@ class DenseRows(RowOperator):
         starts = range(first, last, _DENSE_ROWS)
         return [(start, min(start + _DENSE_ROWS, last)) for start in starts]
 
-    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
+    def around(self, center: Array, W: Array) -> Array:
+        scores = np.empty((self.shape[0], len(W)))
+        for rows, block in self._centered(center):
+            np.matmul(block, W.T, out=scores[rows])
+        return scores
+
+    def distances(self, center: Array) -> Array:
+        squares = np.empty(self.shape[0])
+        for rows, block in self._centered(center):
+            np.einsum("ij,ij->i", block, block, out=squares[rows])
+        return squares
+
+    def _centered(self, center: Array) -> Iterator[tuple[slice, Array]]:
+        """Blocks of ``X - center``, which cost no accuracy where the center is far from 0."""
         (X,), (n, d) = self._arrays, self.shape
-        scores, squares = np.empty((n, len(W))), np.empty(n)
         height = max(1, _CENTERED // d)
         for start in range(0, n, height):
             rows = slice(start, start + height)
-            block = X[rows] - center
-            np.matmul(block, W.T, out=scores[rows])
-            np.einsum("ij,ij->i", block, block, out=squares[rows])
+            yield rows, X[rows] - center
         self.passes += 1
-        return scores, squares
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._arrays[0][rows].astype(np.float64, copy=False)
@@ -316,11 +326,12 @@ class CSRRows(RowOperator):
     def class_gradient(self, g: Array) -> Array:
         return self.gradient(g.T).reshape(len(g), -1)
 
-    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
-        k = len(W)
-        products = self.scores(np.concatenate([W.ravel(), center]), k + 1)
-        squares = squared_lengths(self._whole) - 2.0 * products[:, k] + center @ center
-        return products[:, :k] - W @ center, squares
+    def around(self, center: Array, W: Array) -> Array:
+        several = len(W) if len(W) > 1 else None
+        return self.scores(W.ravel(), several).reshape(-1, len(W)) - W @ center
+
+    def distances(self, center: Array) -> Array:
+        return squared_lengths(self._whole) - 2.0 * self.scores(center) + center @ center
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._X[rows].toarray().astype(np.float64, copy=False)

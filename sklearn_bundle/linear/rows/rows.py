@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks, vector_blocks
+from sklearn_bundle.linear.rows.amid_rows import AmidRows
 
 Array = NDArray[np.float64]
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
@@ -215,9 +216,18 @@ class RowOperator(RowProducts):
     def class_gradient(self, g: Array) -> Array:
         """``g X`` of shape (k, d), g of shape (k, n)."""
 
+    @cached_property
+    def amid(self) -> AmidRows:
+        """A point amid the rows, and how far each is from it."""
+        return AmidRows(self)
+
     @abstractmethod
-    def around(self, center: Array, W: Array) -> tuple[Array, Array]:
-        """``<W_k, x_i - center>`` of shape (n, k), and ``||x_i - center||^2``, up to rounding."""
+    def around(self, center: Array, W: Array) -> Array:
+        """``<W_k, x_i - center>`` of shape (n, k), up to rounding."""
+
+    @abstractmethod
+    def distances(self, center: Array) -> Array:
+        """``||x_i - center||^2``, up to rounding."""
 
     @abstractmethod
     def dense(self, rows: NDArray[np.intp]) -> Array:

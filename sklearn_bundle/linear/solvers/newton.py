@@ -10,6 +10,7 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
+from sklearn_bundle.linear.problems.kink_rows import solved_at_kinks
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.round_risk import RoundRisk
@@ -39,6 +40,8 @@ _BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that i
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _UNBALANCED = 0.5  # of the gap: a point that promises no more gets a plane to balance its own with
 _PATIENCE = 100  # in so many steps the gap has to halve
+_NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
+_NEARER = 0.1  # and its share from which a method that has failed is tried again
 
 
 class NewtonSolver(LinearSolver):
@@ -49,6 +52,10 @@ class NewtonSolver(LinearSolver):
     itself (see :mod:`~.linear._compiled.scores`), so that the bound is exact. It is that of a
     bundle method with these planes. Where Newton's method stalls, that one goes on with line
     searches.
+
+    If all rows of a loss with one kink are in memory and the gap is small, an interior-point method
+    on the rows near their kinks is tried before the next step: see
+    :mod:`~.linear.problems.kink_rows`.
 
     Where rows lie on workers the intercept is a coordinate of the planes, and only planes whose
     coefficients of b cancel prove anything: where all have one sign, a round cuts one beyond the
@@ -75,6 +82,7 @@ class NewtonSolver(LinearSolver):
         self.width = widest if kept.width is None else min(widest, kept.width / _SHRINK**2)
         self._descent = None
         self._gaps: list[float] = []
+        self._end_from = _NEAR_END
         self._widenings = 0
 
     @classmethod
@@ -168,6 +176,8 @@ class NewtonSolver(LinearSolver):
         elif descent is None:
             self._descent = self._first_descent()
             self._evaluate(self._descent)
+        elif self._end(descent):
+            pass
         elif self._take_step(descent) and descent.n_steps < MOST_STEPS and not self._is_slow():
             self._evaluate(descent)
         else:
@@ -177,6 +187,27 @@ class NewtonSolver(LinearSolver):
             self.best.point = Point(point.w, point.scores, point.intercept, point.drift)
             self._planes.begin_at(point)
             self._planes.step()
+
+    def _end(self, descent: NewtonDescent) -> bool:
+        """Try to solve the problem from the rows near their kinks; whether ``tol`` is reached."""
+        at, problem, best = descent.point, self._problem, self.best
+        relative = best.gap / best.primal if best.primal > 0.0 else np.inf
+        if not (self._tol < _NEAR_END and relative <= self._end_from and self._loss.has_one_kink):
+            return False
+        if not (isinstance(at, MemoryRisk) and isinstance(problem, LinearProblem)):
+            return False
+        self._end_from = _NEARER * relative
+        found = solved_at_kinks(problem, self._loss, self._lambda, at.w, at.b, at.scores)
+        if found is None:
+            return False
+        w, b, _, plane = found
+        self.bundle.add(*plane, None)
+        self._prove(plane)
+        point = problem.point(w, b)
+        risk = self._fresh_risk(point)
+        self._offer(Point(w, None, point.intercept, 1.0), risk)
+        problem.release_buffers()
+        return best.gap <= self._tol * best.primal
 
     def _is_slow(self) -> bool:
         gaps = self._gaps
