@@ -140,8 +140,12 @@ class BoxProblem:
 
     @property
     def least(self) -> float:
-        """No objective is below this."""
-        return 0.0 if self.box.total == 0.0 else -np.inf
+        """No objective is below this: 0, or the dual objective where beta'K beta is largest.
+
+        With a total beta is not negative: the functions are no longer than their sum.
+        """
+        total = self.box.total
+        return 0.0 if total == 0.0 else -0.5 * (1.0 + ADDED) * total**2 * self._largest
 
     def slopes(self, beta: Array, scores: Array) -> tuple[Array, Array]:
         """Slopes of minus the dual objective upward and downward, infinite at a bound."""
@@ -161,6 +165,9 @@ class BoxProblem:
         Where a beta is not 0 is among the rows, which ascend.
         """
         active = np.flatnonzero(betas.any(axis=0))
+        if not len(active):
+            zeros = np.zeros((len(betas), len(rows)))
+            return zeros, zeros
         chosen = np.searchsorted(rows, active)
         where = self.points[rows]
         sums, errors = self.data.exact_sums(
@@ -212,18 +219,21 @@ class BoxProblem:
         near = beta != 0.0
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
-            certified, b = self._certify(beta, np.flatnonzero(near))
+            certified, b = self._certify(beta, np.flatnonzero(near), b)
             if near.all() or not self._may_cost(self.box, scores + b, rounding)[~near].any():
                 return certified, b
 
-    def _certify(self, beta: Array, rows: NDArray[np.intp]) -> tuple[Certified, float]:
-        """The certificate, with scores at ``rows`` alone: at others there is no loss."""
+    def _certify(self, beta: Array, rows: NDArray[np.intp], b: float) -> tuple[Certified, float]:
+        """The certificate, with scores at ``rows`` alone: at others there is no loss.
+
+        Without any the intercept stays what it is.
+        """
         sums, errors = self.exact_scores(beta[np.newaxis], rows)
         box, coef = self.box.part(rows), beta[rows]
-        b = box.intercept(sums[0])
+        b = box.intercept(sums[0]) if len(rows) else b
         certified = self._certified(box, coef, sums[0], errors[0], b)
-        if certified.excess > SIX_DIGITS * abs(certified.primal):
-            active = np.flatnonzero(coef)
+        active = np.flatnonzero(coef)
+        if len(active) and certified.excess > SIX_DIGITS * abs(certified.primal):
             extended = self.data.extended_sums(
                 coef[active], active, self.points[rows], constant=0.0
             )

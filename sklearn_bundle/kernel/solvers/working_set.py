@@ -5,6 +5,7 @@ section 2); half of a set stays, whose kernel rows are known (Wen et al., 2018, 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,10 +254,10 @@ class WorkingSetSolver(KernelSolver):
         return np.sort(np.concatenate(chosen))
 
     def _state(self) -> State:
-        if self.indefinite:
-            self._best.drop_bound()
-        point = self._best.point
-        return self._best.state(point.beta, point.intercept, self.passes, None, (self._n_steps,))
+        point, further = self._best.point, (self._n_steps,)
+        state = self._best.state(point.beta, point.intercept, self.passes, None, further)
+        # Of an indefinite kernel not even the least objective is known.
+        return replace(state, lower_bound=-np.inf) if self.indefinite else state
 
 
 def working_sets(problem: BoxProblem, kept: Any, seed: int) -> WorkingSetSolver:
