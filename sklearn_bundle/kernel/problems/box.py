@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, SIX_DIGITS, likely
+from sklearn_bundle.core.roundoff import DOUBLE, SINGLE, SIX_DIGITS, likely
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.problems.l2svm import ADDED, Certified
+from sklearn_bundle.kernel.values._exact_sums import LAST
+from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
@@ -140,12 +142,13 @@ class BoxProblem:
 
     @property
     def least(self) -> float:
-        """No objective is below this: 0, or the dual objective where beta'K beta is largest.
+        """No objective is below this: 0 or, with a total, less than any dual objective.
 
-        With a total beta is not negative: the functions are no longer than their sum.
+        Then beta is not negative, and its function no longer than the total times the longest
+        point: the dual objective is half of this or more, so that rounding is no matter.
         """
-        total = self.box.total
-        return 0.0 if total == 0.0 else -0.5 * (1.0 + ADDED) * total**2 * self._largest
+        longest = float(self._lengths.max())
+        return 0.0 - (self.box.total * longest) ** 2
 
     def slopes(self, beta: Array, scores: Array) -> tuple[Array, Array]:
         """Slopes of minus the dual objective upward and downward, infinite at a bound."""
@@ -154,10 +157,13 @@ class BoxProblem:
         working_set.slopes(gradient, beta, box.low, box.high, box.width, up, down)
         return up, down
 
-    def scores(self, beta: Array) -> Array:
-        """``K beta`` from values in the working precision."""
-        active = np.flatnonzero(beta)
-        return self.rows.sums(beta[active], active)
+    def scores(self, beta: Array) -> tuple[Array, Array]:
+        """``K beta`` from values, and some sums, in the working precision; bounds on the errors."""
+        active, size = np.flatnonzero(beta), float(np.sum(np.abs(beta)))
+        of_values = self.data.rounding(self.dtype, self.points, self.points)
+        unit = SINGLE if self.dtype == np.float32 else DOUBLE
+        of_sums = unit * (likely(min(len(active), SUMMED)) + LAST + 1.0) * self._largest
+        return self.rows.sums(beta[active], active), np.full(self.n, size) * (of_values + of_sums)
 
     def exact_scores(self, betas: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         """``K beta`` at some points in float64, for each row of ``betas``; bounds on the errors.
@@ -186,18 +192,24 @@ class BoxProblem:
         of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self._largest
         return path_length * (np.broadcast_to(of_values, self.n) + of_sums)
 
+    @cached_property
+    def _lengths(self) -> Array:
+        """Upper bounds of sqrt(k(x, x)), of which there may be values in single precision alone."""
+        rounding = self.data.rounding(self.data.dtype, self.points, self.points)
+        return np.sqrt(np.maximum(self.data.diagonal[self.points] + rounding, 0.0))
+
     @property
     def _largest(self) -> float:
-        return max(float(self.data.diagonal[self.points].max()), 0.0)
+        """An upper bound of all k(x, x)."""
+        return float(self._lengths.max()) ** 2
 
     def intercepts(self, beta: Array, radius: float) -> tuple[float, float]:
         """The least and the largest that the optimum's can be, if its w is within a radius.
 
         Scores are in the working precision, and their rounding counts.
         """
-        scores = self.scores(beta)
-        reach = radius * np.sqrt(np.maximum(self.data.diagonal[self.points], 0.0))
-        reach = reach + self.rounding(float(np.sum(np.abs(beta))), int(np.count_nonzero(beta)))
+        scores, errors = self.scores(beta)
+        reach = radius * self._lengths + errors
         reach += ADDED * (np.abs(scores) + np.abs(self.box.target) + self.box.width)
         return self.box.intercepts(scores + reach, scores - reach)
 

@@ -107,9 +107,8 @@ class WorkingSetSolver(KernelSolver):
         for beta in (start.best, start.newest):
             if beta is not None:
                 beta = problem.box.inside(beta.copy())
-                path_length, n = float(np.sum(np.abs(beta))), int(np.count_nonzero(beta))
-                exact = np.zeros(problem.n)
-                self._newest = _Point(beta, problem.scores(beta), 0.0, exact, path_length, n)
+                scores, errors = problem.scores(beta)
+                self._newest = _Point(beta, scores, 0.0, errors, 0.0, 0)
                 self._evaluate()
 
     def states(self) -> Iterator[State]:
@@ -151,9 +150,11 @@ class WorkingSetSolver(KernelSolver):
 
     def _attained(self, primal: float, excess: float, bound: float) -> tuple[float, float]:
         """The gap says how far the point is from the optimum: rounding counts on one side."""
-        if self._problem.least == 0.0:
+        least = self._problem.least
+        if least == 0.0:
             return attained(primal, excess, bound)
-        return primal, bound - excess
+        bound = max(bound, least)
+        return primal + max(excess - (bound - least), 0.0), max(bound - excess, least)
 
     @property
     def kept(self) -> BoxPoints:
