@@ -160,6 +160,8 @@ class BoxProblem:
     def scores(self, beta: Array) -> tuple[Array, Array]:
         """``K beta`` from values, and some sums, in the working precision; bounds on the errors."""
         active, size = np.flatnonzero(beta), float(np.sum(np.abs(beta)))
+        if not len(active):  # a callable may not take what is empty
+            return np.zeros(self.n), np.zeros(self.n)
         of_values = self.data.rounding(self.dtype, self.points, self.points)
         unit = SINGLE if self.dtype == np.float32 else DOUBLE
         of_sums = unit * (likely(min(len(active), SUMMED)) + LAST + 1.0) * self._largest
