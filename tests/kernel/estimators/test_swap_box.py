@@ -1,4 +1,4 @@
-"""The objectives of SVC, SVR and OneClassSVM: optimum, attributes, predictions, bounds of scores."""
+"""The objectives of SVC, SVR and OneClassSVM: optimum, attributes, predictions, score bounds."""
 
 import pickle
 
@@ -222,7 +222,7 @@ def test_an_indefinite_kernel_that_steps_find(kind):
     first = np.random.default_rng(400).choice(400, 100, replace=False)
     Z[np.setdiff1d(np.arange(400), first)[:12], 0] = 2.0
     y = (rng.normal(size=400) > 0).astype(int)
-    with pytest.raises(ValueError, match="is not positive semidefinite: .* eigenvalue -"):
+    with pytest.raises(ValueError, match=r"is not positive semidefinite: .* eigenvalue -"):
         ours(kind, 10.0, kernel=indefinite_between_some, tol=1e-3).fit(Z, y)
 
 

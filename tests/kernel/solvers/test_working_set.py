@@ -203,3 +203,16 @@ def test_the_excess_is_in_the_gap_of_a_negative_objective():
     primal, bound = solver._attained(-1.0, 0.25, least + 0.125)
     assert (primal, bound) == (-0.875, least)
     assert solver._attained(-1.0, 0.25, least - 5.0) == (-0.75, least)
+
+
+def test_a_step_ends_at_the_kink():
+    """Targets of both signs are far off, but the slopes change where a variable is 0."""
+    for start, end in (([-1.0, 30.0], [0.0, 29.0]), ([-30.0, 1.0], [-29.0, 0.0])):
+        K, diagonal = np.eye(32), np.ones(32)
+        beta, low, high = np.zeros((3, 32))
+        beta[:2], low[:2], high[:2] = start, -50.0, 50.0
+        g = K @ beta
+        g[:2] -= [20.0, -20.0]
+        steps, _ = working_set.solve(K, diagonal, g, beta, low, high, 0.5, 1e-9, 1)
+        assert steps == 1
+        assert_array_equal(beta[:2], end)
