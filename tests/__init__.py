@@ -170,8 +170,10 @@ linear/_compiled
 kernel/values
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _exact_sums.py /kernel/_compiled/rows.py
+    test_row_cache.py           row_cache.py
 
 kernel/problems
+    test_box.py                 box.py
     test_l2tube.py              l2tube.py /kernel/values/_exact_sums.py
 
 kernel/solvers
@@ -182,6 +184,7 @@ kernel/solvers
                                 /kernel/_compiled/tiles.py /jit/lanes.py
                                 /jit/exact_sums.py /kernel/values/kernel.py
                                 /kernel/values/_exact_sums.py
+    test_working_set.py         working_set.py /kernel/_compiled/working_set.py
     test_whole.py               whole.py /kernel/_compiled/decomposition.py
                                 /kernel/problems/l2svm.py /kernel/values/kernel_data.py
 
@@ -194,6 +197,8 @@ kernel/estimators
     test_kernel_sparse.py       _kernel.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /kernel/problems/l2svm.py
+    test_swap_box.py            swap.py swap_svr.py swap_novelty.py _kernel.py
+                                /kernel/problems/box.py /kernel/solvers/working_set.py
     test_swap_cv.py             swap_cv.py /core/search.py
     test_swap_svr.py            swap_svr.py _kernel.py
     test_swap_svr_cv.py         swap_cv.py /core/search.py

@@ -7,7 +7,7 @@ tests some.
 """
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any
 
@@ -48,7 +48,7 @@ SLOW = 1.0  # CPU seconds from which on a fit is slow
 EARLY = 20  # iterations, of fits that are to end before tol
 COMPILES = 10.0  # up to here it may have been compilation: it is fitted again
 # At most a fifth of their own limits.
-STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000, "StructuredSVM": 200}
+STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000, "StructuredSVM": 200, "working sets": 300}
 
 
 @dataclass
@@ -61,6 +61,7 @@ class Problem:
     y: Any = None
     weights: Any = None
     further: dict = field(default_factory=dict)
+    name: str = ""  # as in ESTIMATORS
 
     def __str__(self):
         text = f"{self.model!r}".replace("\n", "").replace(" ", "")
@@ -345,6 +346,36 @@ def swap_novelty_detector(rng, seed, most):
     return swap_svr(rng, seed, most, SwapNoveltyDetector)
 
 
+def svc(rng, seed, most):
+    """SVC's objective; three classes, and class weights, at times."""
+    problem = swap_svc(rng, seed, min(50, most))
+    model = problem.model.set_params(loss="hinge", solver="auto", active_set="auto")
+    model.set_params(class_weight="balanced" if rng.random() < 0.2 else None)
+    return _moderate(problem)
+
+
+def svr(rng, seed, most):
+    """SVR's objective."""
+    problem = swap_svr(rng, seed, min(50, most))
+    problem.model.set_params(loss="epsilon_insensitive")
+    return _moderate(problem)
+
+
+def one_class_svm(rng, seed, most):
+    """OneClassSVM's objective."""
+    problem = swap_svr(rng, seed, min(50, most), SwapNoveltyDetector)
+    nu = rng.choice([1.0, 0.5, 10.0 ** rng.uniform(-4, 0)], p=[0.1, 0.2, 0.7])
+    problem.model.set_params(nu=float(nu), C=1.0)
+    return _moderate(problem)
+
+
+def _moderate(problem):
+    """At most 300 sets of points, each of which takes up to 100 steps a point."""
+    model = problem.model
+    model.set_params(max_iter=min(STEPS["working sets"], model.max_iter))
+    return problem
+
+
 def sdca_crf(rng, seed, most):
     K, d, n = int(rng.integers(2, 5)), int(rng.integers(1, 6)), int(rng.integers(3, most // 10 + 1))
     lengths = rng.integers(1, 8, n)
@@ -419,6 +450,9 @@ ESTIMATORS = {
     "StructuredSVM": (structured_svm, 0.04),
     "SwapSVRCV": (swap_svr_cv, 0.0),
     "SDCACRFCV": (sdca_crf_cv, 0.0),
+    "SVC": (svc, 0.0),
+    "SVR": (svr, 0.0),
+    "OneClassSVM": (one_class_svm, 0.0),
 }
 
 
@@ -427,7 +461,8 @@ def draw(seed, only=None, most=120):
     rng = np.random.default_rng(seed)
     shares = [share for _, share in ESTIMATORS.values()]
     name = str(rng.choice(list(ESTIMATORS), p=shares))
-    return ESTIMATORS[only or name][0](rng, seed, most)
+    name = only or name
+    return replace(ESTIMATORS[name][0](rng, seed, most), name=name)
 
 
 def draw_plain(seed, only=None, most=40):

@@ -24,6 +24,8 @@ def region_faults(model, problem, best, bound, k):
     missed = best.error + REFERENCE * getattr(problem, "size", 0.0)
     error = max(float(min(missed, best.value - bound)), 0.0)
     error += len(problem.point) * float(np.finfo(LONG).eps * abs(best.value))
+    if hasattr(problem, "region_faults"):
+        return problem.region_faults(region, best, error)
     if hasattr(problem, "Z"):
         if not np.isfinite(np.asarray(best.point, float)).all():  # where rounding beats Newton
             return []

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from tests import reference_chain
+from tests.reference_box import BoxMachine
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
 from tests.reference_tube import TubeMachine
@@ -54,26 +55,34 @@ def _kernel_machines(model, X, y, sample_weight):
     labels = np.searchsorted(model.classes_, y)
     n_classes, place = len(model.classes_), np.full(len(y), -1)
     place[model.support_] = np.arange(len(model.support_))
+    dual_coef = np.pad(dense_coef(model), ((0, 0), (0, 1)))  # the last for what is no support
     out = []
     for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
         rows = np.flatnonzero(((labels == i) | (labels == j)) & (C > 0))
         positive = j if n_classes == 2 else i
         signs = np.where(labels[rows] == positive, LONG(1), LONG(-1))
         line = np.where(labels[rows] == i, j - 1, i) if n_classes > 2 else np.zeros(len(rows), int)
-        coef = np.where(place[rows] >= 0, dense_coef(model)[line, place[rows]], 0.0).astype(LONG)
+        coef = dual_coef[line, place[rows]].astype(LONG)
         alpha = coef * signs
         assert (alpha >= 0).all(), "a dual variable of the wrong sign"
         given = isinstance(model.kernel, str) and model.kernel == "precomputed"
         points = X[np.ix_(rows, rows)] if given else X[rows]
         K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
-        out.append(L2SVM(K, sizes, signs, C[rows], alpha))
         b = model.intercept_[k]
+        if getattr(model, "loss", "squared_hinge") == "hinge":
+            low, high = np.minimum(0, signs * C[rows]), np.maximum(0, signs * C[rows])
+            out.append(BoxMachine(K, sizes, signs, low, high, 0, 0, coef, b))
+            continue
+        out.append(L2SVM(K, sizes, signs, C[rows], alpha))
         assert abs(b - coef.sum()) <= len(rows) * EPS * alpha.sum(), "intercept_ is not the sum"
     return out
 
 
 def _tube_machine(model, X, y, sample_weight):
-    """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost."""
+    """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost.
+
+    With a free intercept the latter's target is 0, and nu the share of the weights in the total.
+    """
     regression = hasattr(model, "epsilon_")
     C = _cost_of(model) * merged_weights(model, len(X), y, sample_weight)
     rows = np.flatnonzero(C > 0)
@@ -82,12 +91,20 @@ def _tube_machine(model, X, y, sample_weight):
     given = isinstance(model.kernel, str) and model.kernel == "precomputed"
     points = X[np.ix_(rows, rows)] if given else X[rows]
     K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+    if getattr(model, "nu", None) is not None:
+        weights, zeros = C[rows] / model.C, np.zeros(len(rows), LONG)
+        total = LONG(model.nu) * weights.astype(LONG).sum()
+        b = -model.offset_
+        return BoxMachine(K, sizes, zeros, zeros, weights, 0, total, coef[rows], b)
     if not regression:
         target, above, below = np.ones(len(rows), LONG), 0.0, np.inf
         return TubeMachine(K, sizes, target, C[rows], above, below, coef[rows])
     target = np.asarray(y, LONG)[rows]
     above = below = float(model.epsilon_)
     b = model.intercept_[0]
+    if getattr(model, "loss", "") == "epsilon_insensitive":
+        costs = C[rows]
+        return BoxMachine(K, sizes, target, -costs, costs, above, 0, coef[rows], b)
     assert abs(b - coef.sum()) <= len(rows) * EPS * np.abs(coef).sum(), "intercept_ is not the sum"
     return TubeMachine(K + 1, sizes + 1, target, C[rows], above, below, coef[rows])
 

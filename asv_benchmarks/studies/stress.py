@@ -90,7 +90,7 @@ def main() -> None:
         found = verdict((draw_plain if given.plain else draw)(seed, given.only))
         again = f"{seed}" + f" --only {given.only}" * bool(given.only) + " --plain" * given.plain
         report(found, again, given.list or given.problem is not None)
-        totals[type(found.problem.model).__name__] += counted(found)
+        totals[found.problem.name] += counted(found)
     table = Table(COLUMNS)
     totals["all"] = sum(totals.values(), Counter())
     for name, counts in totals.items():

@@ -159,16 +159,18 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
             return solver, result
         values, points, coef = self._indefinite_at(problem, solver)
         values.refuse_indefinite(points, coef)
-        if result.primal < 0.0:
+        least = problem.least if isinstance(problem, BoxProblem) else 0.0
+        if result.primal < least:
+            below = "negative" if least == 0.0 else f"below {least:.6g}"
             raise ValueError(
                 f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
-                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
+                f"objective is {result.primal:.6g}, and none can be {below}. Scale the features, "
                 "use float64, or a smaller C."
             )
-        # It was rounding. No objective is negative.
+        # It was rounding. No objective is below the least.
         history = result.history.copy()
-        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
-        return solver, replace(result, lower_bound=0.0, history=history)
+        history["lower_bound"] = np.maximum(history["lower_bound"], least)
+        return solver, replace(result, lower_bound=least, history=history)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

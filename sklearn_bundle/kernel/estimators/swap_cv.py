@@ -215,6 +215,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
+    loss = "squared_hinge"
     _not_shared = "C", "n_candidates", "n_initial", "active_set", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
         SwapSVC, "Cs", _not_shared
@@ -314,7 +315,7 @@ n_features_in_, feature_names_in_, shape_fit_
             by_target.append(list(alphas))
         scores = []
         for alphas in zip(*by_target, strict=False):  # the limit may have ended some earlier
-            model._set_fitted(machine(part, values.kernel, list(alphas)))
+            model._set_fitted(machine(part, values.kernel, [(alpha, None) for alpha in alphas]))
             scores.append(score())
         return scores
 
@@ -397,6 +398,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVR
+    loss = "squared_epsilon_insensitive"
     _not_shared = "C", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
         SwapSVR, "Cs", _not_shared

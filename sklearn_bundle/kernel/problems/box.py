@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, SIX_DIGITS, likely
+from sklearn_bundle.core.roundoff import DOUBLE, SINGLE, SIX_DIGITS, likely
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.problems.l2svm import ADDED, Certified
+from sklearn_bundle.kernel.values._exact_sums import LAST
+from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles, tiled
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
@@ -150,8 +152,13 @@ class BoxProblem:
 
     @property
     def least(self) -> float:
-        """No objective is below this."""
-        return 0.0 if self.box.total == 0.0 else -np.inf
+        """No objective is below this: 0 or, with a total, less than any dual objective.
+
+        Then beta is not negative, and its function no longer than the total times the longest
+        point: the dual objective is half of this or more, so that rounding is no matter.
+        """
+        longest = float(self._lengths.max())
+        return 0.0 - (self.box.total * longest) ** 2
 
     def slopes(self, beta: Array, scores: Array) -> tuple[Array, Array]:
         """Slopes of minus the dual objective upward and downward, infinite at a bound."""
@@ -160,10 +167,15 @@ class BoxProblem:
         working_set.slopes(gradient, beta, box.low, box.high, box.width, up, down)
         return up, down
 
-    def scores(self, beta: Array) -> Array:
-        """``K beta`` from values in the working precision."""
-        active = np.flatnonzero(beta)
-        return self.rows.sums(beta[active], active)
+    def scores(self, beta: Array) -> tuple[Array, Array]:
+        """``K beta`` from values, and some sums, in the working precision; bounds on the errors."""
+        active, size = np.flatnonzero(beta), float(np.sum(np.abs(beta)))
+        if not len(active):  # a callable may not take what is empty
+            return np.zeros(self.n), np.zeros(self.n)
+        of_values = self.data.rounding(self.dtype, self.points, self.points)
+        unit = SINGLE if self.dtype == np.float32 else DOUBLE
+        of_sums = unit * (likely(min(len(active), SUMMED)) + LAST + 1.0) * self._largest
+        return self.rows.sums(beta[active], active), np.full(self.n, size) * (of_values + of_sums)
 
     def exact_scores(self, betas: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         """``K beta`` at some points in float64, for each row of ``betas``; bounds on the errors.
@@ -171,6 +183,9 @@ class BoxProblem:
         Where a beta is not 0 is among the rows, which ascend.
         """
         active = np.flatnonzero(betas.any(axis=0))
+        if not len(active):
+            zeros = np.zeros((len(betas), len(rows)))
+            return zeros, zeros
         chosen = np.searchsorted(rows, active)
         where = self.points[rows]
         sums, errors = self.data.exact_sums(
@@ -189,9 +204,16 @@ class BoxProblem:
         of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self._largest
         return path_length * (np.broadcast_to(of_values, self.n) + of_sums)
 
+    @cached_property
+    def _lengths(self) -> Array:
+        """Upper bounds of sqrt(k(x, x)), of which there may be values in single precision alone."""
+        rounding = self.data.rounding(self.data.dtype, self.points, self.points)
+        return np.sqrt(np.maximum(self.data.diagonal[self.points] + rounding, 0.0))
+
     @property
     def _largest(self) -> float:
-        return max(float(self.data.diagonal[self.points].max()), 0.0)
+        """An upper bound of all k(x, x)."""
+        return float(self._lengths.max()) ** 2
 
     def intercepts(self, beta: Array, radius: float) -> tuple[float, float]:
         """The least and the largest that the optimum's can be, if its w is within a radius.
@@ -199,11 +221,10 @@ class BoxProblem:
         Of scores in the working precision, whose rounding counts.
         """
         if self._known is not None and np.array_equal(self._known[0], beta):
-            _, scores, rounding = self._known
+            _, scores, errors = self._known
         else:
-            scores = self.scores(beta)
-            rounding = self.rounding(float(np.sum(np.abs(beta))), int(np.count_nonzero(beta)))
-        reach = radius * np.sqrt(np.maximum(self.data.diagonal[self.points], 0.0)) + rounding
+            scores, errors = self.scores(beta)
+        reach = radius * self._lengths + errors
         reach += ADDED * (np.abs(scores) + np.abs(self.box.target) + self.box.width)
         return self.box.intercepts(scores + reach, scores - reach)
 
@@ -225,18 +246,21 @@ class BoxProblem:
         near, self._known = beta != 0.0, (beta, scores, rounding)
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
-            certified, b = self._certify(beta, np.flatnonzero(near))
+            certified, b = self._certify(beta, np.flatnonzero(near), b)
             if near.all() or not self._may_cost(self.box, scores + b, rounding)[~near].any():
                 return certified, b
 
-    def _certify(self, beta: Array, rows: NDArray[np.intp]) -> tuple[Certified, float]:
-        """The certificate, with scores at ``rows`` alone: at others there is no loss."""
+    def _certify(self, beta: Array, rows: NDArray[np.intp], b: float) -> tuple[Certified, float]:
+        """The certificate, with scores at ``rows`` alone: at others there is no loss.
+
+        Without any the intercept stays what it is.
+        """
         sums, errors = self.exact_scores(beta[np.newaxis], rows)
         box, coef = self.box.part(rows), beta[rows]
-        b = box.intercept(sums[0])
+        b = box.intercept(sums[0]) if len(rows) else b
         certified = self._certified(box, coef, sums[0], errors[0], b)
-        if certified.excess > SIX_DIGITS * abs(certified.primal):
-            active = np.flatnonzero(coef)
+        active = np.flatnonzero(coef)
+        if len(active) and certified.excess > SIX_DIGITS * abs(certified.primal):
             extended = self.data.extended_sums(
                 coef[active], active, self.points[rows], constant=0.0
             )

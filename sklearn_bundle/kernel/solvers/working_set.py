@@ -5,6 +5,7 @@ section 2); half of a set stays, whose kernel rows are known (Wen et al., 2018, 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,9 +119,8 @@ class WorkingSetSolver(KernelSolver):
         for beta in (start.best, start.newest):
             if beta is not None:
                 beta = problem.box.inside(beta.copy())
-                path_length, n = float(np.sum(np.abs(beta))), int(np.count_nonzero(beta))
-                exact = np.zeros(problem.n)
-                self._newest = _Point(beta, problem.scores(beta), 0.0, exact, path_length, n)
+                scores, errors = problem.scores(beta)
+                self._newest = _Point(beta, scores, 0.0, errors, 0.0, 0)
                 self._evaluate()
 
     def states(self) -> Iterator[State]:
@@ -162,9 +162,11 @@ class WorkingSetSolver(KernelSolver):
 
     def _attained(self, primal: float, excess: float, bound: float) -> tuple[float, float]:
         """The gap says how far the point is from the optimum: rounding counts on one side."""
-        if self._problem.least == 0.0:
+        least = self._problem.least
+        if least == 0.0:
             return attained(primal, excess, bound)
-        return primal, bound - excess
+        bound = max(bound, least)
+        return primal + max(excess - (bound - least), 0.0), max(bound - excess, least)
 
     @property
     def kept(self) -> BoxPoints:
@@ -290,10 +292,10 @@ class WorkingSetSolver(KernelSolver):
         return np.sort(np.concatenate(chosen))
 
     def _state(self) -> State:
-        if self.indefinite:
-            self._best.drop_bound()
-        point = self._best.point
-        return self._best.state(point.beta, point.intercept, self.passes, None, (self._n_steps,))
+        point, further = self._best.point, (self._n_steps,)
+        state = self._best.state(point.beta, point.intercept, self.passes, None, further)
+        # Of an indefinite kernel not even the least objective is known.
+        return replace(state, lower_bound=-np.inf) if self.indefinite else state
 
 
 def working_sets(problem: BoxProblem, kept: Any, tol: float, seed: int) -> WorkingSetSolver:

@@ -90,7 +90,7 @@ class KernelScores:
         """Scores in float32 where their sign is certain, else in float64."""
         given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
         with np.errstate(over="ignore", invalid="ignore"):
-            if given or not self._single.in_range:
+            if given or not self._coef.shape[1] or not self._single.in_range:
                 return self.scores(Z, np.float64, n_threads)
             scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
         error = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
