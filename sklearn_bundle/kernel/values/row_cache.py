@@ -16,8 +16,8 @@ class RowCache:
         Memory for the rows, of which there are at least ``least``.
     least : int
         Rows that are used together at most.
-    width : int
-        Columns of ``values``, of which the first ones are used.
+    width : int, default=None
+        Columns of ``values``, at least one for each point; by default no more.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class RowCache:
         Rows computed so far.
     """
 
-    def __init__(self, source: KernelRows, n_bytes: float, least: int, width: int):
-        self._source = source
+    def __init__(self, source: KernelRows, n_bytes: float, least: int, width: int | None = None):
+        self._source, width = source, width or source.n
         most = n_bytes // (width * source.dtype.itemsize)
         self.n_rows = int(min(source.n, max(least, most)))
         self.values = np.empty((self.n_rows, width), source.dtype)

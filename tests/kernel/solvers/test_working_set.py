@@ -59,6 +59,17 @@ def plain_steps(K, target, beta, low, high, width, enough):
     raise AssertionError("no end")
 
 
+def solve(K, diagonal, g, of_box, beta, enough, most_steps):
+    """Steps on a matrix; their number, and whether it is indefinite."""
+    rows = working_set.Rows(K, np.arange(len(K)))
+    limits = enough, 0.0, most_steps
+    steps, n_rows, indefinite = working_set.solve(
+        None, rows, len(K), diagonal, g, of_box, beta, *limits
+    )
+    assert n_rows == len(K)
+    return steps, indefinite
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_are_those_of_plain_numpy(kind, dtype):
@@ -71,9 +82,8 @@ def test_steps_are_those_of_plain_numpy(kind, dtype):
     g, (beta, low, high) = np.zeros(side, dtype), np.zeros((3, side))
     g[:n], beta[:n], low[:n], high[:n] = K @ start - box.target, start, box.low, box.high
     enough = 1e-4 if dtype == np.float32 else 1e-9
-    steps, indefinite = working_set.solve(
-        padded, diagonal, g, beta, low, high, box.width, enough, 100_000
-    )
+    of_box = low, high, box.target, box.width, box.total, 0.0
+    steps, indefinite = solve(padded, diagonal, g, of_box, beta, enough, 100_000)
     expected = plain_steps(K, box.target, start, box.low, box.high, box.width, enough)
     assert not indefinite and steps > 5
     # No eigenvalue of K is below 0.1: ten times what is left of n slopes moves beta at most.
@@ -83,6 +93,40 @@ def test_steps_are_those_of_plain_numpy(kind, dtype):
     assert beta.sum() == pytest.approx(box.total, abs=1e-12 * np.abs(beta).sum())
     up, down = problem.slopes(beta[:n], K @ beta[:n])
     assert down.max() - up.min() <= enough + (1e-5 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-2])
+@pytest.mark.parametrize("capacity", [3, 5, 60])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_on_demand_are_those_of_the_kernel(kind, capacity, tol):
+    """Steps end where there is no space for another row, or at the gap."""
+    problem, exact = machine(kind, dtype=np.float32)
+    source, box, n = problem.source(), problem.box, problem.n
+    side = len(source.tiled.norms)
+    values, slots = np.full((capacity, side), np.nan, np.float32), np.full(side, -1)
+    diagonal, g = np.ones(side, np.float32), np.zeros(side, np.float32)
+    beta, low, high = np.zeros((3, side))
+    low[:n], high[:n] = box.low, box.high
+    beta[:n] = start = box.inside(np.zeros(n))
+    g[:n] = np.asarray(exact.K, float) @ start - box.target
+    of_box = low, high, box.target, box.width, box.total, 0.0
+    steps, n_rows, indefinite = working_set.solve(
+        source, working_set.Rows(values, slots), 0, diagonal, g, of_box, beta, 1e-4, tol, 10_000
+    )
+    assert not indefinite and n_rows <= capacity
+    known = np.flatnonzero(slots >= 0)
+    assert sorted(slots[known]) == list(range(n_rows))
+    assert_allclose(values[slots[known], :n], np.asarray(exact.K[known], float), atol=1e-6)
+    assert set(np.flatnonzero(beta[:n] != start)) <= set(known)
+    scores = np.asarray(exact.K, float) @ beta[:n]
+    assert_allclose(g[:n], scores - box.target, atol=1e-4)
+    if capacity < n:
+        assert n_rows == capacity and steps < 100
+        return
+    up, down = problem.slopes(beta[:n], scores)
+    primal, dual = problem.values(beta[:n], scores, -0.5 * float(down.max() + up.min()))
+    assert primal - dual <= max(tol, 1e-4) * abs(primal) + 1e-4 * np.abs(box.high).sum()
+    assert tol == 0.0 or down.max() - up.min() > 1e-4  # or the gap has ended no steps
 
 
 def test_slopes_are_those_of_the_objective():
@@ -124,12 +168,14 @@ def test_rows_are_added_and_gathered():
 # ---- the solver ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("whole", [0, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [8, 32, 1024])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_optimum(monkeypatch, kind, size, dtype):
+def test_the_optimum(monkeypatch, kind, size, dtype, whole):
     """In sets of few points as well, whose rows give way to others."""
     monkeypatch.setattr(solvers, "MOST", size)
+    monkeypatch.setattr(solvers, "_WHOLE", whole)
     problem, exact = machine(kind, dtype=dtype, cache_bytes=1.0)
     best = exact.optimum()
     result = run(WorkingSetSolver(problem), tol=1e-9, max_iter=5000)
@@ -163,7 +209,7 @@ def test_other_costs_from_the_last_solver(kind, factor):
     last = WorkingSetSolver(first)
     run(last, tol=1e-3, max_iter=100)
     problem, exact = machine(kind, C=5.0 * factor)
-    solver = working_sets(problem, last, 0)
+    solver = working_sets(problem, last, 1e-7, 0)
     assert solver._cache is last._cache
     result = run(solver, tol=1e-7, max_iter=1000)
     best = exact.optimum().value
@@ -176,9 +222,9 @@ def test_the_points_that_another_left():
     problem, _ = machine("SVC")
     last = WorkingSetSolver(problem)
     result = run(last, tol=1e-8, max_iter=1000)
-    again = working_sets(problem, BoxPoints(np.zeros(problem.n), result.point), 0)
+    again = working_sets(problem, BoxPoints(np.zeros(problem.n), result.point), 0.0, 0)
     assert next(iter(again.states())).primal <= result.primal * (1 + 1e-9)
-    again = run(working_sets(problem, last.kept, 0), tol=1e-7, max_iter=1000)
+    again = run(working_sets(problem, last.kept, 1e-7, 0), tol=1e-7, max_iter=1000)
     assert again.n_iter == 1 and again.status is Status.CONVERGED
     assert_allclose(again.primal, result.primal, rtol=1e-12)
 
@@ -213,6 +259,7 @@ def test_a_step_ends_at_the_kink():
         beta[:2], low[:2], high[:2] = start, -50.0, 50.0
         g = K @ beta
         g[:2] -= [20.0, -20.0]
-        steps, _ = working_set.solve(K, diagonal, g, beta, low, high, 0.5, 1e-9, 1)
+        of_box = low, high, np.array([20.0, -20.0]), 0.5, 0.0, 0.0
+        steps, _ = solve(K, diagonal, g, of_box, beta, 1e-9, 1)
         assert steps == 1
         assert_array_equal(beta[:2], end)

@@ -33,7 +33,7 @@ def test_rows_are_those_asked_for(rows, dtype):
         assert kept.n_computed - before == len(missing)
         # In order of use; those used together may leave in any order.
         known = [i for i in known if i not in chosen] + list(chosen)
-        known = [i for i in known if kept._slots[i] >= 0]
+        known = [i for i in known if kept.places[i] >= 0]
         assert len(known) <= rows
     assert kept.values.shape == (rows, N)
     if rows == N:
