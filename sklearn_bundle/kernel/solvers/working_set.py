@@ -17,7 +17,7 @@ from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, KernelSolver
-from sklearn_bundle.kernel.values.row_cache import RowCache
+from sklearn_bundle.kernel.values.row_cache import GivenRows, RowCache, rows_of
 
 Array = NDArray[np.float64]
 
@@ -97,8 +97,8 @@ class WorkingSetSolver(KernelSolver):
         costs, others = own.high - own.low, box.high - box.low
         return BoxPoints(self._newest.beta * (others / costs))
 
-    def _new_cache(self) -> RowCache:
-        return RowCache(self._problem.rows, self._problem.cache_bytes, self._size)
+    def _new_cache(self) -> GivenRows | RowCache:
+        return rows_of(self._problem.rows, self._problem.cache_bytes, self._size)
 
     def _begin(self, start: BoxPoints) -> None:
         """Evaluate the points that there are, the newest last."""

@@ -388,7 +388,7 @@ class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
-        self.X = matrix
+        self.X, self.whole = matrix, indices is None  # whether these are all points in their order
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
     def like(self, Z: Any) -> Self:

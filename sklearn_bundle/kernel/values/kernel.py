@@ -187,6 +187,14 @@ class KernelRows:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
 
+    @property
+    def matrix(self) -> np.ndarray | None:
+        """The matrix of all values, if it is given in the working dtype and may be used in place."""
+        points = self._points
+        if not (isinstance(points, Precomputed) and points.whole and points.X.dtype == self.dtype):
+            return None
+        return points.X if points.X.flags.writeable else None
+
     @cached_property
     def tiles(self) -> Tiles | None:
         """The points as tiles, for sums of values that are not stored, if they allow that."""
@@ -279,6 +287,31 @@ class KernelRows:
             if finish is not None:
                 finish(start, stop, out[start:stop])
             passes.mirror(out, start, stop)
+        return out
+
+    def products(self) -> NDArray[np.float32] | None:
+        """What "rbf" or "poly" of any gamma is computed from: see ``Kernel.of_all_products``.
+
+        Of all points, ``-1/2 |x - z|^2`` or ``<x, z>``, computed in float64, then rounded. None if
+        distances need differences.
+        """
+        points, near = self._points, self.kernel.name == "rbf"
+        if not isinstance(points, Features):
+            return None
+        plain = copy.copy(points)
+        plain.kernel = Kernel("linear")
+        out, halves = np.empty((self.n, self.n), np.float32), 0.5 * points.squares
+        for part in slices(self.n, TILE_ROWS):
+            block = np.empty((part.stop - part.start, part.stop))
+            plain.fill(np.arange(part.start, part.stop), plain, None, part.stop, block)
+            if near:
+                block -= halves[part, np.newaxis]
+                block -= halves[: part.stop]
+                np.minimum(block, 0.0, out=block)
+            out[part, : part.stop] = block
+            passes.mirror(out, part.start, part.stop)
+        if near:
+            np.fill_diagonal(out, 0.0)
         return out
 
     def sums(

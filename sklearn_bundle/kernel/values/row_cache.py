@@ -1,9 +1,22 @@
-"""Rows of kernel values that are kept as long as there is space for them."""
+"""Rows of kernel values: of a matrix that holds them, or kept as long as there is space."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.kernel.values.kernel import KernelRows
+
+
+class GivenRows:
+    """Rows of a matrix that holds all values, in place."""
+
+    n_computed = 0
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+    def slots(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where in ``values`` the rows of these points are."""
+        return indices
 
 
 class RowCache:
@@ -59,3 +72,9 @@ class RowCache:
         owners = self._owners[places]
         self._slots[owners[owners >= 0]] = -1
         return places
+
+
+def rows_of(source: KernelRows, n_bytes: float, least: int) -> GivenRows | RowCache:
+    """The rows of a matrix that is given, or a cache of rows."""
+    matrix = source.matrix
+    return RowCache(source, n_bytes, least) if matrix is None else GivenRows(matrix)

@@ -1,0 +1,104 @@
+"""Kernel values for the folds of a search: from one matrix for all of them, or each its own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.kernel._compiled import rows as passes
+from sklearn_bundle.kernel.values.kernel import FAR
+from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+
+_ROWS = 32  # picked at a time: they stay in a cache until they are kernel values
+
+
+class SearchValues:
+    """Kernel values between the points of every fold, for one gamma or several.
+
+    Parameters
+    ----------
+    data : KernelData
+        All points; with several gammas its kernel has the largest.
+    gammas : sequence of float
+        Empty for the gamma of the kernel.
+    shares : bool
+        Whether folds should take their values from one matrix, if there is space for it.
+    n_bytes : float
+        Memory for kernel values, of which the matrix may take half. So it does not, a fold
+    n_threads : int
+        Folds at a time.
+
+    Attributes
+    ----------
+    bytes_of_thread : float
+        Memory for further values in each thread.
+    """
+
+    def __init__(
+        self,
+        data: KernelData,
+        gammas: Sequence[float],
+        shares: bool,
+        n_bytes: float,
+        n_threads: int,
+        largest_fold: int,
+    ):
+        self._data, self._gammas = data, gammas
+        self._matrix: np.ndarray | None = data.X if data.precomputed else None
+        self._definite, self._products = data.definite, False
+        n = data.X.shape[0]
+        of_all, of_fold = 4 * n**2, 4 * n * largest_fold
+        fits = of_all <= OF_CACHE * n_bytes and of_all + n_threads * of_fold <= n_bytes
+        if shares and fits and not data.precomputed:
+            self._matrix = self._shared()
+            self._definite, self._products = True, len(gammas) > 0
+        left = n_bytes / n_threads
+        if self._matrix is not None:
+            left -= of_all / n_threads + of_fold
+        self.bytes_of_thread = max(left, 0.0)
+
+    def _shared(self) -> np.ndarray | None:
+        data = self._data
+        if not len(self._gammas):
+            kept = data.all_values()
+            return None if kept is None else kept.X
+        if not (data.rows(np.float32).in_range and min(self._gammas) >= 1.0 / FAR):
+            return None
+        return data.rows(np.float64).products()
+
+    def of_fold(
+        self, train: NDArray[np.intp], test: NDArray[np.intp]
+    ) -> Iterator[tuple[KernelData, Matrix]]:
+        """For each gamma the values between training points, and the test points.
+
+        If the matrix is shared, the latter are rows of values with the training points, and both
+        are overwritten by those of the next gamma.
+        """
+        data, matrix = self._data, self._matrix
+        if matrix is None:
+            for kernel in self._kernels():
+                values = KernelData(data.X[train], kernel, data.dtype)
+                values.definite = self._definite
+                values.choose_dtype()
+                yield values, data.X[test]
+            return
+        K, Z = (np.empty((len(rows), len(train)), matrix.dtype) for rows in (train, test))
+        for kernel in self._kernels():
+            for rows, out in ((train, K), (test, Z)):
+                for top in range(0, len(rows), _ROWS):
+                    part = out[top : top + _ROWS]
+                    passes.pick(frozen(matrix), frozen(rows[top : top + _ROWS]), frozen(train), part)
+                    if self._products:
+                        kernel.of_all_products(part)
+            values = KernelData(K, Kernel("precomputed"), data.dtype)
+            values.definite = self._definite
+            yield values, Z
+
+    def _kernels(self) -> list[Kernel]:
+        kernel = self._data.kernel
+        if not len(self._gammas):
+            return [kernel]
+        return [replace(kernel, gamma=float(gamma)) for gamma in self._gammas]
