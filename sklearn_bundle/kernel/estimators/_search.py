@@ -149,8 +149,8 @@ class KernelSearch(Search):
         X, rows = np.zeros(data.shape[0]), data.samples.rows
         folds = folds_among(self.cv, X, np.asarray(y), rows, is_classifier(self), metadata)
         n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
-        memory = self.cache_size * 2**20, n_threads, max(len(train) for train, _ in folds)
-        kernels = SearchValues(data.values, self._gammas(), self._shares(data), *memory)
+        memory = self.cache_size * 2**20, n_threads
+        kernels = SearchValues(data.values, self._gammas(), self._shares(data), *memory, folds)
         return folds, partial(self._scores_of_fold, data, kernels, values)
 
     def _scores_of_fold(
@@ -167,6 +167,7 @@ class KernelSearch(Search):
 
         There is none where the limit ends a fit, nor for larger C with the same gamma.
         """
+        train = kernels.arranged(train)
         part, y = self._part(data.samples, train), self._truth(data.samples)[test]
         n_gammas = max(1, len(self._gammas()))
         scores: list[float | None] = [None] * (len(Cs) * n_gammas)

@@ -139,6 +139,12 @@ class BoxProblem:
         return values if everything else values.take(self.points)
 
     @property
+    def given(self) -> bool:
+        """Whether a symmetric matrix in the working precision is the problem, without rounding."""
+        data = self.data
+        return data.precomputed and data.definite and data.X.dtype == self.dtype
+
+    @property
     def least(self) -> float:
         """No objective is below this."""
         return 0.0 if self.box.total == 0.0 else -np.inf
@@ -175,12 +181,15 @@ class BoxProblem:
         """
         if path_length == 0.0:
             return np.zeros(self.n)
-        of_values = self.data.rounding(self.data.dtype, self.points, self.points)
-        of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self._largest
+        of_values: Array | float = 0.0
+        if not self.given:
+            of_values = self.data.rounding(self.data.dtype, self.points, self.points)
+        of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self.largest
         return path_length * (np.broadcast_to(of_values, self.n) + of_sums)
 
-    @property
-    def _largest(self) -> float:
+    @cached_property
+    def largest(self) -> float:
+        """The largest k(x, x)."""
         return max(float(self.data.diagonal[self.points].max()), 0.0)
 
     def intercepts(self, beta: Array, radius: float) -> tuple[float, float]:
@@ -209,6 +218,9 @@ class BoxProblem:
         beta lies :meth:`Box.inside`. Scores that may be off by ``rounding``, and about the best
         intercept, say which points have no loss: those scores are not computed again.
         """
+        if self.given:
+            b = self.box.intercept(scores)
+            return self._certified(self.box, beta, scores, rounding, b), b
         near = beta != 0.0
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
@@ -253,7 +265,7 @@ class BoxProblem:
         if missing > 0.0:
             longest = np.sqrt(max(2.0 * (primal + excess), square + error, 0.0))
             farthest = float(np.abs(self.box.target).max()) + box.width
-            farthest += 2.0 * longest * np.sqrt(self._largest)
+            farthest += 2.0 * longest * np.sqrt(self.largest)
             bound -= missing * farthest
         if square < -error:
             bound = -np.inf  # K is not positive semidefinite

@@ -78,27 +78,49 @@ class WorkingSetSolver(KernelSolver):
     ):
         super().__init__(problem)
         self._best = Best(least=problem.least, provisional=True)
-        self._size = min(MOST, problem.n)
+        # Where rows are given, to read the matrix of a set is what it costs.
+        self._size = min(MOST // 2 if problem.given else MOST, problem.n)
         self._order = np.random.default_rng(seed).permutation(problem.n)
         self._ended, self._n_steps = False, 0
         self._set = np.empty(0, np.intp)
         if last is None or last._problem.dtype != problem.dtype:
-            self._cache = self._new_cache()
+            self._take_rows()
         else:
-            self._cache = last._cache
+            self._cache, self._space = last._cache, last._space
         self._computed = self._cache.n_computed  # before this fit
-        if last is not None:
-            start = last.shared(problem.box)
-        self._begin(start or BoxPoints(np.zeros(problem.n)))
+        if last is None:
+            self._begin(start or BoxPoints(np.zeros(problem.n)))
+        else:
+            self._newest = last.scaled(problem.box)
+            self._evaluate()
 
-    def shared(self, box: Box) -> BoxPoints:
-        """The newest point at the same share of the costs of another box."""
-        own = self._problem.box
-        costs, others = own.high - own.low, box.high - box.low
-        return BoxPoints(self._newest.beta * (others / costs))
+    def scaled(self, box: Box) -> _Point:
+        """A multiple of the newest point for another box, whose costs are one of those here.
 
-    def _new_cache(self) -> GivenRows | RowCache:
-        return rows_of(self._problem.rows, self._problem.cache_bytes, self._size)
+        It is the same multiple if most of the variables are at bounds, where they then stay;
+        otherwise the best one: where none is at a bound, this optimum is the next one too.
+        """
+        own, point = self._problem.box, self._newest
+        factor = float(np.max(box.high - box.low) / np.max(own.high - own.low))
+        at_low, at_high = point.beta == own.low, point.beta == own.high
+        n_bounded = np.count_nonzero((at_low | at_high) & (point.beta != 0.0))
+        if 2 * n_bounded < np.count_nonzero(point.beta):
+            square = float(np.sum(point.beta * point.scores))
+            factor = min(factor, float(np.sum(own.linear(point.beta))) / square)
+            at_low = at_high = np.zeros(len(at_low), dtype=bool)
+        scaled = factor * point.beta
+        beta = np.where(at_high, box.high, np.where(at_low, box.low, scaled))
+        beta = box.inside(beta)
+        moved = float(np.sum(np.abs(beta - scaled)))
+        errors = factor * point.errors + moved * self._problem.largest
+        length = factor * point.path_length
+        return _Point(beta, factor * point.scores, 0.0, errors, length, point.n_sums + 1)
+
+    def _take_rows(self) -> None:
+        """Begin with rows in the working precision, and memory for the matrix of a set."""
+        problem, side = self._problem, -(-self._size // LANES) * LANES
+        self._cache = rows_of(problem.rows, problem.cache_bytes, self._size)
+        self._space = np.empty(side**2, problem.dtype)
 
     def _begin(self, start: BoxPoints) -> None:
         """Evaluate the points that there are, the newest last."""
@@ -106,9 +128,12 @@ class WorkingSetSolver(KernelSolver):
         for beta in (start.best, start.newest):
             if beta is not None:
                 beta = problem.box.inside(beta.copy())
-                path_length, n = float(np.sum(np.abs(beta))), int(np.count_nonzero(beta))
-                exact = np.zeros(problem.n)
-                self._newest = _Point(beta, problem.scores(beta), 0.0, exact, path_length, n)
+                if problem.given:
+                    self._newest = self._exact(beta)
+                else:
+                    path_length, n = float(np.sum(np.abs(beta))), int(np.count_nonzero(beta))
+                    exact = np.zeros(problem.n)
+                    self._newest = _Point(beta, problem.scores(beta), 0.0, exact, path_length, n)
                 self._evaluate()
 
     def states(self) -> Iterator[State]:
@@ -169,14 +194,18 @@ class WorkingSetSolver(KernelSolver):
         self._missed += 1
         self._stale = False
         self._promote_if_due()
-        problem, beta = self._problem, self._newest.beta
-        scores, errors = problem.exact_scores(beta[np.newaxis], np.arange(problem.n))
-        self._newest = _Point(beta, scores[0], 0.0, errors[0], 0.0, 0)
+        self._newest = self._exact(self._newest.beta)
         self._evaluate()
+
+    def _exact(self, beta: Array) -> _Point:
+        """The point with scores in float64, from the data."""
+        problem = self._problem
+        scores, errors = problem.exact_scores(beta[np.newaxis], np.arange(problem.n))
+        return _Point(beta, scores[0], 0.0, errors[0], 0.0, 0)
 
     def _promote(self) -> None:
         super()._promote()
-        self._cache = self._new_cache()
+        self._take_rows()
 
     def _evaluate(self) -> None:
         """Objective and bound of the newest point, at an intercept between its slopes."""
@@ -203,7 +232,7 @@ class WorkingSetSolver(KernelSolver):
             return
         slots, n = self._cache.slots(chosen), len(chosen)
         side = -(-n // LANES) * LANES
-        K = np.empty((side, side), problem.dtype)
+        K = self._space[: side**2].reshape(side, side)
         working_set.gather(self._cache.values, slots, chosen, K)
         diagonal, g = np.ones(side, problem.dtype), np.zeros(side, problem.dtype)
         diagonal[:n] = problem.rows.diagonal[chosen]

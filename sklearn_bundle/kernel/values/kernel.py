@@ -289,21 +289,20 @@ class KernelRows:
             passes.mirror(out, start, stop)
         return out
 
-    def products(self) -> NDArray[np.float32] | None:
+    def products(self, order: np.ndarray) -> NDArray[np.float32] | None:
         """What "rbf" or "poly" of any gamma is computed from: see ``Kernel.of_all_products``.
 
-        Of all points, ``-1/2 |x - z|^2`` or ``<x, z>``, computed in float64, then rounded. None if
-        distances need differences.
+        Of all points in this order, ``-1/2 |x - z|^2`` or ``<x, z>``, computed in float64, then
+        rounded. None if distances need differences.
         """
-        points, near = self._points, self.kernel.name == "rbf"
-        if not isinstance(points, Features):
+        if not isinstance(self._points, Features):
             return None
-        plain = copy.copy(points)
-        plain.kernel = Kernel("linear")
+        near, points = self.kernel.name == "rbf", self._points.take(order)
+        points.kernel = Kernel("linear")
         out, halves = np.empty((self.n, self.n), np.float32), 0.5 * points.squares
         for part in slices(self.n, TILE_ROWS):
             block = np.empty((part.stop - part.start, part.stop))
-            plain.fill(np.arange(part.start, part.stop), plain, None, part.stop, block)
+            points.fill(np.arange(part.start, part.stop), points, None, part.stop, block)
             if near:
                 block -= halves[part, np.newaxis]
                 block -= halves[: part.stop]

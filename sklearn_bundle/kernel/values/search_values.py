@@ -27,9 +27,10 @@ class SearchValues:
     shares : bool
         Whether folds should take their values from one matrix, if there is space for it.
     n_bytes : float
-        Memory for kernel values, of which the matrix may take half. So it does not, a fold
+        Memory for kernel values, of which the matrix may take half.
     n_threads : int
         Folds at a time.
+    folds : list of (train, test)
 
     Attributes
     ----------
@@ -44,30 +45,44 @@ class SearchValues:
         shares: bool,
         n_bytes: float,
         n_threads: int,
-        largest_fold: int,
+        folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
     ):
         self._data, self._gammas = data, gammas
+        self._place: NDArray[np.intp] | None = None  # of each point in a matrix of our own
         self._matrix: np.ndarray | None = data.X if data.precomputed else None
         self._definite, self._products = data.definite, False
         n = data.X.shape[0]
-        of_all, of_fold = 4 * n**2, 4 * n * largest_fold
+        of_all, of_fold = 4 * n**2, 4 * n * max(len(train) for train, _ in folds)
         fits = of_all <= OF_CACHE * n_bytes and of_all + n_threads * of_fold <= n_bytes
         if shares and fits and not data.precomputed:
-            self._matrix = self._shared()
-            self._definite, self._products = True, len(gammas) > 0
+            self._share(folds)
         left = n_bytes / n_threads
         if self._matrix is not None:
             left -= of_all / n_threads + of_fold
         self.bytes_of_thread = max(left, 0.0)
 
-    def _shared(self) -> np.ndarray | None:
-        data = self._data
+    def _share(self, folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]) -> None:
+        """Compute the matrix, if single precision holds the values."""
+        data, n = self._data, self._data.X.shape[0]
+        if not data.rows(np.float32).in_range:
+            return
         if not len(self._gammas):
-            kept = data.all_values()
-            return None if kept is None else kept.X
-        if not (data.rows(np.float32).in_range and min(self._gammas) >= 1.0 / FAR):
-            return None
-        return data.rows(np.float64).products()
+            data.keep_all()
+            self._matrix = data.kept
+        elif min(self._gammas) >= 1.0 / FAR:
+            # Points of the same test parts are neighbors, so that training parts are long runs.
+            tested = np.zeros((len(folds), n), dtype=bool)
+            for of_fold, (_, test) in zip(tested, folds, strict=True):
+                of_fold[test] = True
+            order = np.lexsort(tested)
+            self._place = np.argsort(order)
+            self._matrix = data.rows(np.float64).products(order)
+            self._products = True
+        self._definite = True  # the values of ``data`` are checked
+
+    def arranged(self, points: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The points in the order in which their values are fastest to read."""
+        return points if self._place is None else points[np.argsort(self._place[points])]
 
     def of_fold(
         self, train: NDArray[np.intp], test: NDArray[np.intp]
@@ -86,11 +101,15 @@ class SearchValues:
                 yield values, data.X[test]
             return
         K, Z = (np.empty((len(rows), len(train)), matrix.dtype) for rows in (train, test))
+        if self._place is not None:
+            train, test = self._place[train], self._place[test]
+        starts = np.flatnonzero(np.diff(train, prepend=-2) != 1)
+        runs = train[starts], train[np.append(starts[1:], len(train)) - 1] + 1
         for kernel in self._kernels():
             for rows, out in ((train, K), (test, Z)):
                 for top in range(0, len(rows), _ROWS):
-                    part = out[top : top + _ROWS]
-                    passes.pick(frozen(matrix), frozen(rows[top : top + _ROWS]), frozen(train), part)
+                    part, chosen = out[top : top + _ROWS], rows[top : top + _ROWS]
+                    passes.pick_runs(frozen(matrix), frozen(chosen), *map(frozen, runs), part)
                     if self._products:
                         kernel.of_all_products(part)
             values = KernelData(K, Kernel("precomputed"), data.dtype)
