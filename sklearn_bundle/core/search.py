@@ -171,13 +171,6 @@ class Search(CertifiedEstimator):
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
 
-    [best_C]
-    C_ : float
-        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, a warning says so.
-    Cs_ : ndarray of shape (n_Cs,)
-        All values, ascending.
-
     [scores]
     scores_ : ndarray of shape (n_folds, {})
         Score of every fold and value.

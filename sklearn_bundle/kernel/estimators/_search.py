@@ -44,8 +44,14 @@ class KernelSearch(Search):
     [gammas]
     gammas : array-like of shape (n_gammas,), default=None
         Positive values of gamma for "rbf" and "poly": every C is tried with each of them. None
-        means the one `gamma`; setting both is an error. For "rbf" the distances between points are
-        computed once for all values and folds, if there is space for a matrix of them.
+        means the one `gamma`; setting both is an error. Squared distances, or inner products for
+        "poly", are computed once for all values and folds, if there is space for a matrix of them.
+
+    [search_cache_size]
+    cache_size : float, default=1000
+        Memory for kernel values in MB, for all folds that are fitted at a time. A shared matrix, in
+        single precision, must fit into half of it (``4 n^2`` bytes), and with it the parts that
+        these folds copy; otherwise every fit computes its own values.
 
     [best_C_and_gamma]
     C_ : float

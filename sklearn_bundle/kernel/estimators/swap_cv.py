@@ -24,20 +24,24 @@ _FEW_FEATURES = 64
 
 @fill_doc
 class SwapSVCCV(KernelSearch, SwapSVC):
-    """:class:`SwapSVC` that chooses C by cross-validation, on one matrix of kernel values.
+    """:class:`SwapSVC` that chooses C, or C and gamma, by cross-validation.
 
-    Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold uses a
-    part of the matrix. Kernel values are therefore computed once for all folds and values of C, and
-    each fit of a fold starts from the one with the next smaller C. For three or more classes and
-    dense X of at most 64 features, each pair of classes computes the values that it needs, which
-    takes less time. Then the model is fitted to all data with the best C. gamma="scale" and
-    "distance" and balanced class weights are computed from all data, not from each training part.
-    Each fit uses the method of :class:`SwapSVC`; on a shared matrix the default is algorithm 5 of
-    [1]_.
+    Kernel values do not depend on C, and a fold uses a part of their matrix. They are therefore
+    computed once for all folds and values of C, and each fit of a fold starts from the one with the
+    next smaller C. With several values of gamma, this matrix is one of squared distances, from
+    which a fold takes the kernel values of its points. For three or more classes, the squared hinge
+    and dense X of at most 64 features, each pair of classes computes the values that it needs,
+    which takes less time. Then the model is fitted to all data with the best values. gamma="scale"
+    and "distance" and balanced class weights are computed from all data, not from each training
+    part. Each fit uses the method of :class:`SwapSVC`; on a shared matrix the default for the
+    squared hinge is algorithm 5 of [1]_.
 
     Parameters
     ----------
     %(Cs)s
+    %(gammas)s
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        "hinge" is the problem of :class:`~sklearn.svm.SVC`, whose intercept is not penalized.
     %(cv: stratified)s
     %(scoring)s
         accuracy. If the matrix is shared, a callable gets kernel values in place of X, and may use
@@ -49,10 +53,8 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     max_iter : int, default=1000000
         Maximum number of steps of every fit, for each pair of classes.
     %(search_max_time)s
-    cache_size : float, default=1000
-        Memory for kernel values in MB. The shared matrix, in single precision, must fit into half
-        of it (``4 n^2`` bytes); if it does not, every fit computes its own values. There is no such
-        matrix if pairs compute their own values.
+    %(search_cache_size)s
+        There is no such matrix if pairs compute their own values.
     class_weight : dict or "balanced", default=None
         Factors on C by class; "balanced" gives all classes the same total weight in all data.
     %(SwapSVC.decision_function_shape)s
@@ -63,18 +65,17 @@ class SwapSVCCV(KernelSearch, SwapSVC):
 
     Attributes
     ----------
-    %(best_C)s
-    %(scores: n_Cs)s
-    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
-objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
+    %(best_C_and_gamma)s
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, objective_, \
+lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
         Of the final fit, as in :class:`SwapSVC`.
 
     Raises
     ------
     ValueError
-        As in :class:`SwapSVC`, for Cs that are not positive, and if a class is missing in a
-        training part.
+        As in :class:`SwapSVC`, for Cs and gammas that are not positive, for gammas with a kernel
+        that has none or beside a gamma, and if a class is missing in a training part.
 
     Warns
     -----
@@ -98,6 +99,11 @@ n_features_in_, feature_names_in_, shape_fit_
     (3, 3)
     >>> bool(model.C_ in model.Cs_)
     True
+    >>> model = SwapSVCCV(Cs=[1, 10], gammas=[1e-4, 1e-3, 1e-2], loss="hinge", cv=3)
+    >>> model.fit(X[:600], y[:600] % 2).mean_test_scores_.shape
+    (2, 3)
+    >>> model.C_, model.gamma_
+    (10.0, 0.001)
     """
 
     _kind = SwapSVC
@@ -191,19 +197,26 @@ n_features_in_, feature_names_in_, shape_fit_
 
 @fill_doc
 class SwapSVRCV(KernelSearch, SwapSVR):
-    """:class:`SwapSVR` that chooses C by cross-validation, on one matrix of kernel values per fold.
+    """:class:`SwapSVR` that chooses C, or C and gamma, by cross-validation.
 
     Only the weight of the losses depends on C. Kernel values of a training part are therefore
     computed once for all values of C, and each fit of a fold starts from the one with the next
-    smaller C. For sparse X and for a callable, whose kernel values take long, they are computed
-    once for all folds. Then the model is fitted to all data with the best C. gamma="scale" and
-    "distance" are computed from all data, not from each training part. To search over epsilon too,
-    put :class:`~sklearn.model_selection.GridSearchCV` around this estimator. Each fit uses the
-    method of :class:`SwapSVR`.
+    smaller C. For sparse X and for a callable, whose kernel values take long, and with
+    "epsilon_insensitive", they are computed once for all folds; with several values of gamma,
+    squared distances are, from which a fold takes the kernel values of its points. Then the model
+    is fitted to all data with the best values. gamma="scale" and "distance" are computed from all
+    data, not from each training part. To search over epsilon too, put
+    :class:`~sklearn.model_selection.GridSearchCV` around this estimator. Each fit uses the method
+    of :class:`SwapSVR`.
 
     Parameters
     ----------
     %(Cs)s
+    %(gammas)s
+    loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
+default="squared_epsilon_insensitive"
+        "epsilon_insensitive" is the problem of :class:`~sklearn.svm.SVR`, whose intercept is not
+        penalized.
     %(cv: consecutive)s
     %(scoring)s
         R^2. If all folds share kernel values, a callable gets these in place of X, and may use only
@@ -214,19 +227,17 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     %(search_tol: 1e-2)s
     %(search_max_iter: 1000)s
     %(search_max_time)s
-    cache_size : float, default=1000
-        Memory in MB for kernel values and factors of the kernel matrix, for all folds that are
-        fitted at a time. A fold's values are kept if they fit into half of its share; otherwise
-        they are recomputed by blocks.
+    %(search_cache_size)s
+        It also holds factors of the kernel matrix. Values that a fold computes are kept if they fit
+        into half of its share; otherwise they are recomputed by blocks.
     %(n_jobs: over the folds, and of BLAS in the final fit)s
     %(random_state: the points from which the factor of the final fit is built)s
     %(search_verbose)s
 
     Attributes
     ----------
-    %(best_C)s
-    %(scores: n_Cs)s
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, epsilon_, \
+    %(best_C_and_gamma)s
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, epsilon_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
         Of the final fit, as in :class:`SwapSVR`.
@@ -234,7 +245,8 @@ n_features_in_, feature_names_in_, shape_fit_
     Raises
     ------
     ValueError
-        As in :class:`SwapSVR`, and for Cs that are not positive.
+        As in :class:`SwapSVR`, for Cs and gammas that are not positive, and for gammas with a
+        kernel that has none or beside a gamma.
 
     Warns
     -----

@@ -17,7 +17,7 @@ from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, KernelSolver
-from sklearn_bundle.kernel.values.row_cache import GivenRows, RowCache, rows_of
+from sklearn_bundle.kernel.values.row_cache import rows_of
 
 Array = NDArray[np.float64]
 

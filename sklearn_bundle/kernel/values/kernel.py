@@ -189,7 +189,7 @@ class KernelRows:
 
     @property
     def matrix(self) -> np.ndarray | None:
-        """The matrix of all values, if it is given in the working dtype and may be used in place."""
+        """The matrix of all values, if it is given in the working dtype and is writable."""
         points = self._points
         if not (isinstance(points, Precomputed) and points.whole and points.X.dtype == self.dtype):
             return None
@@ -287,30 +287,6 @@ class KernelRows:
             if finish is not None:
                 finish(start, stop, out[start:stop])
             passes.mirror(out, start, stop)
-        return out
-
-    def products(self, order: np.ndarray) -> NDArray[np.float32] | None:
-        """What "rbf" or "poly" of any gamma is computed from: see ``Kernel.of_all_products``.
-
-        Of all points in this order, ``-1/2 |x - z|^2`` or ``<x, z>``, computed in float64, then
-        rounded. None if distances need differences.
-        """
-        if not isinstance(self._points, Features):
-            return None
-        near, points = self.kernel.name == "rbf", self._points.take(order)
-        points.kernel = Kernel("linear")
-        out, halves = np.empty((self.n, self.n), np.float32), 0.5 * points.squares
-        for part in slices(self.n, TILE_ROWS):
-            block = np.empty((part.stop - part.start, part.stop))
-            points.fill(np.arange(part.start, part.stop), points, None, part.stop, block)
-            if near:
-                block -= halves[part, np.newaxis]
-                block -= halves[: part.stop]
-                np.minimum(block, 0.0, out=block)
-            out[part, : part.stop] = block
-            passes.mirror(out, part.start, part.stop)
-        if near:
-            np.fill_diagonal(out, 0.0)
         return out
 
     def sums(

@@ -1,18 +1,49 @@
 """Kernel values for the folds of a search: from one matrix for all of them, or each its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.roundoff import DOUBLE, SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
+from sklearn_bundle.kernel.values._points import TILE_ROWS, Features, points_of, slices
 from sklearn_bundle.kernel.values.kernel import FAR
 from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 _ROWS = 32  # picked at a time: they stay in a cache until they are kernel values
+
+
+def products(X: Matrix, kernel: Kernel, order: NDArray[np.intp]) -> NDArray[np.float32] | None:
+    """What "rbf" or "poly" of any gamma is computed from: see ``Kernel.of_all_products``.
+
+    Of the points in this order, ``-1/2 |x - z|^2`` or ``<x, z>``, computed in float64, then
+    rounded. None if the distances would have fewer digits than single precision.
+    """
+    points, near = points_of(X, kernel, np.dtype(np.float64)), kernel.name == "rbf"
+    assert isinstance(points, Features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if near and not np.max(points.rounding(points, DOUBLE)) <= SINGLE:
+            return None
+    points = points.take(order)
+    points.kernel = Kernel("linear")
+    n, halves = len(order), 0.5 * points.squares
+    out = np.empty((n, n), np.float32)
+    for part in slices(n, TILE_ROWS):
+        block = np.empty((part.stop - part.start, part.stop))
+        points.fill(np.arange(part.start, part.stop), points, None, part.stop, block)
+        if near:
+            block -= halves[part, np.newaxis]
+            block -= halves[: part.stop]
+            np.minimum(block, 0.0, out=block)
+        out[part, : part.stop] = block
+        passes.mirror(out, part.start, part.stop)
+    if near:
+        np.fill_diagonal(out, 0.0)
+    return out
 
 
 class SearchValues:
@@ -22,7 +53,7 @@ class SearchValues:
     ----------
     data : KernelData
         All points; with several gammas its kernel has the largest.
-    gammas : sequence of float
+    gammas : ndarray
         Empty for the gamma of the kernel.
     shares : bool
         Whether folds should take their values from one matrix, if there is space for it.
@@ -41,7 +72,7 @@ class SearchValues:
     def __init__(
         self,
         data: KernelData,
-        gammas: Sequence[float],
+        gammas: NDArray[np.float64],
         shares: bool,
         n_bytes: float,
         n_threads: int,
@@ -69,14 +100,14 @@ class SearchValues:
         if not len(self._gammas):
             data.keep_all()
             self._matrix = data.kept
-        elif min(self._gammas) >= 1.0 / FAR:
+        elif self._gammas.min() >= 1.0 / FAR:
             # Points of the same test parts are neighbors, so that training parts are long runs.
             tested = np.zeros((len(folds), n), dtype=bool)
             for of_fold, (_, test) in zip(tested, folds, strict=True):
                 of_fold[test] = True
             order = np.lexsort(tested)
             self._place = np.argsort(order)
-            self._matrix = data.rows(np.float64).products(order)
+            self._matrix = products(data.X, data.kernel, order)
             self._products = True
         self._definite = True  # the values of ``data`` are checked
 
