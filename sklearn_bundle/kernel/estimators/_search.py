@@ -116,6 +116,10 @@ class KernelSearch(Search):
             )
         return np.unique(positive_values("gammas", self.gammas))
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._gammas()
+
     def _kernel_of(self, data: TrainingData) -> Kernel:
         """With several gammas that of the largest, whose values are hardest to compute."""
         gammas = self._gammas()

@@ -224,15 +224,21 @@ class BoxProblem:
         near = beta != 0.0
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
-            certified, b = self._certify(beta, np.flatnonzero(near))
+            certified, b = self._certify(beta, np.flatnonzero(near), scores)
             if near.all() or not self._may_cost(self.box, scores + b, rounding)[~near].any():
                 return certified, b
 
-    def _certify(self, beta: Array, rows: NDArray[np.intp]) -> tuple[Certified, float]:
-        """The certificate, with scores at ``rows`` alone: at others there is no loss."""
+    def _certify(
+        self, beta: Array, rows: NDArray[np.intp], scores: Array
+    ) -> tuple[Certified, float]:
+        """The certificate, with exact scores at ``rows`` alone: at others there is no loss.
+
+        The ``scores`` there say how far the intercept may move.
+        """
         sums, errors = self.exact_scores(beta[np.newaxis], rows)
-        box, coef = self.box.part(rows), beta[rows]
-        b = box.intercept(sums[0])
+        box, coef, known = self.box.part(rows), beta[rows], scores.copy()
+        known[rows] = sums[0]
+        b = self.box.intercept(known)
         certified = self._certified(box, coef, sums[0], errors[0], b)
         if certified.excess > SIX_DIGITS * abs(certified.primal):
             active = np.flatnonzero(coef)
@@ -240,7 +246,8 @@ class BoxProblem:
                 coef[active], active, self.points[rows], constant=0.0
             )
             if extended is not None:
-                b = box.intercept(extended[0])
+                known[rows] = extended[0]
+                b = self.box.intercept(known)
                 certified = self._certified(box, coef, *extended, b)
         return certified, b
 
