@@ -53,7 +53,7 @@ class CertainChoice:
         scores = np.clip(found.scores, low.T, high.T)
         rows = [row[~np.isnan(row)].tolist() for row in scores]
         seconds = found.seconds.tolist()
-        return SearchResults(found.name, found.values, list(zip(rows, seconds, strict=True)))
+        return SearchResults(found.grid, list(zip(rows, seconds, strict=True)))
 
     def attributes(self) -> dict[str, Any]:
         """What a search keeps."""

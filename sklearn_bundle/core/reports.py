@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from threading import Lock
 from time import perf_counter
@@ -19,8 +19,41 @@ from sklearn_bundle.jit import announce
 _RESERVE = 0.2  # of the time limit of a search: for the fit to all data
 _TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
 
-# Called for every fit of a fold: the value, the results of its subproblems, and its seconds.
-Report = Callable[[float, list[SolverResult], float], None]
+# Called for every fit of a fold: the place of its value in the grid, the results of its
+# subproblems, and its seconds.
+Report = Callable[[int, list[SolverResult], float], None]
+
+
+class Grid:
+    """What a search tries: values of a parameter, or all combinations of values of several.
+
+    Parameters
+    ----------
+    values : dict of ndarray
+        By name, each in order of preference for ties. Places count them with the last name fastest,
+        as scikit-learn's ``ParameterGrid``, whose names ascend.
+    """
+
+    def __init__(self, values: dict[str, NDArray[np.float64]]):
+        self.values = values
+        self.shape = tuple(len(of_one) for of_one in values.values())
+
+    def __len__(self) -> int:
+        return int(np.prod(self.shape))
+
+    def params(self, place: int) -> dict[str, float]:
+        """The values at a place, by name."""
+        places = np.unravel_index(place, self.shape)
+        pairs = zip(self.values.items(), places, strict=True)
+        return {name: float(of_one[k]) for (name, of_one), k in pairs}
+
+    def text(self, place: int, sign: str = " ") -> str:
+        """The values at a place, as in "C 0.1, gamma 2"."""
+        return ", ".join(f"{name}{sign}{value:.4g}" for name, value in self.params(place).items())
+
+    @property
+    def names(self) -> str:
+        return " and ".join(self.values)
 
 
 def told(
@@ -45,12 +78,13 @@ def told(
 
 
 def reported(
-    models: Iterable[tuple[Any, list[SolverResult]]], values: Iterable[float], report: Report
+    models: Iterable[tuple[Any, list[SolverResult]]], values: NDArray[np.float64], report: Report
 ) -> Iterator[Any]:
     """The models of a path as they come, each reported as the one of its value."""
     start = perf_counter()
-    for value, (model, results) in zip(values, models, strict=False):  # a time limit may end both
-        report(value, results, perf_counter() - start)
+    places = range(len(values))
+    for place, (model, results) in zip(places, models, strict=False):  # a limit may end both
+        report(place, results, perf_counter() - start)
         yield model
         start = perf_counter()
 
@@ -65,10 +99,8 @@ class SearchMonitor:
     estimator : estimator being fitted
     X, y, sample_weight
         The caller's data, handed to the callbacks as they came.
-    chosen : str
-        The parameter.
-    values : ndarray
-        Its values.
+    grid : Grid
+        What is tried.
     n_folds, n_fits : int
         How many folds, and how many fits in each.
     n_threads : int
@@ -81,8 +113,7 @@ class SearchMonitor:
         X: Any,
         y: Any,
         sample_weight: Any,
-        chosen: str,
-        values: NDArray,
+        grid: Grid,
         n_folds: int,
         n_fits: int,
         n_threads: int,
@@ -91,7 +122,7 @@ class SearchMonitor:
         self._of_folds = Tasks(estimator._single())  # which is fitted to parts of the data
         bars, name = self._tasks.have_bars, type(estimator).__name__
         self._lines = Lines(name, estimator.verbose, listens=bars)
-        self._chosen, self._values = chosen, values
+        self._grid = grid
         self._n_folds, self._n_fits, self._n_threads = n_folds, n_fits, n_threads
         self._lock = Lock()
         self._root = self._tasks.root(max_subtasks=2)
@@ -108,32 +139,32 @@ class SearchMonitor:
 
     def scores(
         self,
-        scores_of: Callable[..., list[float]],
+        scores_of: Callable[..., Sequence[float | None]],
         limit: TimeLimit,
         k: int,
         train: NDArray,
         test: NDArray,
-    ) -> tuple[list[float], list[float]]:
+    ) -> tuple[list[float | None], list[float]]:
         """The scores of one fold, ``scores_of(train, test, report, limit)``, and seconds of fits.
 
         ``limit`` is that of all folds.
         """
-        tasks, n_ended = self._of_folds, 0
-        seconds = dict.fromkeys(self._values.tolist(), 0.0)
+        tasks, n_ended, n = self._of_folds, 0, len(self._grid)
+        seconds = [0.0] * n
         limit = limit.part(-(-(self._n_folds - k) // self._n_threads), _RESERVE)
         with self._lock:
             fold = tasks.under(self._search, "fold", task_id=k, max_subtasks=self._n_fits)
 
-        def report(value: float, results: list[SolverResult], spent: float) -> None:
+        def report(place: int, results: list[SolverResult], spent: float) -> None:
             nonlocal n_ended
             n_ended += 1
-            seconds[float(value)] += spent
+            seconds[place] += spent
             gap = max(r.relative_gap for r in results)
             with self._lock:
                 self._lines.print_if_due(
                     lambda: (
-                        f"fold {k + 1}/{self._n_folds}: {self._chosen} {value:.4g}, fit {n_ended} "
-                        f"of {self._n_fits}, relative gap {gap:.2e}"
+                        f"fold {k + 1}/{self._n_folds}: {self._grid.text(place)}, fit {n_ended} of "
+                        f"{self._n_fits}, relative gap {gap:.2e}"
                     )
                 )
                 tasks.end(tasks.under(fold, "value"))
@@ -141,22 +172,24 @@ class SearchMonitor:
         scores = scores_of(train, test, report, limit)
         with self._lock:
             done = f"fold {k + 1}/{self._n_folds} done: "
-            if scores:
-                best = max(range(len(scores)), key=scores.__getitem__)
-                value = f"{self._chosen} {self._values[best]:.4g}"
-                self._lines.print(f"{done}best score {scores[best]:.4g} with {value}")
+            known = {place: score for place, score in enumerate(scores) if score is not None}
+            if known:
+                best = max(known, key=known.__getitem__)
+                value = self._grid.text(best)
+                self._lines.print(f"{done}best score {known[best]:.4g} with {value}")
             else:
                 self._lines.print(f"{done}max_time left no time for a score")
             tasks.end(fold)
-        return scores, [seconds[value] for value in self._values.tolist()]
+        return [*scores, *[None] * (n - len(scores))], seconds
 
     def chose(self, found: SearchResults) -> None:
         """All folds are done; the fit to all data begins."""
-        score, end = found.score(found.place), found.end
-        at_end = "" if end is None else f"; it is the {end} of the {len(self._values)} values tried"
-        self._lines.print(
-            f"{found.name} {found.best:.4g} has the best mean score, {score:.4g}{at_end}"
-        )
+        grid, score, at_ends = found.grid, found.score(found.place), ""
+        for name, end in found.ends.items():
+            what = "it" if len(grid.values) == 1 else name
+            at_ends += f"; {what} is the {end} of the {len(grid.values[name])} values tried"
+        text = grid.text(found.place)
+        self._lines.print(f"{text} has the best mean score, {score:.4g}{at_ends}")
         self._tasks.end(self._search)
 
     def close(self, fitted: dict[str, Any], results: list[SolverResult]) -> None:
@@ -170,26 +203,20 @@ class SearchResults:
 
     Parameters
     ----------
-    name : str
-        The parameter.
-    values : ndarray of shape (n_values,)
-        In order of preference for ties, from the strongest regularization to the weakest.
+    grid : Grid
+        The values, for a single parameter from the strongest regularization to the weakest.
     folds : list of (scores, seconds)
-        Of each fold: two lists, in the order of the values. A fold that a time limit ended has
-        fewer scores, and NaN stands for the others. The seconds are those of all its fits.
+        Of each fold: two lists, in the order of the values. Where a time limit left no score it is
+        None, or missing at the end, and NaN stands for it. The seconds are those of all its fits.
     """
 
-    def __init__(
-        self, name: str, values: NDArray[np.float64], folds: list[tuple[list[float], list[float]]]
-    ):
-        self.name, self.values = name, values
-        n = len(values)
-        self.scores, self.seconds = (
-            np.array([part + [np.nan] * (n - len(part)) for part in parts])
-            for parts in zip(*folds, strict=True)
-        )
+    def __init__(self, grid: Grid, folds: Sequence[tuple[Sequence[float | None], Sequence[float]]]):
+        self.grid, n = grid, len(grid)
+        rows = [[*scores, *[None] * (n - len(scores))] for scores, _ in folds]
+        self.scores = np.array([[np.nan if s is None else s for s in row] for row in rows])
+        self.seconds = np.array([seconds for _, seconds in folds])
         #: How many folds have a score of each value.
-        self.n_scored = np.sum([np.arange(n) < len(scores) for scores, _ in folds], axis=0)
+        self.n_scored = np.sum([[s is not None for s in row] for row in rows], axis=0)
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -208,11 +235,6 @@ class SearchResults:
         means = np.array([self.score(int(place)) for place in places])
         return int(places[np.argmax(self._ties(means))])
 
-    @property
-    def best(self) -> float:
-        """The chosen value."""
-        return float(self.values[self.place])
-
     def score(self, place: int) -> float:
         """The mean score of this value over the folds that have scored it."""
         n = self.n_scored[place]
@@ -227,24 +249,33 @@ class SearchResults:
         return means >= top - slack
 
     @property
-    def end(self) -> str | None:
-        """Whether a better value may lie beyond: "smallest" or "largest", otherwise None.
+    def ends(self) -> dict[str, str]:
+        """Where a better value may lie beyond, by parameter: "smallest" or "largest".
 
         That is where the chosen value is at this end, and its neighbor is worse.
         """
-        last = len(self.values) - 1
-        if last == 0 or self.place not in (0, last):
-            return None
-        if self.place == 0 and self._ties(np.array([self.score(0), self.score(1)]))[1]:
-            return None
-        return "smallest" if self.values[self.place] == self.values.min() else "largest"
+        found, chosen = {}, np.unravel_index(self.place, self.grid.shape)
+        for axis, (name, values) in enumerate(self.grid.values.items()):
+            k, last = int(chosen[axis]), len(values) - 1
+            if last == 0 or k not in (0, last):
+                continue
+            if k == 0:
+                neighbor = [*chosen[:axis], 1, *chosen[axis + 1 :]]
+                other = int(np.ravel_multi_index(neighbor, self.grid.shape))
+                if self._ties(np.array([self.score(self.place), self.score(other)]))[1]:
+                    continue
+            found[name] = "smallest" if values[k] == values.min() else "largest"
+        return found
 
     def table(self) -> dict[str, Any]:
         """``cv_results_`` as scikit-learn has it."""
-        means, n = self.means, len(self.values)
+        means, n = self.means, len(self.grid)
         found = {"mean_fit_time": self.seconds.mean(axis=0), "std_fit_time": self.seconds.std(0)}
-        found[f"param_{self.name}"] = np.ma.MaskedArray(self.values, np.zeros(n, dtype=bool))
-        found["params"] = [{self.name: float(value)} for value in self.values]
+        params = [self.grid.params(place) for place in range(n)]
+        for name in self.grid.values:
+            values = np.array([of_one[name] for of_one in params])
+            found[f"param_{name}"] = np.ma.MaskedArray(values, np.zeros(n, dtype=bool))
+        found["params"] = params
         found |= {f"split{k}_test_score": scores for k, scores in enumerate(self.scores)}
         found |= {"mean_test_score": means, "std_test_score": self.scores.std(axis=0)}
         return found | {"rank_test_score": self._ranks(means)}

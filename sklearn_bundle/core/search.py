@@ -1,7 +1,7 @@
 """Cross-validation over the values of one parameter, for any estimator."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.reports import Report, SearchMonitor, SearchResults
+from sklearn_bundle.core.reports import Grid, Report, SearchMonitor, SearchResults
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
 from sklearn_bundle.core.validation import splits
 from sklearn_bundle.core.values import as_numbers, plain, shown
@@ -27,9 +27,9 @@ from sklearn_bundle.core.values import as_numbers, plain, shown
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 
 Fold = tuple[np.ndarray, np.ndarray]  # training rows, test rows
-# Scores of the values on a fold, from its rows, the object to report fits to, and its time limit:
-# of as many values, in their order, as the limit allows.
-ScoresOf = Callable[[np.ndarray, np.ndarray, Report, TimeLimit], list[float]]
+# Scores of the values on a fold, in their order, from its rows, the object to report fits to, and
+# its time limit: None, or missing at the end, where the limit left no time.
+ScoresOf = Callable[[np.ndarray, np.ndarray, Report, TimeLimit], Sequence[float | None]]
 
 
 def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
@@ -56,12 +56,14 @@ def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
     number = plain(given)
     if type(number) is int and 1 <= number <= MOST_VALUES:
         return number
+    return positive_values(name, given, f"be a number of values, from 1 to {MOST_VALUES}, or must ")
+
+
+def positive_values(name: str, given: Any, otherwise: str = "") -> NDArray[np.float64]:
+    """These values, one or more, which have to be positive."""
     values = as_numbers(name, given)
     if not (values.ndim == 1 and len(values) and ((values > 0.0) & np.isfinite(values)).all()):
-        raise ValueError(
-            f"{name} must be a number of values, from 1 to {MOST_VALUES}, or must hold positive "
-            f"numbers, got {shown(given)}."
-        )
+        raise ValueError(f"{name} must {otherwise}hold positive numbers, got {shown(given)}.")
     return values
 
 
@@ -170,13 +172,6 @@ class Search(CertifiedEstimator):
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
 
-    [best_C]
-    C_ : float
-        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, a warning says so.
-    Cs_ : ndarray of shape (n_Cs,)
-        All values, ascending.
-
     [scores]
     scores_ : ndarray of shape (n_folds, {})
         Score of every fold and value.
@@ -238,8 +233,12 @@ class Search(CertifiedEstimator):
 
     def _refitted(self) -> CertifiedEstimator:
         """The estimator of the chosen value."""
-        value = getattr(self, f"{self._chosen}_")
-        return self._single(**{self._chosen: value}).set_params(warm_start=True)
+        chosen = {name: getattr(self, f"{name}_") for name in self._names_of_grid()}
+        return self._single(**chosen).set_params(warm_start=True)
+
+    def _names_of_grid(self) -> list[str]:
+        """The parameters that are chosen."""
+        return [self._chosen]
 
     def _single(self, **parameters: Any) -> CertifiedEstimator:
         """An estimator to fit; parameters that the search lacks have their defaults."""
@@ -321,23 +320,28 @@ class Search(CertifiedEstimator):
         data = self._check(X, y, sample_weight)  # errors come before any work starts
         values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values, metadata)
-        name, n_fits = self._chosen, len(values) * self._fits_per_value(data)
+        grid = self._grid(values)
+        n_fits = len(grid) * self._fits_per_value(data)
         sizes = len(folds), n_fits, min(effective_n_jobs(self.n_jobs), len(folds))
-        monitor = SearchMonitor(self, X, y, sample_weight, name, values, *sizes)
+        monitor = SearchMonitor(self, X, y, sample_weight, grid, *sizes)
         with blas_threads(1):
             of_folds = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
                 delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
             )
-        found = SearchResults(*self._named(values), of_folds)
+        del scores_of  # with what only the folds need
+        found = SearchResults(self._named(grid), of_folds)
         found, further = self._resolved(found, limit)
         monitor.chose(found)
-        best = float(values[found.place])
-        single = self._single(**{name: best, "max_time": limit.left})
+        best = grid.params(found.place)
+        single = self._single(**best, max_time=limit.left)
         single._limit(data)
-        outcome = single._solve(data, None, monitor.watch)
+        outcome = single._solve(self._data_at(data, best), None, monitor.watch)
         fitted, results = outcome.fitted, outcome.results
-        fitted |= {f"{name}_": best, f"{name}s_": values}
-        fitted |= {"scores_": found.scores, "mean_test_scores_": found.means}
+        for name, of_one in grid.values.items():
+            fitted |= {f"{name}_": best[name], f"{name}s_": of_one}
+        shape = grid.shape
+        fitted |= {"scores_": found.scores.reshape(-1, *shape)}
+        fitted |= {"mean_test_scores_": found.means.reshape(shape)}
         fitted |= {"cv_results_": found.table()} | further
         self._advice_on_choice = self._advice_on(found, fitted)
         monitor.close(fitted, results)
@@ -349,9 +353,17 @@ class Search(CertifiedEstimator):
         """The results, maybe from more exact fits, and fitted attributes that tell of these."""
         return found, {}
 
-    def _named(self, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
-        """The parameter and its values as the caller has given them."""
-        return self._chosen, values
+    def _grid(self, values: NDArray[np.float64]) -> Grid:
+        """All that is tried."""
+        return Grid({self._chosen: values})
+
+    def _named(self, grid: Grid) -> Grid:
+        """The grid as the caller has given it."""
+        return grid
+
+    def _data_at(self, data: Any, best: dict[str, float]) -> Any:
+        """The data for the final fit, with the chosen values."""
+        return data
 
     def _caveat(self, outcome: Outcome) -> str | None:
         parts = super()._caveat(outcome), self._advice_on_choice
@@ -359,21 +371,24 @@ class Search(CertifiedEstimator):
 
     def _advice_on(self, found: SearchResults, fitted: dict[str, Any]) -> str | None:
         """What the caller should know about the choice."""
-        name, n, n_folds = found.name, len(found.values), len(found.scores)
+        grid, n_folds = found.grid, len(found.scores)
         if found.n_scored.min() < n_folds:
             n_whole = np.count_nonzero(found.n_scored == n_folds)
             why = "the best that is known" if found.n_scored.any() else "the first value"
             return (
                 f"max_time={self.max_time:g} ended the search of {type(self).__name__}: "
-                f"{n_whole} of {n} values of {name} have a score on every fold. The choice is "
-                f"{name}={found.best:.4g}, {why}; scores that are missing are NaN in cv_results_. "
-                "Increase max_time, or take fewer values or folds."
+                f"{n_whole} of {len(grid)} values of {grid.names} have a score on every fold. The "
+                f"choice is {grid.text(found.place, '=')}, {why}; scores that are missing are NaN "
+                "in cv_results_. Increase max_time, or take fewer values or folds."
             )
-        end, coef = found.end, fitted.get("coef_")
-        if end is None or (found.place == 0 and coef is not None and not np.any(coef)):
+        coef, advice = fitted.get("coef_"), []
+        if found.place == 0 and coef is not None and not np.any(coef):
             return None  # where all weights are 0, more regularization changes nothing
-        way, other = ("smaller", "below") if end == "smallest" else ("larger", "above")
-        return (
-            f"{type(self).__name__} chose {name}={found.best:.4g}, the {end} of the {n} values "
-            f"tried: a {way} one may be better. Give {name}s that go on {other} it."
-        )
+        for name, end in found.ends.items():
+            way, other = ("smaller", "below") if end == "smallest" else ("larger", "above")
+            best, n = grid.params(found.place)[name], len(grid.values[name])
+            advice.append(
+                f"{type(self).__name__} chose {name}={best:.4g}, the {end} of the {n} values "
+                f"tried: a {way} one may be better. Give {name}s that go on {other} it."
+            )
+        return " ".join(advice) or None

@@ -217,6 +217,8 @@ default=None
     ) -> Self:
         """Draw the scores of cross-validation: mean, one standard error, the chosen value.
 
+        Of a search over C and gamma, those with the chosen gamma.
+
         Parameters
         ----------
         estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, SwapSVRCV, or Pipeline of one
@@ -247,9 +249,12 @@ default=None
         if name is None:
             name = "accuracy" if is_classifier(estimator) else "R2"
         parameter = "C" if hasattr(estimator, "Cs_") else "reg_lambda"
+        scores = estimator.scores_
+        if scores.ndim == 3:
+            scores = scores[:, :, np.flatnonzero(estimator.gammas_ == estimator.gamma_)[0]]
         display = cls(
             getattr(estimator, f"{parameter}s_"),
-            scores=estimator.scores_,
+            scores=scores,
             best=getattr(estimator, f"{parameter}_"),
             score_name=name if isinstance(name, str) else "score",
             parameter=parameter,

@@ -6,7 +6,7 @@ import pytest
 from sklearn_bundle.core.certain_choice import CertainChoice
 from sklearn_bundle.core.certainty import accuracy_bounds, extreme_predictions
 from sklearn_bundle.core.optimum import Ball, ball_of, smaller
-from sklearn_bundle.core.reports import SearchResults
+from sklearn_bundle.core.reports import Grid, SearchResults
 
 
 class Quadratic:
@@ -110,6 +110,6 @@ def test_a_certain_choice_is_that_of_any_scores_between_the_bounds(seed):
     for _ in range(200):
         scores = np.where(rng.random(low.shape) < 0.5, low, high)
         rows = [(row.tolist(), [0.0] * n_values) for row in scores.T]
-        chosen.add(SearchResults("C", np.arange(float(n_values)), rows).place)
+        chosen.add(SearchResults(Grid({"C": np.arange(float(n_values))}), rows).place)
     assert chosen <= set(choice.open_places().tolist())
     assert not choice.is_certain or len(chosen) == 1

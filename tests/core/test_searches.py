@@ -29,7 +29,7 @@ from sklearn_bundle import (
     SwapSVRCV,
 )
 from sklearn_bundle.core.contract import Status, TimeLimit
-from sklearn_bundle.core.reports import SearchResults
+from sklearn_bundle.core.reports import Grid, SearchResults
 from sklearn_bundle.metrics import token_accuracy_scorer
 
 RNG = np.random.default_rng(0)
@@ -151,7 +151,7 @@ def test_default_folds_of_few_rows_in_a_class():
 def table(scores, values=(1.0, 0.1, 0.01), name="reg_lambda"):
     """The results of folds with these scores."""
     folds = [(list(s), [1.0] * len(values)) for s in scores]
-    return SearchResults(name, np.array(values), folds)
+    return SearchResults(Grid({name: np.array(values)}), folds)
 
 
 def test_the_choice_and_its_rank():
@@ -184,7 +184,7 @@ def test_the_choice_and_its_rank():
     ],
 )
 def test_the_end_of_a_grid(scores, end):
-    assert table([scores]).end == end
+    assert table([scores]).ends.get("reg_lambda") == end
 
 
 def test_a_choice_at_an_end_warns():

@@ -168,3 +168,15 @@ def pick(matrix, rows, columns, out):
         source, row = matrix[rows[a]], out[a]
         for c in range(columns.shape[0]):
             row[c] = source[columns[c]]
+
+
+@jit
+def pick_runs(matrix, rows, starts, stops, out):
+    """``pick`` for columns that are runs of neighbors, from each start to its stop."""
+    for a in range(rows.shape[0]):
+        source, row = matrix[rows[a]], out[a]
+        place = 0
+        for r in range(starts.shape[0]):
+            width = stops[r] - starts[r]
+            row[place : place + width] = source[starts[r] : stops[r]]
+            place += width

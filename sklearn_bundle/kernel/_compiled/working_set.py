@@ -226,8 +226,10 @@ def add_rows(rows, slots, change, scores):
 @jit
 def gather(rows, slots, chosen, out):
     """``out[a, c] = rows[slots_a, chosen_c]``, zero in what ``out`` has more."""
-    out[:] = 0.0
-    for a in range(slots.shape[0]):
+    n = chosen.shape[0]
+    for a in range(n):
         row, of_out = rows[slots[a]], out[a]
-        for c in range(chosen.shape[0]):
+        for c in range(n):
             of_out[c] = row[chosen[c]]
+        of_out[n:] = 0.0
+    out[n:] = 0.0

@@ -44,13 +44,15 @@ _SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from
 class MachineTraining:
     """Samples, and kernel values between them.
 
-    ``shape`` is that of the caller's X; each solver may keep values of ``cache_bytes``.
+    ``shape`` is that of the caller's X; each solver may keep values of ``cache_bytes``; ``shared``
+    says that several fits use the kernel values.
     """
 
     samples: Any
     values: KernelData
     shape: tuple[int, ...]
     cache_bytes: int = field(default=0, kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
 
     def divide_cache(self, megabytes: float, n_threads: int) -> None:
         """Memory for kernel values per solver, if this many solvers run at a time."""
@@ -60,22 +62,13 @@ class MachineTraining:
 
 @dataclass
 class KernelTraining(MachineTraining):
-    """Samples with labels, and kernel values between them.
-
-    ``places`` are the samples' places among the points of ``values``, None if they are all of these
-    in their order.
-    """
+    """Samples with labels, and kernel values between them."""
 
     samples: ClassificationData
-    places: NDArray[np.intp] | None = None
 
     @property
     def classes(self) -> np.ndarray:
         return self.samples.classes
-
-    def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The places of some of the samples."""
-        return members if self.places is None else self.places[members]
 
 
 class KernelRegion(NamedTuple):

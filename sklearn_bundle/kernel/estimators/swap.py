@@ -318,13 +318,12 @@ class SwapSVC(KernelClassifier, Certificates):
     ) -> AbstractContextManager[_Task | BoxProblem]:
         members, signs = target
         costs = self._costs(data.samples, members)
-        points = data.points(members)
-        data.values.check_costs(points, costs)
+        data.values.check_costs(members, costs)
         if self.loss == "hinge":
             box = Box(signs, np.minimum(0.0, signs * costs), np.maximum(0.0, signs * costs))
             memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
-            return nullcontext(BoxProblem(data.values, points, box, **memory))
-        problem = L2SVM(data.values, points, signs, costs, n_threads)
+            return nullcontext(BoxProblem(data.values, members, box, **memory))
+        problem = L2SVM(data.values, members, signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:

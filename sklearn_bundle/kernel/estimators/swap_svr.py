@@ -45,13 +45,11 @@ Samples = TypeVar("Samples", bound=TrainingData)
 class TubeTraining(MachineTraining, Generic[Samples]):
     """Samples with or without targets, and kernel values between them.
 
-    ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
-    fits use the kernel values.
+    ``total`` is what the weights sum to before they are normalized.
     """
 
     samples: Samples
     total: float = field(kw_only=True)
-    shared: bool = field(default=False, kw_only=True)
 
 
 class KernelTubeEstimator(KernelMachine, OneCertificate):

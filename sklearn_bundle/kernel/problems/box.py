@@ -151,6 +151,12 @@ class BoxProblem:
         return working_set.Source(function_of(points.kernel), tiled_points)
 
     @property
+    def given(self) -> bool:
+        """Whether a symmetric matrix in the working precision is the problem, without rounding."""
+        data = self.data
+        return data.precomputed and data.definite and data.X.dtype == self.dtype
+
+    @property
     def least(self) -> float:
         """No objective is below this: 0 or, with a total, less than any dual objective.
 
@@ -174,7 +180,7 @@ class BoxProblem:
             return np.zeros(self.n), np.zeros(self.n)
         of_values = self.data.rounding(self.dtype, self.points, self.points)
         unit = SINGLE if self.dtype == np.float32 else DOUBLE
-        of_sums = unit * (likely(min(len(active), SUMMED)) + LAST + 1.0) * self._largest
+        of_sums = unit * (likely(min(len(active), SUMMED)) + LAST + 1.0) * self.largest
         return self.rows.sums(beta[active], active), np.full(self.n, size) * (of_values + of_sums)
 
     def exact_scores(self, betas: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -200,8 +206,10 @@ class BoxProblem:
         """
         if path_length == 0.0:
             return np.zeros(self.n)
-        of_values = self.data.rounding(self.data.dtype, self.points, self.points)
-        of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self._largest
+        of_values: Array | float = 0.0
+        if not self.given:
+            of_values = self.data.rounding(self.data.dtype, self.points, self.points)
+        of_sums = DOUBLE * (likely(n_sums) + likely(working_set.MOST) + 4.0) * self.largest
         return path_length * (np.broadcast_to(of_values, self.n) + of_sums)
 
     @cached_property
@@ -211,7 +219,7 @@ class BoxProblem:
         return np.sqrt(np.maximum(self.data.diagonal[self.points] + rounding, 0.0))
 
     @property
-    def _largest(self) -> float:
+    def largest(self) -> float:
         """An upper bound of all k(x, x)."""
         return float(self._lengths.max()) ** 2
 
@@ -243,21 +251,28 @@ class BoxProblem:
         beta lies :meth:`Box.inside`. Scores that may be off by ``rounding``, and about the best
         intercept, say which points have no loss: those scores are not computed again.
         """
-        near, self._known = beta != 0.0, (beta, scores, rounding)
+        if self.given:
+            b, self._known = self.box.intercept(scores), (beta, scores, rounding)
+            return self._certified(self.box, beta, scores, rounding, b), b
+        near = beta != 0.0
         while True:
             near |= self._may_cost(self.box, scores + b, rounding)
-            certified, b = self._certify(beta, np.flatnonzero(near), b)
+            self._known = beta, scores.copy(), rounding.copy()
+            certified, b = self._certify(np.flatnonzero(near), *self._known)
             if near.all() or not self._may_cost(self.box, scores + b, rounding)[~near].any():
                 return certified, b
 
-    def _certify(self, beta: Array, rows: NDArray[np.intp], b: float) -> tuple[Certified, float]:
-        """The certificate, with scores at ``rows`` alone: at others there is no loss.
+    def _certify(
+        self, rows: NDArray[np.intp], beta: Array, scores: Array, rounding: Array
+    ) -> tuple[Certified, float]:
+        """The certificate, with exact scores at ``rows`` alone: at others there is no loss.
 
-        Without any the intercept stays what it is.
+        They take the place of those that are known, which say how far the intercept may move.
         """
         sums, errors = self.exact_scores(beta[np.newaxis], rows)
         box, coef = self.box.part(rows), beta[rows]
-        b = box.intercept(sums[0]) if len(rows) else b
+        scores[rows], rounding[rows] = sums[0], errors[0]
+        b = self.box.intercept(scores)
         certified = self._certified(box, coef, sums[0], errors[0], b)
         active = np.flatnonzero(coef)
         if len(active) and certified.excess > SIX_DIGITS * abs(certified.primal):
@@ -265,7 +280,8 @@ class BoxProblem:
                 coef[active], active, self.points[rows], constant=0.0
             )
             if extended is not None:
-                b = box.intercept(extended[0])
+                scores[rows], rounding[rows] = extended
+                b = self.box.intercept(scores)
                 certified = self._certified(box, coef, *extended, b)
         return certified, b
 
@@ -290,7 +306,7 @@ class BoxProblem:
         if missing > 0.0:
             longest = np.sqrt(max(2.0 * (primal + excess), square + error, 0.0))
             farthest = float(np.abs(self.box.target).max()) + box.width
-            farthest += 2.0 * longest * np.sqrt(self._largest)
+            farthest += 2.0 * longest * np.sqrt(self.largest)
             bound -= missing * farthest
         if square < -error:
             bound = -np.inf  # K is not positive semidefinite

@@ -19,7 +19,7 @@ from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, SLACK, KernelSolver
-from sklearn_bundle.kernel.values.row_cache import RowCache
+from sklearn_bundle.kernel.values.row_cache import RowCache, rows_of
 
 Array = NDArray[np.float64]
 
@@ -74,6 +74,7 @@ class WorkingSetSolver(KernelSolver):
     """
 
     history_fields = (("steps", np.int64),)
+    _cache: Any  # a RowCache, or GivenRows of a matrix
 
     def __init__(
         self,
@@ -86,7 +87,8 @@ class WorkingSetSolver(KernelSolver):
     ):
         super().__init__(problem, tol)
         self._best = Best(least=problem.least, provisional=True)
-        self._size = min(MOST, problem.n)
+        # Where rows are given, to read the matrix of a set is what it costs.
+        self._size = min(MOST // 2 if problem.given else MOST, problem.n)
         self._order = np.random.default_rng(seed).permutation(problem.n)
         self._ended, self._n_steps = False, 0
         self._set = np.empty(0, np.intp)
@@ -94,24 +96,46 @@ class WorkingSetSolver(KernelSolver):
         if last is None or last._problem.dtype != problem.dtype:
             if problem.n <= _WHOLE:
                 self._source = problem.source()
-            self._cache = self._new_cache()
+            self._take_rows()
         else:
-            self._source, self._cache = last._source, last._cache
+            self._source, self._cache, self._space = last._source, last._cache, last._space
         self._computed = self._cache.n_computed  # before this fit
-        if last is not None:
-            start = last.shared(problem.box)
-        self._begin(start or BoxPoints(np.zeros(problem.n)))
+        if last is None:
+            self._begin(start or BoxPoints(np.zeros(problem.n)))
+        else:
+            self._newest = last.scaled(problem.box)
+            self._evaluate()
 
-    def shared(self, box: Box) -> BoxPoints:
-        """The newest point at the same share of the costs of another box."""
-        own = self._problem.box
-        costs, others = own.high - own.low, box.high - box.low
-        return BoxPoints(self._newest.beta * (others / costs))
+    def scaled(self, box: Box) -> _Point:
+        """A multiple of the newest point for another box, whose costs are one of those here.
 
-    def _new_cache(self) -> RowCache:
-        problem = self._problem
-        width = problem.n if self._source is None else len(self._source.tiled.norms)
-        return RowCache(problem.rows, problem.cache_bytes, self._size, width)
+        It is the same multiple if most of the variables are at bounds, where they then stay;
+        otherwise the best one: where none is at a bound, this optimum is the next one too.
+        """
+        own, point = self._problem.box, self._newest
+        factor = float(np.max(box.high - box.low) / np.max(own.high - own.low))
+        at_low, at_high = point.beta == own.low, point.beta == own.high
+        n_bounded = np.count_nonzero((at_low | at_high) & (point.beta != 0.0))
+        if 2 * n_bounded < np.count_nonzero(point.beta):
+            square = float(np.sum(point.beta * point.scores))
+            factor = min(factor, float(np.sum(own.linear(point.beta))) / square)
+            at_low = at_high = np.zeros(len(at_low), dtype=bool)
+        scaled = factor * point.beta
+        beta = np.where(at_high, box.high, np.where(at_low, box.low, scaled))
+        beta = box.inside(beta)
+        moved = float(np.sum(np.abs(beta - scaled)))
+        errors = factor * point.errors + moved * self._problem.largest
+        length = factor * point.path_length
+        return _Point(beta, factor * point.scores, 0.0, errors, length, point.n_sums + 1)
+
+    def _take_rows(self) -> None:
+        """Begin with rows in the working precision, and with memory for the matrix of a set."""
+        problem, self._space = self._problem, np.empty(0, self._problem.dtype)
+        if self._source is None:
+            self._cache = rows_of(problem.rows, problem.cache_bytes, self._size)
+        else:
+            width = len(self._source.tiled.norms)
+            self._cache = RowCache(problem.rows, problem.cache_bytes, self._size, width)
 
     def _begin(self, start: BoxPoints) -> None:
         """Evaluate the points that there are, the newest last."""
@@ -119,8 +143,11 @@ class WorkingSetSolver(KernelSolver):
         for beta in (start.best, start.newest):
             if beta is not None:
                 beta = problem.box.inside(beta.copy())
-                scores, errors = problem.scores(beta)
-                self._newest = _Point(beta, scores, 0.0, errors, 0.0, 0)
+                if problem.given:
+                    self._newest = self._exact(beta)
+                else:
+                    scores, errors = problem.scores(beta)
+                    self._newest = _Point(beta, scores, 0.0, errors, 0.0, 0)
                 self._evaluate()
 
     def states(self) -> Iterator[State]:
@@ -183,15 +210,19 @@ class WorkingSetSolver(KernelSolver):
         self._missed += 1
         self._stale = False
         self._promote_if_due()
-        problem, beta = self._problem, self._newest.beta
-        scores, errors = problem.exact_scores(beta[np.newaxis], np.arange(problem.n))
-        self._newest = _Point(beta, scores[0], 0.0, errors[0], 0.0, 0)
+        self._newest = self._exact(self._newest.beta)
         self._evaluate()
+
+    def _exact(self, beta: Array) -> _Point:
+        """The point with scores in float64, from the data."""
+        problem = self._problem
+        scores, errors = problem.exact_scores(beta[np.newaxis], np.arange(problem.n))
+        return _Point(beta, scores[0], 0.0, errors[0], 0.0, 0)
 
     def _promote(self) -> None:
         super()._promote()
         self._source = None
-        self._cache = self._new_cache()
+        self._take_rows()
 
     def _evaluate(self) -> None:
         """Objective and bound of the newest point, at an intercept between its slopes."""
@@ -255,17 +286,21 @@ class WorkingSetSolver(KernelSolver):
             return working_set.Rows(cache.values, cache.places), cache.n_computed, len(cache.places)
         n = len(chosen)
         side = -(-n // LANES) * LANES
-        K = np.empty((side, side), self._problem.dtype)
+        if len(self._space) < side**2:
+            self._space = np.empty(side**2, self._problem.dtype)
+        K = self._space[: side**2].reshape(side, side)
         working_set.gather(cache.values, cache.slots(chosen), chosen, K)
         return working_set.Rows(K, np.arange(side)), n, side
 
     def _slots_of(self, chosen: NDArray[np.intp], n_rows: int) -> NDArray[np.intp]:
         """Where the rows of a set are after its steps."""
-        if self._source is not None:
-            self._cache.filled(n_rows)
-            if n_rows == self._cache.n_rows:  # from here on by sets, whose rows take turns
-                self._source = None
-        return self._cache.places[chosen]
+        cache = self._cache
+        if self._source is None:
+            return cache.slots(chosen)
+        cache.filled(n_rows)
+        if n_rows == cache.n_rows < self._problem.n:  # by sets from here on: their rows take turns
+            self._source = None
+        return cache.places[chosen]
 
     def _choose(self) -> NDArray[np.intp]:
         """Points of the last set that violate most, then the largest violators of both sides."""

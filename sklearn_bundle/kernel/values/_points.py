@@ -388,7 +388,7 @@ class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
-        self.X = matrix
+        self.X, self.whole = matrix, indices is None  # whether these are all points in their order
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
     def like(self, Z: Any) -> Self:
@@ -402,6 +402,9 @@ class Precomputed(Points):
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         left = self.indices if rows is None else self.indices[rows]
+        if points.whole and columns is None and self.X.dtype == out.dtype and out.shape[1] == width:
+            np.take(self.X[:, :width], left, axis=0, out=out, mode="clip")  # faster than "raise"
+            return
         right = points.indices[picked(columns, 0, width)]
         passes.pick(frozen(self.X), frozen(left), frozen(right), out)
 

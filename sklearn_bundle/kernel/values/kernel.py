@@ -187,6 +187,14 @@ class KernelRows:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
 
+    @property
+    def matrix(self) -> np.ndarray | None:
+        """The matrix of all values, if it is given in the working dtype and is writable."""
+        points = self._points
+        if not (isinstance(points, Precomputed) and points.whole and points.X.dtype == self.dtype):
+            return None
+        return points.X if points.X.flags.writeable else None
+
     @cached_property
     def tiles(self) -> Tiles | None:
         """The points as tiles, for sums of values that are not stored, if they allow that."""

@@ -16,6 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.limits import MOST_SIDE
+from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.values._exact_sums import (
     affordable,
     extended_sums,
@@ -297,8 +299,15 @@ class KernelData:
             coef_of_rows[chosen] = coef
         if self.precomputed:
             points = KernelRows(self.X, self.kernel, np.float64)
-            sums = points.sums(coef, columns, rows)
             errors = points.take(rows).sums_rounding(coef_of_rows)
+            if self.definite and 2 * len(rows) >= points.n:  # ours, so symmetric to the last bit
+                sums = np.zeros(points.n)
+                working_set.add_rows(self.X, columns, coef, sums)
+                sums, lengths = sums[rows], np.sqrt(np.abs(points.diagonal))
+                reach = np.abs(coef) @ lengths[columns]
+                errors += DOUBLE * likely(len(coef)) * reach * lengths[rows]
+            else:
+                sums = points.sums(coef, columns, rows)
         elif whole:
             points = KernelRows(self.X[rows], self.kernel, np.float64)
             sums, errors = points.own_sums(coef_of_rows), points.sums_rounding(coef_of_rows)

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._exact_sums import rbf_scores
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, add_products
@@ -110,7 +112,7 @@ class KernelScores:
 
         def work(k: int) -> None:
             start, part = bounds[k], Z[bounds[k] : bounds[k + 1]]
-            blocks = [(part[:, self._vectors], 0.0)] if rows is None else rows.blocks(part)
+            blocks = [(self._picked(part), 0.0)] if rows is None else rows.blocks(part)
             for block, errors in blocks:
                 stop = start + len(block)
                 self._add(block, scores[:, start:stop])
@@ -120,6 +122,13 @@ class KernelScores:
         with BlockRunner(n_threads) as runner:
             runner.run(work, n_threads)
         return scores, rounding
+
+    def _picked(self, part: np.ndarray) -> np.ndarray:
+        """The columns of the support vectors, in less time than ``part[:, vectors]``."""
+        out = np.empty((len(part), len(self._vectors)), part.dtype)
+        columns = frozen(self._vectors.astype(np.intp, copy=False))
+        passes.pick(frozen(np.ascontiguousarray(part)), frozen(np.arange(len(part))), columns, out)
+        return out
 
     @cached_property
     def _single(self) -> KernelRows:

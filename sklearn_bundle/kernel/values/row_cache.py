@@ -1,9 +1,22 @@
-"""Rows of kernel values that are kept as long as there is space for them."""
+"""Rows of kernel values: of a matrix that holds them, or kept as long as there is space."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.kernel.values.kernel import KernelRows
+
+
+class GivenRows:
+    """Rows of a matrix that holds all values, in place."""
+
+    n_computed = 0
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+    def slots(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where in ``values`` the rows of these points are."""
+        return indices
 
 
 class RowCache:
@@ -16,7 +29,7 @@ class RowCache:
         Memory for the rows, of which there are at least ``least``.
     least : int
         Rows that are used together at most.
-    width : int, default=None
+    columns : int, default=None
         Columns of ``values``, at least one for each point; by default no more.
 
     Attributes
@@ -29,8 +42,9 @@ class RowCache:
         Rows computed so far.
     """
 
-    def __init__(self, source: KernelRows, n_bytes: float, least: int, width: int | None = None):
-        self._source, width = source, width or source.n
+    def __init__(self, source: KernelRows, n_bytes: float, least: int, columns: int | None = None):
+        self._source = source
+        width = source.n if columns is None else columns
         most = n_bytes // (width * source.dtype.itemsize)
         self.n_rows = int(min(source.n, max(least, most)))
         self.values = np.empty((self.n_rows, width), source.dtype)
@@ -70,3 +84,9 @@ class RowCache:
         owners = self._owners[places]
         self.places[owners[owners >= 0]] = -1
         return places
+
+
+def rows_of(source: KernelRows, n_bytes: float, least: int) -> GivenRows | RowCache:
+    """The rows of a matrix that is given, or a cache of rows."""
+    matrix = source.matrix
+    return RowCache(source, n_bytes, least) if matrix is None else GivenRows(matrix)

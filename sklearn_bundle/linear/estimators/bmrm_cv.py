@@ -16,7 +16,7 @@ from sklearn_bundle.core.certain_choice import CertainFolds, rounds_of
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.path import check_grid, fit_path
-from sklearn_bundle.core.reports import Report, reported
+from sklearn_bundle.core.reports import Grid, Report, reported
 from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
@@ -75,8 +75,8 @@ class PathSearch(Search):
         grid = check_grid(self.reg_lambdas, None, self.eps)
         return values_for(grid, self, data, _VALUES)
 
-    def _named(self, values):
-        return super()._named(values) if self.Cs is None else ("C", values_of_C(self.Cs))
+    def _named(self, grid):
+        return grid if self.Cs is None else Grid({"C": values_of_C(self.Cs)})
 
     def _folds(self, data, X, y, sample_weight, values, metadata):
         if is_collection(X):

@@ -1,0 +1,249 @@
+"""Searches over C and gamma with the losses of SVC and SVR: the tables of GridSearchCV."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, StratifiedKFold
+from sklearn.svm import SVC, SVR
+
+from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
+from sklearn_bundle.core.contract import Status
+from sklearn_bundle.plotting import RegularizationPathDisplay
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
+
+CS, GAMMAS = [0.3, 3.0, 30.0], [0.05, 0.5]
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+
+
+def classes(n=90):
+    """Two classes that overlap."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n) > 0.0).astype(int)
+
+
+def numbers(n=80):
+    """In some folds all variables are at bounds: the intercept is in the middle of an interval."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=n)
+
+
+def grid_of(model, X, y, cv=FOLDS, **further):
+    grid = {"C": CS, "gamma": GAMMAS} | further
+    return GridSearchCV(model, {k: v for k, v in grid.items() if v is not None}, cv=cv).fit(X, y)
+
+
+def assert_same_table(found, expected, atol):
+    others = {"mean_score_time", "std_score_time"}
+    assert list(found) == [key for key in expected if key not in others]
+    for key in found:
+        if key == "params":
+            assert found[key] == expected[key]
+        elif "time" not in key and not key.startswith("rank"):
+            assert_allclose(found[key], expected[key], atol=atol)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize(
+    "cache_size, n_jobs", [(1000, None), (1000, 2), (1e-3, None)], ids=["one", "two", "no space"]
+)
+def test_hinge_has_the_table_of_svc(kernel, cache_size, n_jobs):
+    X, y = classes()
+    settings = {"kernel": kernel, "degree": 2, "coef0": 1.0} if kernel == "poly" else {}
+    ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=FOLDS, n_jobs=n_jobs, **settings)
+    ours.set_params(cache_size=cache_size).fit(X, y)
+    theirs = grid_of(SVC(tol=1e-8, **settings), X, y)
+    assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
+    assert ours.scores_.shape == (3, 3, 2) and ours.mean_test_scores_.shape == (3, 2)
+    assert_array_equal(ours.scores_[1].ravel(), ours.cv_results_["split1_test_score"])
+    assert {"C": ours.C_, "gamma": ours.gamma_} == theirs.best_params_
+    assert_array_equal(ours.Cs_, CS)
+    assert_array_equal(ours.gammas_, GAMMAS)
+    assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-3)
+    assert ours.dual_gap_ <= 1e-6 * ours.objective_
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_three_classes(convert):
+    X, y = load_iris(return_X_y=True)
+    X = convert(X[::2])
+    ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=FOLDS).fit(X, y[::2])
+    theirs = grid_of(SVC(tol=1e-8), X, y[::2])
+    assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
+    for loss in ("hinge", "squared_hinge"):
+        search = SwapSVCCV(CS, gammas=GAMMAS, loss=loss, tol=1e-4, cv=FOLDS).fit(X, y[::2])
+        single = SwapSVC(loss=loss, tol=1e-6)
+        assert_allclose(
+            search.scores_.reshape(3, -1).mean(axis=0),
+            grid_of(single, X, y[::2]).cv_results_["mean_test_score"],
+            atol=0.02,  # one sample of a fold
+        )
+
+
+def test_hinge_on_a_precomputed_matrix():
+    X, y = classes()
+    K = rbf_kernel(X, gamma=0.5)
+    for given in (K, K.astype(np.float32)):
+        ours = SwapSVCCV(CS, loss="hinge", kernel="precomputed", tol=1e-6, cv=FOLDS).fit(given, y)
+        theirs = grid_of(SVC(kernel="precomputed", tol=1e-8), K, y, gamma=None)
+        assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
+        assert ours.scores_.shape == (3, 3) and not hasattr(ours, "gammas_")
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("cache_size", [1000, 1e-3], ids=["one matrix", "no space for it"])
+def test_regression_has_the_table_of_a_grid_search(loss, cache_size):
+    X, y = numbers()
+    cv = KFold(3, shuffle=True, random_state=0)
+    settings = {"gammas": GAMMAS, "epsilon": 0.1, "tol": 1e-6, "cache_size": cache_size}
+    ours = SwapSVRCV(CS, loss=loss, cv=cv, **settings).fit(X, y)
+    single = SwapSVR(loss=loss, epsilon=0.1, tol=1e-8)
+    if loss == "epsilon_insensitive":
+        single = SVR(epsilon=0.1, tol=1e-8)
+    theirs = grid_of(single, X, y, cv)
+    assert_same_table(ours.cv_results_, theirs.cv_results_, 2e-3)
+    assert {"C": ours.C_, "gamma": ours.gamma_} == theirs.best_params_
+    assert_allclose(ours.predict(X), theirs.predict(X), atol=5e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_one_gamma_is_the_search_without(loss):
+    X, y = classes()
+    settings = {"Cs": CS, "loss": loss, "tol": 1e-6, "cv": FOLDS}
+    one = SwapSVCCV(gammas=[0.5], **settings).fit(X, y)
+    plain = SwapSVCCV(gamma=0.5, **settings).fit(X, y)
+    assert one.scores_.shape == (3, 3, 1) and plain.scores_.shape == (3, 3)
+    assert_array_equal(one.scores_[:, :, 0], plain.scores_)
+    assert (one.C_, one.gamma_) == (plain.C_, plain.gamma_) and not hasattr(plain, "gammas_")
+    assert_allclose(one.decision_function(X), plain.decision_function(X), atol=5e-3)
+    single = SVC(tol=1e-6, gamma=0.5) if loss == "hinge" else SwapSVC(tol=1e-6, gamma=0.5)
+    assert_same_table(plain.cv_results_, grid_of(single, X, y, gamma=None).cv_results_, 1e-12)
+
+
+def test_plain_shapes():
+    X, y = classes()
+    column = X[:, :1]
+    two = np.where(X[:, :1] > 0.0, 1.0, -1.0)
+    repeated = RepeatedKFold(n_splits=2, n_repeats=2, random_state=0)  # a point is tested twice
+    for Z, cv in ((column, FOLDS), (two, FOLDS), (X, repeated), (np.zeros_like(column), FOLDS)):
+        ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=cv).fit(Z, y)
+        folds = 4 if cv is repeated else 3
+        assert ours.scores_.shape == (folds, 3, 2) and np.isfinite(ours.scores_).all()
+    theirs = grid_of(SVC(tol=1e-8), X, y, cv=repeated)
+    ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=repeated).fit(X, y)
+    assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
+
+
+def test_distances_far_from_the_origin_are_as_near_it():
+    X, y = classes()
+    settings = {"Cs": CS, "gammas": GAMMAS, "loss": "hinge", "cv": FOLDS, "tol": 1e-4}
+    near = SwapSVCCV(**settings).fit(X, y)
+    for far in (1e4, 1e8, 1e12):  # the last two have no digits of the distances in float64 norms
+        moved = (X + far) - far
+        assert_array_equal(
+            SwapSVCCV(**settings).fit(X + far, y).scores_,
+            near.scores_ if far < 1e6 else SwapSVCCV(**settings).fit(moved, y).scores_,
+        )
+
+
+def test_weights_are_repetitions():
+    X, y = classes()
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    folds = list(FOLDS.split(X, y))
+    settings = {"Cs": CS, "gammas": GAMMAS, "loss": "hinge", "tol": 1e-6}
+    ours = SwapSVCCV(cv=folds, **settings).fit(X, y, weights)
+    origin = np.repeat(np.arange(len(y)), weights.astype(int))
+    repeated = [tuple(np.flatnonzero(np.isin(origin, part)) for part in fold) for fold in folds]
+    other = SwapSVCCV(cv=repeated, **settings).fit(X[origin], y[origin])
+    assert_allclose(ours.scores_, other.scores_, atol=1e-12)
+    assert (ours.C_, ours.gamma_) == (other.C_, other.gamma_)
+
+
+def test_ties_go_to_the_smallest_C_and_then_the_smallest_gamma():
+    X, y = classes()
+    model = SwapSVCCV(CS, gammas=GAMMAS[::-1], cv=2, scoring=lambda model, X, y: 0.5).fit(X, y)
+    assert (model.C_, model.gamma_) == (0.3, 0.05)
+    best = {(3.0, 0.5), (30.0, 0.05)}
+    seen = []
+
+    def score(model, X, y):
+        seen.append(model.C)
+        return float((seen[-1], GAMMAS[(len(seen) - 1) // 3 % 2]) in best)
+
+    model.set_params(scoring=score).fit(X, y)
+    assert seen == CS * 4 and (model.C_, model.gamma_) == (3.0, 0.5)
+
+
+def test_lines_and_the_warning_name_both(capsys):
+    X, y = classes()
+    model = SwapSVCCV([0.3, 3.0], gammas=GAMMAS, loss="hinge", cv=2, verbose=1)
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        model.set_params(scoring=lambda model, X, y: model.C).fit(X, y)
+    lines = capsys.readouterr().out
+    assert "fold 1/2 done: best score 3 with C 3, gamma 0.05" in lines
+    assert "C 3, gamma 0.05 has the best mean score, 3; C is the largest of the 2 values" in lines
+    assert ["chose C=3, the largest of the 2 values" in str(w.message) for w in record] == [True]
+
+
+def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
+    X, y = classes()
+    original = SwapSVC._run_next_value
+
+    def take(self, problem, kept, seed):
+        solver, result = original(self, problem, kept, seed)
+        return solver, replace(result, status=Status.MAX_TIME) if self.C > 1.0 else result
+
+    monkeypatch.setattr(SwapSVC, "_run_next_value", take)
+    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=2, max_time=1e3)
+    with pytest.warns(UserWarning, match=r"2 of 6 values of C and gamma .* C=0.3, gamma="):
+        model.fit(X, y)
+    assert np.isfinite(model.scores_[:, 0]).all() and np.isnan(model.scores_[:, 1:]).all()
+    assert model.C_ == 0.3 and model.status_ == "converged"
+
+
+def test_a_refined_model_has_both_values():
+    X, y = classes()
+    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=FOLDS).fit(X, y)
+    single = model._refitted()
+    assert (single.C, single.gamma, single.loss) == (model.C_, model.gamma_, "hinge")
+
+
+def test_the_drawn_path_is_that_of_the_chosen_gamma():
+    pytest.importorskip("matplotlib").use("agg")
+    X, y = classes()
+    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=FOLDS).fit(X, y)
+    drawn = RegularizationPathDisplay.from_estimator(model)
+    place = list(model.gammas_).index(model.gamma_)
+    assert_array_equal(drawn.scores, model.scores_[:, :, place])
+
+
+@pytest.mark.parametrize("kind, data", [(SwapSVCCV, classes), (SwapSVRCV, numbers)])
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"gammas": [1.0, -1.0]}, r"gammas must hold positive numbers, got \[1.0, -1.0\]"),
+        ({"gammas": []}, "gammas must hold"),
+        ({"gammas": [[1.0]]}, "gammas must hold"),
+        ({"gammas": [np.inf]}, "gammas must hold"),
+        ({"gammas": 3}, "'gammas' parameter"),
+        ({"gammas": [1.0], "gamma": 0.5}, r"gamma=0.5 and gammas=\[1.0\] are both set"),
+        ({"gammas": [1.0], "kernel": "linear"}, r"for kernel='rbf' or 'poly'.*got kernel='linear'"),
+        ({"gammas": [1.0], "kernel": "precomputed"}, "got kernel='precomputed'"),
+        ({"gammas": [1.0], "kernel": rbf_kernel}, "got kernel=<function rbf_kernel"),
+        ({"loss": "log"}, "'loss' parameter"),
+    ],
+)
+def test_bad_parameters(kind, data, parameters, message):
+    model = kind(CS, **parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data())
+    assert not [name for name in vars(model) if name.endswith("_")]
