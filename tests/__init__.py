@@ -199,6 +199,7 @@ kernel/estimators
     test_swap_rounding.py       swap.py /kernel/problems/l2svm.py
     test_swap_box.py            swap.py swap_svr.py swap_novelty.py _kernel.py
                                 /kernel/problems/box.py /kernel/solvers/working_set.py
+    test_kernel_search.py       _search.py swap_cv.py /kernel/values/search_values.py
     test_swap_cv.py             swap_cv.py /core/search.py
     test_swap_svr.py            swap_svr.py _kernel.py
     test_swap_svr_cv.py         swap_cv.py /core/search.py

@@ -24,6 +24,7 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
@@ -85,6 +86,7 @@ NONE_TOO = {
     SDCACRFCV: {"min_frequency"},
     StructuredSVM: {"reg_lambda", "n_cached_outputs"},
     BMRMNoveltyDetector: {"rho"},
+    SwapNoveltyDetector: {"nu"},
 }
 
 
