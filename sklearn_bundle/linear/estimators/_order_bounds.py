@@ -79,7 +79,8 @@ class KnownOrder(BoundedDecisions):
         with np.errstate(over="ignore", invalid="ignore"):
             region = OrderRegion(X if data.left is None else X[data.left], region)
             low, high = bounds(loss, region, target, data.weights)
-        return (float(max(low, 0.0)), float(min(high, 1.0))) if low <= high else (0.0, 1.0)
+        low, high = (float(min(max(end, 0.0), 1.0)) for end in (low, high))
+        return (low, high) if low <= high else (0.0, 1.0)  # NaN of overflow says nothing
 
 
 def _of_pairs(loss: Preference, region: OrderRegion, y: Any, weights: Array) -> tuple[float, float]:
