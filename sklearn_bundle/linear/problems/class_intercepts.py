@@ -77,7 +77,7 @@ def hinge_intercepts(
     # The weights of all classes together are off by r, so those of two by at most sqrt(2) r.
     off = np.sqrt(2.0) * reach + _FEW * DOUBLE * sizes
     allowed = (likely(n) + K + _FEW) * 2.0 * DOUBLE
-    needed = _sums_of_sets(np.bincount(y, weights, K)) + allowed
+    needed = _sums_of_sets(_by_number(y, weights, K)) + allowed
     gaps = np.full(1 << K, np.inf)
     gaps[[0, -1]] = 0.0
     g = float(weights @ off) * _FACTOR**-_LOWER
@@ -101,10 +101,14 @@ def _weights_above(behind: Array, shift: Array, weights: Array) -> Array:
     rising = shift > 0.0
     near = np.where(rising[:, None], behind < shift[:, None], behind <= -shift[:, None])
     codes = near @ (1 << np.arange(K))
-    any_of = np.bincount(codes[rising], weights[rising], 1 << K)
-    all_of = np.bincount(codes[~rising], weights[~rising], 1 << K)
+    any_of = _by_number(codes[rising], weights[rising], 1 << K)
+    all_of = _by_number(codes[~rising], weights[~rising], 1 << K)
     missed = _sums_of_subsets(any_of, K)[::-1]  # the complement of a set has the other bits
     return any_of.sum() - missed + _sums_of_subsets(all_of, K)
+
+
+def _by_number(numbers: Sets, weights: Array, count: int) -> Array:
+    return np.asarray(np.bincount(numbers, weights, count), dtype=np.float64)
 
 
 def _sums_of_subsets(values: Array, K: int) -> Array:
