@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMRanker
+from sklearn_bundle.linear.estimators import _order_bounds
 from sklearn_bundle.losses import Ordinal, Preference
 from tests.fits import quiet
 from tests.reference_programme import LONG
@@ -217,3 +218,16 @@ def test_scores_of_single_precision():
     model = quiet(BMRMRanker(reg_lambda=0.05), X, y, group=group)
     assert model.coef_.dtype == np.float32
     assert model.score(X, y, group=group) == model.score(X.astype(float), y, group=group) <= 1.0
+
+
+def test_pairs_that_are_far_apart():
+    """The coarser test, by its definition: with half the margin some pair would be sure."""
+    rng = np.random.default_rng(0)
+    f, y, weights, apart = rng.normal(size=40), rng.integers(0, 3, 40), rng.random(40), 0.8
+    loss = Ordinal("constant")
+    target = loss.prepare(y, None, len(y))
+    better, worse = np.nonzero(y[:, None] > y)
+    pairs, difference = weights[better] * weights[worse], f[better] - f[worse]
+    low, high = (pairs @ sure / pairs.sum() for sure in (difference > apart, difference > -apart))
+    found = _order_bounds._of_far_grades(loss, f, apart, target, weights)
+    np.testing.assert_allclose(found, (low, high), atol=1e-14)

@@ -115,6 +115,16 @@ def test_two_classes_with_many_best_intercepts(monkeypatch):
     assert region.apart <= 1.3 * 2.0
 
 
+@pytest.mark.parametrize("radius", np.geomspace(0.1, 2.0, 12))
+def test_weights_of_two_classes_that_move_apart(radius, monkeypatch):
+    """Their difference moves by sqrt(2) r, and with it the last b that leaves both rows right."""
+    X, y, weights = np.array([[-1.0], [1.0]]), np.array([0, 1]), np.full(2, 0.5)
+    w = np.array([[-0.75], [0.75]])
+    region = known_region(X, y, weights, MulticlassHinge(), w, radius, np.zeros(2), monkeypatch)
+    assert region.apart >= 0.5 + np.sqrt(2.0) * radius
+    assert region.apart <= 1.3 * (0.5 + np.sqrt(2.0) * radius)
+
+
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_weights_of_sets_are_those_of_the_definition(K):
     rng = np.random.default_rng(K)
