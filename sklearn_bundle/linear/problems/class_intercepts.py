@@ -76,6 +76,8 @@ def hinge_intercepts(
     sizes = np.abs(tops[:, 0]) + behind.max(axis=1) + np.abs(start).max() + costs.max()
     # The weights of all classes together are off by r, so those of two by at most sqrt(2) r.
     off = np.sqrt(2.0) * reach + _FEW * DOUBLE * sizes
+    if not np.isfinite(off).all():  # where numbers overflow
+        return {"low": start - np.inf, "high": start + np.inf, "apart": np.inf}
     allowed = (likely(n) + K + _FEW) * 2.0 * DOUBLE
     needed = _sums_of_sets(_by_number(y, weights, K)) + allowed
     gaps = np.full(1 << K, np.inf)

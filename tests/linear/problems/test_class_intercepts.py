@@ -195,6 +195,14 @@ def shaped(shape, seed):
     return X, y, weights, cost
 
 
+def test_numbers_that_overflow_say_nothing():
+    scores, start = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.zeros(2)
+    given = np.array([0, 1]), np.full(2, 0.5), np.ones(2), start
+    found = class_intercepts.hinge_intercepts(MulticlassHinge(), scores, *given)
+    assert found["apart"] == np.inf and (found["low"] == -np.inf).all()
+
+
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.wide) for s in (1, 2, 3))])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_fits_know_the_optimum(shape, seed):
