@@ -11,7 +11,7 @@ from sklearn_bundle.linear.losses.multiclass import MulticlassHinge
 Array = NDArray[np.float64]
 Sets = NDArray[np.int64]
 
-MOST_CLASSES = 14  # 16,382 sets: about as long as a pass over 10,000 rows
+MOST_CLASSES = 14  # 16,382 sets: 0.02 s a fit beside the passes over its rows
 _FEW = 8.0  # roundings of a score, and of a weight of sets beside those of its sums
 _STEPS = 200  # of 2^(1/3): they cover 20 powers of ten
 _FACTOR = 2.0 ** (1.0 / 3.0)  # at most 26 % too wide

@@ -18,8 +18,8 @@ Indices = NDArray[np.intp]
 
 _FEW = 8.0  # roundings of a difference, its length and their sum
 _ENTRIES = 1 << 20  # of differences of rows at a time: 8 MB, and a few copies
-_MOST_PAIRS = 1 << 26  # that are looked at: about two seconds
-_MOST_ENTRIES = 1 << 28  # of their differences, in all: about two seconds
+_MOST_PAIRS = 1 << 26  # that are looked at: a few seconds
+_MOST_ENTRIES = 1 << 28  # of their differences, in all: about three seconds
 
 Pairs = tuple[Indices, Indices]
 
