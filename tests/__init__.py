@@ -107,6 +107,8 @@ linear/problems
     test_linear_rounding.py     linear_rounding.py
     test_score_region.py        score_region.py /linear/rows/amid_rows.py
     test_curved_region.py       curved_region.py kinked_region.py kink_rows.py
+    test_class_intercepts.py    class_intercepts.py
+    test_order_region.py        order_region.py
     test_row_blocks.py          row_block.py row_blocks.py round_risk.py
                                 /linear/solvers/lbfgs.py
     test_gathered_rows.py       gathered_rows.py row_block.py
@@ -147,6 +149,7 @@ linear/estimators
     test_bmrm_multiclass.py     bmrm.py _bundle.py _linear.py
     test_bmrm_regressor.py      bmrm_regressor.py
     test_bmrm_ranker.py         bmrm_ranker.py /chain/readers/features.py
+    test_ranker_bounds.py       _order_bounds.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py

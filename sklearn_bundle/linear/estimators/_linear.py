@@ -33,6 +33,7 @@ from sklearn_bundle.core.validation import (
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import problem_fingerprint
 from sklearn_bundle.linear.estimators._scores import lazily, lazy_accuracy
+from sklearn_bundle.linear.problems.class_intercepts import MOST_CLASSES
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.score_region import MeasuredRows, ScoreRegion, score_region
 
@@ -162,7 +163,8 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
         """What the fit would have to be like."""
         return (
             "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), "
-            "rows in memory, and an intercept that is minimized for each row's own loss, or "
+            "rows in memory, and an intercept that is minimized for each row's own loss (with "
+            f"'multiclass_hinge' of at most {MOST_CLASSES} classes, no costs as factors), or "
             f"fit_intercept=False. Here regularizer={shown(getattr(self, 'regularizer', 'l2'))}, "
             f"loss={shown(getattr(self, 'loss', 'hinge'))}, fit_intercept={self.fit_intercept}."
         )

@@ -13,7 +13,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from sklearn_bundle.core.certainty import BoundedDecisions
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -28,6 +27,7 @@ from sklearn_bundle.core.validation import (
 from sklearn_bundle.core.values import as_numbers, require_y
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
 from sklearn_bundle.linear.estimators._linear import best_thresholds
+from sklearn_bundle.linear.estimators._order_bounds import KnownOrder
 from sklearn_bundle.linear.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
 from sklearn_bundle.linear.losses.ranking import as_group
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -63,7 +63,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 
 
 @fill_doc
-class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss]):
+class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
     It minimizes over w::
@@ -299,7 +299,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
         ValueError
             For a y, weights or queries that `fit` would refuse.
         """
-        scores = self.predict(X)
+        scores = self.predict(X).astype(np.float64)
         data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
         loss, target = data.prepared[0]
         return float(loss.score(scores[data.rows], target, data.weights))

@@ -178,7 +178,7 @@ class Ordinal(RankingLoss):
 
     def plane(self, scores, y, weights, out) -> float:
         gradient, offset = self._pair_sums(scores, y, weights, self.cost, 1.0)
-        total = _pair_weight(y, weights)
+        total = pair_weight(y, weights)
         np.divide(gradient, total, out=out)
         return offset / total
 
@@ -186,7 +186,8 @@ class Ordinal(RankingLoss):
         """Concordance: weighted share of the pairs in the right order; ties count one half."""
         _, wrong = self._pair_sums(scores, y, weights, "constant", 0.0)
         _, right = self._pair_sums(-scores, y, weights, "constant", 0.0)
-        return 0.5 + 0.5 * (right - wrong) / _pair_weight(y, weights)
+        value = 0.5 + 0.5 * (right - wrong) / pair_weight(y, weights)
+        return float(min(max(value, 0.0), 1.0))
 
     def _pair_sums(self, scores, y, weights, cost, margin):
         """Derivatives, and the sum of the weights and costs of pairs with f_j - f_i < margin."""
@@ -242,7 +243,7 @@ class Ordinal(RankingLoss):
         return grades
 
 
-def _pair_weight(y, weights):
+def pair_weight(y, weights):
     return _total_pair_weight(np.bincount(y.cells, weights), y.cell_starts)
 
 
@@ -358,4 +359,4 @@ class Preference(RankingLoss):
         """Weighted share of the pairs in the right order; ties count one half."""
         apart = scores[y.better] - scores[y.worse]
         pairs = weights[y.better] * weights[y.worse]
-        return float(pairs @ (0.5 + 0.5 * np.sign(apart)) / pairs.sum())
+        return float(min(pairs @ (0.5 + 0.5 * np.sign(apart)) / pairs.sum(), 1.0))

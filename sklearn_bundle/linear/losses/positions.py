@@ -165,7 +165,7 @@ class PositionMeasure(RankingLoss):
     def plane(self, scores, y, weights, out) -> float:
         out[:] = 0.0
         offset = 0.0
-        for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
+        for query, share in zip(y.queries, query_weights(y, weights), strict=True):
             rows, gains, _, costs, emphasis = query
             value = emphasis[:, None] * scores[rows] - costs[:, None] * gains
             _, listed = linear_sum_assignment(value, maximize=True)
@@ -177,7 +177,7 @@ class PositionMeasure(RankingLoss):
     def score(self, scores, y, weights) -> float:
         """Weighted mean of the measure, averaged over all orders of documents with equal scores."""
         total = 0.0
-        for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
+        for query, share in zip(y.queries, query_weights(y, weights), strict=True):
             f = -scores[query.rows]
             order = np.argsort(f, kind="stable")
             _, tied, counts = np.unique(f[order], return_inverse=True, return_counts=True)
@@ -227,7 +227,7 @@ def _check_alike(weights, group):
         )
 
 
-def _query_weights(y, weights):
+def query_weights(y, weights):
     means = np.add.reduceat(weights[y.rows], y.starts) / y.sizes
     return means / means.sum()
 

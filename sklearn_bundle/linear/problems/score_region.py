@@ -10,11 +10,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.core.sparse import squared_lengths
+from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
+from sklearn_bundle.linear.problems.class_intercepts import MOST_CLASSES, hinge_intercepts
 from sklearn_bundle.linear.problems.curved_region import CurvedRegion, curved_region
 from sklearn_bundle.linear.problems.kinked_region import kinked_region
 from sklearn_bundle.linear.problems.linear import LinearProblem
@@ -154,8 +156,9 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     some, center = amid.some, amid.center
     region = ScoreRegion(weights, radius, center, nothing + np.nan, nothing + np.nan)
     joint = softmax_loss(loss) is not None
+    hinge = dual_hinge(loss) if k <= MOST_CLASSES else None
     of_rows = k == 1 and problem.fit_intercept and isinstance(loss, SampleLoss)
-    if not (joint or quantile or of_rows):
+    if not (joint or hinge is not None or quantile or of_rows):
         return region
     at_center = intercept + weights @ center
     if _is_hopeless(region, some, at_center):
@@ -163,6 +166,9 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     scores, reach = _reaches(problem, region, at_center)
     if joint:
         return region._replace(**_of_classes(problem, scores, reach, at_center))
+    if hinge is not None:
+        given = scores, problem.target, problem.weights, reach, at_center
+        return region._replace(**hinge_intercepts(hinge, *given))
     interval = _of_quantile if quantile else _of_one
     low, high = interval(problem, scores[:, 0], reach, float(np.ravel(at_center)[0]))
     return region._replace(low=np.array([low]), high=np.array([high]))
