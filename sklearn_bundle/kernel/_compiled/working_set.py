@@ -66,7 +66,7 @@ def _move(g, up, down, row_i, row_j, d, numbers, least, most, at):
 
 @inner
 def _partner(g, down, diagonal, row, of_i, slope, numbers, gains, at):
-    """The variable that gains most by moving down while i moves up."""
+    """The variable that gains most by moving down while i moves up, and its gain."""
     zero, two, smallest, lanes = numbers[0], numbers[1], numbers[2], numbers[4]
     gains[:], at[:] = zero, zero
     start = zero
@@ -82,7 +82,7 @@ def _partner(g, down, diagonal, row, of_i, slope, numbers, gains, at):
             at[k] = start if better else at[k]
         start += lanes
     lane = _lane(gains, -1)
-    return int(at[lane]) + lane
+    return int(at[lane]) + lane, gains[lane]
 
 
 class Source(NamedTuple):
@@ -179,7 +179,9 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
                     least[k] = highest - least[k]
                 n_rows = _load(source, rows, n_rows, i, least, at, chosen, few)
         row_i = rows.values[rows.slots[i]]
-        j = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least, at)
+        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least, at)
+        if not gain > 0.0:  # it underflows
+            return steps, n_rows, False
         if source is not None and rows.slots[j] < 0:
             if n_rows == rows.values.shape[0]:
                 return steps, n_rows, False

@@ -99,7 +99,8 @@ class WorkingSetSolver(KernelSolver):
             self._take_rows()
         else:
             self._source, self._cache, self._space = last._source, last._cache, last._space
-        self._computed = self._cache.n_computed  # before this fit
+        # Rows that the cache had computed before this fit, and others of this fit.
+        self._computed, self._before = self._cache.n_computed, 0
         if last is None:
             self._begin(start or BoxPoints(np.zeros(problem.n)))
         else:
@@ -221,8 +222,9 @@ class WorkingSetSolver(KernelSolver):
 
     def _promote(self) -> None:
         super()._promote()
-        self._source = None
+        self._source, self._before = None, self.passes
         self._take_rows()
+        self._computed = 0
 
     def _evaluate(self) -> None:
         """Objective and bound of the newest point, at an intercept between its slopes."""
@@ -273,7 +275,7 @@ class WorkingSetSolver(KernelSolver):
         after[chosen] = beta[:n]
         working_set.add_rows(self._cache.values, slots[moved], change[moved], scores)
         path_length = point.path_length + float(np.sum(np.abs(change)))
-        self.passes = self._cache.n_computed - self._computed
+        self.passes = self._before + self._cache.n_computed - self._computed
         self._newest = point._replace(
             beta=after, scores=scores, path_length=path_length, n_sums=point.n_sums + 1
         )

@@ -129,6 +129,30 @@ def test_rows_on_demand_are_those_of_the_kernel(kind, capacity, tol):
     assert tol == 0.0 or down.max() - up.min() > 1e-4  # or the gap has ended no steps
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_whose_gain_underflows_are_not_taken(dtype):
+    """The partner would be any variable, and the step infinite."""
+    K, diagonal = np.eye(32, dtype=dtype), np.ones(32, dtype)
+    g, (beta, low, high) = np.zeros(32, dtype), np.zeros((3, 32))
+    g[:2], high[:3] = [1e-30, 2e-30] if dtype == np.float32 else [1e-200, 2e-200], 1.0
+    beta[1] = 0.5
+    of_box = low, high, np.zeros(3), 0.0, 0.5, 0.0
+    assert solve(K, diagonal, g, of_box, beta, 0.0, 100) == (0, False)
+    assert_array_equal(beta[:3], [0.0, 0.5, 0.0])
+
+
+def test_passes_are_counted_on_in_double_precision():
+    problem, _ = machine("SVC", dtype=np.float32)
+    solver = WorkingSetSolver(problem)
+    passes = []
+    for state in solver.states():
+        passes.append(state.passes)
+        solver.confirm()
+        if problem.dtype == np.float64 and len(passes) > 8:
+            break
+    assert problem.dtype == np.float64 and passes == sorted(passes) and passes[-1] > problem.n
+
+
 def test_slopes_are_those_of_the_objective():
     """At a bound, at the kink and between, by small steps of the dual objective."""
     problem, exact = machine("SVR", n=6)
