@@ -16,7 +16,7 @@ from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel._compiled.swap import CHECKED, INDEFINITE_SINGLE
 
 MOST = 1024  # points of a set: their matrix, 4 MB in float32, is about what a core's cache holds
-LANES = 32  # minima side by side; sets are padded to a multiple
+LANES = 64  # minima side by side, 16 to a register; sets are padded to a multiple
 _LEAST = 1e-6  # of the largest diagonal: a smaller curvature is rounding in float32
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 
@@ -40,14 +40,10 @@ def _lane(values, sign):
 
 
 @inner
-def _move(g, up, down, row_i, row_j, d, numbers, least, most, at):
-    """``g += d (K_i - K_j)``; the variable of least slope upward, that slope, the largest downward.
-
-    Places are kept in the dtype of g, as wide as what they are compared with.
-    """
-    zero, infinite, lanes = numbers[0], numbers[3], numbers[4]
-    least[:], most[:], at[:] = infinite, -infinite, zero
-    start = zero
+def _move(g, up, down, row_i, row_j, d, numbers, least, most):
+    """``g += d (K_i - K_j)``; the variable of least slope upward, it, and the largest downward."""
+    infinite = numbers[3]
+    least[:], most[:] = infinite, -infinite
     for s in range(0, g.shape[0], LANES):
         of_g, of_up, of_down = g[s : s + LANES], up[s : s + LANES], down[s : s + LANES]
         of_i, of_j = row_i[s : s + LANES], row_j[s : s + LANES]
@@ -55,34 +51,43 @@ def _move(g, up, down, row_i, row_j, d, numbers, least, most, at):
             slope = of_g[k] + d * (of_i[k] - of_j[k])
             of_g[k] = slope
             upward, downward = slope + of_up[k], slope + of_down[k]
-            better = upward < least[k]
-            least[k] = upward if better else least[k]
-            at[k] = start if better else at[k]
-            most[k] = max(most[k], downward)
-        start += lanes
+            least[k] = upward if upward < least[k] else least[k]
+            most[k] = downward if downward > most[k] else most[k]
     lane = _lane(least, 1)
-    return int(at[lane]) + lane, least[lane], most[_lane(most, -1)]
+    i, slope = lane, g[lane] + up[lane]
+    for k in range(lane + LANES, g.shape[0], LANES):
+        if g[k] + up[k] < slope:
+            i, slope = k, g[k] + up[k]
+    return i, slope, most[_lane(most, -1)]
 
 
 @inner
-def _partner(g, down, diagonal, row, of_i, slope, numbers, gains, at):
+def _gain(violation, curvature, zero, smallest):
+    violation = violation if violation > zero else zero
+    curvature = curvature if curvature > smallest else smallest
+    return violation * violation / curvature
+
+
+@inner
+def _partner(g, down, diagonal, row, of_i, slope, numbers, gains):
     """The variable that gains most by moving down while i moves up, and its gain."""
-    zero, two, smallest, lanes = numbers[0], numbers[1], numbers[2], numbers[4]
-    gains[:], at[:] = zero, zero
-    start = zero
+    zero, two, smallest = numbers[0], numbers[1], numbers[2]
+    gains[:] = zero
     for s in range(0, g.shape[0], LANES):
         of_g, of_down = g[s : s + LANES], down[s : s + LANES]
         of_row, of_diagonal = row[s : s + LANES], diagonal[s : s + LANES]
         for k in range(LANES):
-            violation = max(of_g[k] + of_down[k] - slope, zero)
-            curvature = max(of_diagonal[k] + of_i - two * of_row[k], smallest)
-            gain = violation * violation / curvature
-            better = gain > gains[k]
-            gains[k] = gain if better else gains[k]
-            at[k] = start if better else at[k]
-        start += lanes
+            of_k = of_g[k] + of_down[k] - slope, of_diagonal[k] + of_i - two * of_row[k]
+            gain = _gain(*of_k, zero, smallest)
+            gains[k] = gain if gain > gains[k] else gains[k]
     lane = _lane(gains, -1)
-    return int(at[lane]) + lane, gains[lane]
+    j, best = lane, zero
+    for k in range(lane, g.shape[0], LANES):
+        of_k = g[k] + down[k] - slope, diagonal[k] + of_i - two * row[k]
+        gain = _gain(*of_k, zero, smallest)
+        if gain > best:
+            j, best = k, gain
+    return j, best
 
 
 class Source(NamedTuple):
@@ -100,26 +105,19 @@ class Rows(NamedTuple):
 
 
 @inner
-def _load(source, rows, n_rows, i, gains, at, chosen, few):
-    """Compute row i and those of the best variables of other lanes, that may be needed soon."""
+def _load(source, rows, n_rows, i, g, beside, sign, few, chosen):
+    """Compute row i and up to three of those that violate most and have none: maybe needed soon."""
     free = min(tiles.GROUP, rows.values.shape[0] - n_rows)
-    chosen[0] = i
-    count = 1
-    while count < free:
-        best, lane = gains[0] - gains[0], -1
-        for k in range(LANES):
-            j = int(at[k]) + k
-            if gains[k] > best and rows.slots[j] < 0 and j != i:
-                best, lane = gains[k], k
-        if lane < 0:
-            break
-        chosen[count] = int(at[lane]) + lane
-        gains[lane] = 0.0
+    count = 0
+    while i >= 0 and count < free:
+        chosen[count], rows.slots[i] = i, n_rows + count
         count += 1
+        worst, i = -np.inf, -1
+        for k in range(g.shape[0]):
+            if rows.slots[k] < 0 and sign * (g[k] + beside[k]) > worst:
+                worst, i = sign * (g[k] + beside[k]), k
     out = rows.values[n_rows : n_rows + count]
     tiles.fill_some(source.function, source.tiled, chosen[:count], few, out)
-    for c in range(count):
-        rows.slots[chosen[c]] = n_rows + c
     return n_rows + count
 
 
@@ -139,7 +137,7 @@ def _values(g, beta, low, high, target, width, total, b, shift):
 def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_steps):
     """Steps until no two slopes differ by more than ``enough``, or ``most_steps`` of them.
 
-    K, its diagonal and g are in the working precision, of a multiple of 32 columns; variables of
+    K, its diagonal and g are in the working precision, of a multiple of 64 columns; variables of
     the padding are 0 and stay there. beta is changed in place, and is exact at its bounds and at 0.
     ``problem`` is ``low, high, target, width, total, b``, b the intercept that g has. With a source
     rows are computed on demand as long as there is space, and steps end at the relative gap
@@ -154,7 +152,7 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
     largest = diagonal.max()
     numbers[0], numbers[1], numbers[2] = 0.0, 2.0, _LEAST * largest
     numbers[3], numbers[4], numbers[5] = np.inf, LANES, 0.0
-    least, most, at = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
+    least, most = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
     chosen = np.empty(tiles.GROUP, np.int64)
     few = tiles.Few(np.empty((1, 1), np.float32), np.empty(tiles.GROUP, np.float32))
     if source is not None:
@@ -163,7 +161,7 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
     row_i = row_j = rows.values[0] if n_rows > 0 else g  # with a step of 0 they do not count
     steps = 0
     while True:
-        i, slope, highest = _move(g, up, down, row_i, row_j, numbers[5], numbers, least, most, at)
+        i, slope, highest = _move(g, up, down, row_i, row_j, numbers[5], numbers, least, most)
         if not highest - slope > enough or steps >= most_steps:
             return steps, n_rows, False
         if source is not None:
@@ -175,17 +173,15 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
             if rows.slots[i] < 0:
                 if n_rows == rows.values.shape[0]:
                     return steps, n_rows, False
-                for k in range(LANES):  # how far upward slopes lie below the largest downward one
-                    least[k] = highest - least[k]
-                n_rows = _load(source, rows, n_rows, i, least, at, chosen, few)
+                n_rows = _load(source, rows, n_rows, i, g, up, -1, few, chosen)
         row_i = rows.values[rows.slots[i]]
-        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least, at)
+        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least)
         if not gain > 0.0:  # it underflows
             return steps, n_rows, False
         if source is not None and rows.slots[j] < 0:
             if n_rows == rows.values.shape[0]:
                 return steps, n_rows, False
-            n_rows = _load(source, rows, n_rows, j, least, at, chosen, few)
+            n_rows = _load(source, rows, n_rows, j, g, down, 1, few, chosen)
         row_j = rows.values[rows.slots[j]]
         curvature = diagonal[i] + diagonal[j] - numbers[1] * row_i[j]
         if curvature < -INDEFINITE_SINGLE * largest:

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import working_set
+from sklearn_bundle.kernel._compiled.working_set import LANES
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.solvers import working_set as solvers
 from sklearn_bundle.kernel.solvers.working_set import BoxPoints, WorkingSetSolver, working_sets
@@ -74,7 +75,7 @@ def solve(K, diagonal, g, of_box, beta, enough, most_steps):
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_are_those_of_plain_numpy(kind, dtype):
     problem, exact = machine(kind, n=20)
-    box, n, side = problem.box, 20, 32
+    box, n, side = problem.box, 20, LANES
     start = box.inside(np.zeros(n))
     K = np.asarray(exact.K, float) + 0.1 * np.eye(n)
     padded, diagonal = np.zeros((side, side), dtype), np.ones(side, dtype)
@@ -132,8 +133,8 @@ def test_rows_on_demand_are_those_of_the_kernel(kind, capacity, tol):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_steps_whose_gain_underflows_are_not_taken(dtype):
     """The partner would be any variable, and the step infinite."""
-    K, diagonal = np.eye(32, dtype=dtype), np.ones(32, dtype)
-    g, (beta, low, high) = np.zeros(32, dtype), np.zeros((3, 32))
+    K, diagonal = np.eye(LANES, dtype=dtype), np.ones(LANES, dtype)
+    g, (beta, low, high) = np.zeros(LANES, dtype), np.zeros((3, LANES))
     g[:2], high[:3] = [1e-30, 2e-30] if dtype == np.float32 else [1e-200, 2e-200], 1.0
     beta[1] = 0.5
     of_box = low, high, np.zeros(3), 0.0, 0.5, 0.0
@@ -278,8 +279,8 @@ def test_the_excess_is_in_the_gap_of_a_negative_objective():
 def test_a_step_ends_at_the_kink():
     """Targets of both signs are far off, but the slopes change where a variable is 0."""
     for start, end in (([-1.0, 30.0], [0.0, 29.0]), ([-30.0, 1.0], [-29.0, 0.0])):
-        K, diagonal = np.eye(32), np.ones(32)
-        beta, low, high = np.zeros((3, 32))
+        K, diagonal = np.eye(LANES), np.ones(LANES)
+        beta, low, high = np.zeros((3, LANES))
         beta[:2], low[:2], high[:2] = start, -50.0, 50.0
         g = K @ beta
         g[:2] -= [20.0, -20.0]
