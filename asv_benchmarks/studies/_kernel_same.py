@@ -5,6 +5,7 @@ Group 2  the same one-versus-one
 Group 3  many rows
 Group 4  SwapSVR(loss="epsilon_insensitive") against SVR
 Group 5  SwapNoveltyDetector(nu=...) against OneClassSVM
+Group 6  SwapSVCCV(loss="hinge"), 7 values of C x 5 of gamma x 5 folds, against GridSearchCV(SVC)
 
 We stop at the certified relative gap 1e-3, the peers by their default rule. The kernel is "rbf",
 with the gamma of "scale". "equal": of the test rows, the share with the same label or, of a
@@ -33,7 +34,7 @@ from _measure import (
     write_json,
 )
 from _svm import Data, load, relative_gap, scale_gamma, status, warm_up
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import sklearn_bundle
@@ -42,6 +43,9 @@ HELP = "kernel machines with the objectives of SVC, SVR and OneClassSVM"
 
 _SETTINGS = {"cache_size": 1000}
 _CS = (0.1, 1.0, 10.0, 100.0)
+_SEARCHED = tuple(10.0**k for k in range(-2, 5))  # values of C
+_FACTORS = tuple(3.0**k for k in range(-2, 3))  # of gamma
+_ROWS_OF_SEARCH = 3000
 _COLUMNS = (
     *(("task", 12), ("n", 7), ("d", 4), ("setting", 8), ("status", 10), ("gap", 8), ("sets", 5)),
     *(("ours s", 8), ("peer s", 8), ("ratio", 6), ("equal", 7), ("vectors", 8)),
@@ -89,6 +93,21 @@ def _detectors(nu: float, gamma: float) -> tuple[Callable[[], Any], Callable[[],
     return ours, partial(OneClassSVM, nu=nu, gamma=gamma, **_SETTINGS)
 
 
+def _searches(_: float, gamma: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    gammas, folds = [gamma * factor for factor in _FACTORS], StratifiedKFold(5)
+    settings = {"loss": "hinge", "tol": 1e-3, "cv": folds, "n_jobs": 1, "random_state": 0}
+    grid = {"C": list(_SEARCHED), "gamma": gammas}
+    ours = partial(
+        sklearn_bundle.SwapSVCCV, list(_SEARCHED), gammas=gammas, **settings, **_SETTINGS
+    )
+    return ours, partial(GridSearchCV, SVC(**_SETTINGS), grid, cv=folds)
+
+
+def _first_rows(name: str, tasks: ModuleType | None) -> Data:
+    data = _classes(name, tasks)
+    return data._replace(X=data.X[:_ROWS_OF_SEARCH], y=data.y[:_ROWS_OF_SEARCH])
+
+
 def _ours(gamma: float) -> dict[str, Any]:
     return {"gamma": gamma, "tol": 1e-3, "n_jobs": 1, "random_state": 0, **_SETTINGS}
 
@@ -123,6 +142,15 @@ GROUPS = {
         normal_rows,
         _detectors,
         2.0,
+    ),
+    6: Group(
+        f"searches, the first {_ROWS_OF_SEARCH} rows",
+        ("usps_odd", "a5a", "mushrooms", "phishing", "covtype2"),
+        "breast_cancer",
+        (0.0,),
+        _first_rows,
+        _searches,
+        15.0,
     ),
 }
 
@@ -202,5 +230,10 @@ def _compared(
         "peer": peer,
         "ratio": peer / ours,
         "equal": float(equal),
-        "vectors": len(own.support_) / max(len(other.support_), 1),
+        "vectors": len(own.support_) / max(len(_final(other).support_), 1),
     }
+
+
+def _final(model: Any) -> Any:
+    """The model that a search has fitted last, or the model itself."""
+    return getattr(model, "best_estimator_", model)
