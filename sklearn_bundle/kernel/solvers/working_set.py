@@ -87,8 +87,11 @@ class WorkingSetSolver(KernelSolver):
     ):
         super().__init__(problem, tol)
         self._best = Best(least=problem.least, provisional=True)
-        # Where rows are given, to read the matrix of a set is what it costs.
-        self._size = min(MOST // 2 if problem.given else MOST, problem.n)
+        # Rows of a set are in memory together. Where they are given, to read the matrix of a set is
+        # what it costs.
+        space = int(problem.cache_bytes // (problem.n * problem.dtype.itemsize))
+        most = MOST // 2 if problem.given else min(MOST, max(LANES, space))
+        self._size = min(most, problem.n)
         self._order = np.random.default_rng(seed).permutation(problem.n)
         self._ended, self._n_steps = False, 0
         self._set = np.empty(0, np.intp)

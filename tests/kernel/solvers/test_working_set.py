@@ -142,6 +142,15 @@ def test_steps_whose_gain_underflows_are_not_taken(dtype):
     assert_array_equal(beta[:3], [0.0, 0.5, 0.0])
 
 
+def test_sets_are_no_larger_than_the_memory_for_rows():
+    """But for a few, whose matrix costs little."""
+    for rows, size in ((0, LANES), (100, 100), (10**6, 1024)):
+        problem, _ = machine("SVC", n=1500, cache_bytes=rows * 1500 * 8)
+        solver = WorkingSetSolver(problem)
+        assert solver._size == size
+        assert solver._cache.values.nbytes <= max(rows, size) * 1500 * 8
+
+
 def test_passes_are_counted_on_in_double_precision():
     problem, _ = machine("SVC", dtype=np.float32)
     solver = WorkingSetSolver(problem)
