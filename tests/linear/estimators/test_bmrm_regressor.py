@@ -310,7 +310,8 @@ def test_warm_start(X, targets, loss, parameters):
     warm = model(loss, warm_start=True, tol=1e-7, max_iter=5000, **parameters).fit(X, y)
     warm.set_params(reg_lambda=5e-3).fit(X, y)
     cold = clone(warm).fit(X, y)
-    assert warm.n_iter_ < cold.n_iter_ or cold.n_iter_ == 1
+    # Few iterations leave nothing to save: the interior-point end of one kink takes three from 0.
+    assert warm.n_iter_ < cold.n_iter_ or cold.n_iter_ <= 3
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-7)
     assert warm.lower_bound_ <= cold.objective_ * (1 + 1e-12)
 
