@@ -196,7 +196,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     -----
     For the losses see tables 5 and 6 and appendices A.3 and A.4 of [1]_; the squared hinge has a
     factor 1/2. The lower bound is theorem 2, for L2 equation (10) and corollary 3, of [1]_; see
-    :doc:`/user_guide/bmrm_theory`.
+    :doc:`/user_guide/bmrm_solvers`.
 
     References
     ----------

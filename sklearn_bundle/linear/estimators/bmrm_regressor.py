@@ -167,7 +167,7 @@ class BMRMRegressor(
     spreads.
 
     Losses are those of table 5 of [1]_, with its pinball loss corrected. The lower bound is theorem
-    2 of [1]_; see :doc:`/user_guide/bmrm_theory`.
+    2 of [1]_; see :doc:`/user_guide/bmrm_solvers`.
 
     References
     ----------
