@@ -53,8 +53,8 @@ class SwapSVC(KernelClassifier, Certificates):
 
     Take it in place of :class:`~sklearn.svm.SVC`. With the default loss, the L2-SVM, it is fastest;
     "hinge" has SVC's objective, predictions and fewer support vectors. For linear models take
-    :class:`BMRMClassifier` or :class:`PragamSVC`. With ``k(x, z) = <phi(x), phi(z)>``, labels y_i in
-    {-1, +1} and C_i = C times sample and class weight it minimizes over w and b::
+    :class:`BMRMClassifier` or :class:`PragamSVC`. With ``k(x, z) = <phi(x), phi(z)>``, labels y_i
+    in {-1, +1} and C_i = C times sample and class weight it minimizes over w and b::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
         J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))    loss="hinge"
