@@ -214,7 +214,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     objective comes from a pass of the oracle at the returned point, both in double precision; see
     :doc:`/user_guide/structured`. With ``loss="log"`` the bound of "lbfgs" has the gap ``||grad
     P(w)||^2 / (2 reg_lambda)``, and "bundle" is Algorithm 2 of [8]_, which takes far more time if
-    reg_lambda is small; see :doc:`/user_guide/structured_likelihood`. Callbacks get the best point
+    reg_lambda is small; see :doc:`/user_guide/structured_theory`. Callbacks get the best point
     so far.
 
     With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
