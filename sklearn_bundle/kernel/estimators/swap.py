@@ -180,10 +180,10 @@ class SwapSVC(KernelClassifier, Certificates):
     The problem on the simplex is (2) of [1]_ up to a scale. "swap-2o" is its Algorithm 5, with its
     second-order choice (19), step length (26) and gain (28), except that all gains are those of the
     feasible steps. :doc:`/user_guide/kernels_theory` has the methods and their precision. The hinge
-    loss is solved by working sets [2]_ of up to 1,024 points. The
-    certificate is recomputed at exit in float64; the possible effect of rounding on the objective
-    and on the bound is subtracted from the bound. `predict` works in float32 and recomputes scores
-    that are too close to call in float64.
+    loss is solved by working sets [2]_ of up to 1,024 points. The certificate is recomputed at
+    exit in float64; the possible effect of rounding on the objective and on the bound is subtracted
+    from the bound. `predict` works in float32 and recomputes scores that are too close to call in
+    float64.
 
     References
     ----------

@@ -113,8 +113,9 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     and C does not bound a share of samples: no nu is equivalent to a C. To fix a share of outliers,
     set `contamination`; only C decides the ranks of the scores. The dual is the problem on the
     simplex of section 2 of [1]_ for one class. :doc:`/user_guide/kernels` says more, and
-    :doc:`/user_guide/kernels_theory` has the method. With `nu` the method is that of :class:`SwapSVC` with the hinge loss, and the dual is in
-    the units of LIBSVM: coefficients are at most s_i.
+    :doc:`/user_guide/kernels_theory` has the method. With `nu` the method is that of
+    :class:`SwapSVC` with the hinge loss, and the dual is in the units of LIBSVM: coefficients are
+    at most s_i.
 
     References
     ----------
