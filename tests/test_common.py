@@ -129,7 +129,7 @@ OTHERS = [
     *(StructuredSVM(m, reg_lambda=0.1, loss="log", tol=1e-12) for m in ("chain", "multiclass")),
 ]
 # Left out as they come: a search takes half a minute of checks, and SwapSVC's scores are not
-# settled to 1e-7 at its tol: doc/user_guide/swap.rst says which check looks at this.
+# settled to 1e-7 at its tol: doc/user_guide/kernels.rst says which check looks at this.
 
 
 @pytest.mark.filterwarnings("ignore:w is nearly 0")  # some checks have labels at random

@@ -153,8 +153,8 @@ class SwapSVC(KernelClassifier, Certificates):
     ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the value reached, the model has
     ``alpha = a / Q``, and ``1 / (2 Q)`` is the bound. That of the hinge is ``sum_i alpha_i - 1/2
     sum_ij alpha_i alpha_j y_i y_j k(x_i, x_j)``, with ``0 <= alpha_i <= C_i`` and ``sum_i alpha_i
-    y_i = 0``. Both are computed in float64. See :doc:`/user_guide/swap_theory` and
-    :doc:`/user_guide/svc`.
+    y_i = 0``. Both are computed in float64. See
+    :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

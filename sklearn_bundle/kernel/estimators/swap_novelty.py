@@ -112,9 +112,10 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     With the squared loss the support vectors are, at the optimum, the samples that score below 1,
     and C does not bound a share of samples: no nu is equivalent to a C. To fix a share of outliers,
     set `contamination`; only C decides the ranks of the scores. The dual is the problem on the
-    simplex of section 2 of [1]_ for one class. :doc:`/user_guide/swap_svr` says more, and has the
-    method. With `nu` the method is that of :class:`SwapSVC` with the hinge loss, and the dual is in
-    the units of LIBSVM: coefficients are at most s_i.
+    simplex of section 2 of [1]_ for one class. :doc:`/user_guide/kernels` says more, and
+    :doc:`/user_guide/kernels_theory` has the method. With `nu` the method is that of
+    :class:`SwapSVC` with the hinge loss, and the dual is in the units of LIBSVM: coefficients are
+    at most s_i.
 
     References
     ----------

@@ -231,8 +231,8 @@ default="squared_epsilon_insensitive"
     of vertices of each point eliminated: ``max <y, v> - epsilon ||v||_1 - 1/2 v'Hv`` without
     constraints. It is not solved by SWAP steps but by conjugate gradients in the space of
     functions, preconditioned by a factor of the kernel matrix as in [2]_; 5 to 30 iterations reach
-    the default `tol`. See :doc:`/user_guide/swap_svr`. The certificate is recomputed at exit in
-    float64; the possible effect of rounding on the objective and on the bound is subtracted from
+    the default `tol`. See :doc:`/user_guide/kernels_theory`. The certificate is recomputed at exit
+    in float64; the possible effect of rounding on the objective and on the bound is subtracted from
     the bound.
 
     References
