@@ -72,7 +72,7 @@ class SwapSVC(KernelClassifier, Certificates):
         "hinge" is what SVC minimizes.
     %(kernel)s
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
-        For "squared_hinge"; the hinge loss is solved by working sets [2]_.
+        For "squared_hinge"; the hinge loss is solved by working sets.
         "auto": "decomposition" where it is faster, otherwise "swap-2o".
         "decomposition": steps in two variables in random blocks of 1,024 points.
         "swap-2o", "swap": SWAP steps with the partner of largest gain, or of smallest gradient
@@ -153,7 +153,7 @@ class SwapSVC(KernelClassifier, Certificates):
     ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the value reached, the model has
     ``alpha = a / Q``, and ``1 / (2 Q)`` is the bound. That of the hinge is ``sum_i alpha_i - 1/2
     sum_ij alpha_i alpha_j y_i y_j k(x_i, x_j)``, with ``0 <= alpha_i <= C_i`` and ``sum_i alpha_i
-    y_i = 0``. Both are computed in float64. See
+    y_i = 0``. Both are computed in float64. The hinge is solved by working sets [2]_. See
     :doc:`/user_guide/kernels_theory`.
 
     References
