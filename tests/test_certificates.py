@@ -338,6 +338,7 @@ def statuses(model, status):
     return status if isinstance(model.status_, str) else [status] * len(model.status_)
 
 
+@pytest.mark.wide
 @every_case
 def test_a_lie_of_a_converged_fit_is_seen(case):
     model = fitted(case, **tight(case))
@@ -382,6 +383,7 @@ def raised(history):
     return histories if isinstance(history, list) else histories[0]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("case", [c for c in CASES if "weighted" in c[1]], ids=name_of)
 def test_dropped_weights_are_seen(case):
     model = fitted(case, **tight(case))

@@ -69,6 +69,7 @@ def labeled(request, tasks):
     return [attributes(s) for s in X], y, [attributes(s) for s in X_test], y_test
 
 
+@pytest.mark.wide
 def test_solvers_for_chains_agree(labeled):
     """No bound is above an objective, and the labels are nearly the same."""
     X, y, X_test, y_test = labeled

@@ -101,23 +101,21 @@ class Documented:
 
     [tol]
     tol : float, default={}
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-3
-        the objective is proved to be within 0.1 % of its minimum, with 1e-2 within 1 %.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. 1e-3
+        proves that the objective is within 0.1 % of its minimum.
 
     [max_time]
     max_time : float, default=None
-        Time limit in seconds for {} without compilation, checked between iterations.
-        None means no limit.
+        Time limit in seconds for {}, without compilation.
 
     [n_jobs]
     n_jobs : int, default=None
-        Threads {}.
-        None means 1 outside of a joblib context.
+        Threads {}. None means 1.
 
     [n_jobs_exact]
     n_jobs : int, default=None
         Threads over {}.
-        The result does not depend on it, to the last bit. None means 1 outside of a joblib context.
+        The result does not depend on it, to the last bit. None means 1.
 
     [random_state]
     random_state : int, RandomState instance or None, default=None
@@ -125,12 +123,12 @@ class Documented:
 
     [verbose]
     verbose : int, default=0
-        1 prints the progress, in at most four lines per second.
+        1 prints the progress.
 
     [class_weight]
     class_weight : dict or "balanced", default=None
         Factors on {} by class. "balanced" gives all classes the same total
-        weight, sample weights included.
+        weight.
 
     [reg_lambda_]
     reg_lambda_ : float
@@ -146,43 +144,38 @@ class Documented:
     relative_gap_ : float
         ``dual_gap_ / abs(objective_)``: what `tol` limits.
     n_iter_ : int
-        Number of iterations, in the unit of `max_iter`.
+        Number of iterations.
     status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" by rounding.
 
     [certificates]
-    objective_ : float, or ndarray of shape (n_{},)
-        J at the returned point. If there are several problems, this and the following attributes
-        have one entry for each.
-    lower_bound_ : float, or ndarray of shape (n_{},)
-        Lower bound of the minimum of J.
-    dual_gap_ : float, or ndarray of shape (n_{},)
-        ``objective_ - lower_bound_``.
+    objective_, lower_bound_, dual_gap_ : float, or ndarray of shape (n_{},)
+        J at the returned point, a lower bound of its minimum, and their difference; one entry per
+        problem if there are several.
     converged_ : bool
         Whether `status_` is "converged", for all {}.
     relative_gap_ : float
         ``dual_gap_ / abs(objective_)``, the largest of all {}: what `tol` limits.
     n_iter_ : int, or ndarray of shape (n_{},)
-        Number of iterations, in the unit of `max_iter`.
+        Number of iterations.
     status_ : str, or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        prevents further progress).
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" by rounding.
 
     [history]
     history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` ({}),
+        The fit by iterations: ``iteration``, ``seconds``, ``objective``, ``lower_bound``,
+        ``passes`` ({}),
 
     [histories]
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far),
+        The fit by iterations: ``iteration``, ``seconds``, ``objective``, ``lower_bound``,
+        ``passes`` over X,
 
     [features]
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had string names.
+        Their names, if X had string names.
 
     [invalid]
     ValueError
@@ -231,9 +224,7 @@ class Documented:
 
     [warm_start_function]
     warm_start : bool, default=False
-        Whether to keep the last function and dual point and start from them when the next fit has
-        the same {} may differ. If nothing else
-        has changed, the fit continues; a fit that has reached `tol` is kept.
+        Whether the next fit starts from this one, if it has the same {} may differ.
 
     [machine]
     support_ : ndarray of shape (n_support,)

@@ -84,6 +84,7 @@ def test_a_text_is_shared(name):
     assert sum(len(re.findall(rf"%\({name}[:)]", source)) for source in SOURCES) > 1
 
 
+@pytest.mark.wide
 def test_classes_without_docstrings_stay_without():
     command = [sys.executable, "-OO", "-c", WITHOUT]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"

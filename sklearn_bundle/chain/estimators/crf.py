@@ -49,9 +49,11 @@ class ChainRegion(NamedTuple):
 
 @fill_doc
 class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
-    """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
+    """Linear-chain conditional random field: sequence labels with probabilities, certified.
 
-    For sequences x_i of T_i tokens with labels y_i it minimizes over w::
+    Take it to label the tokens of sequences, such as words. Without probabilities,
+    :class:`StructuredSVM` trains for your own costs. For sequences x_i of T_i tokens with labels
+    y_i it minimizes over w::
 
         P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
                + sum_i s_i (-log p(y_i | x_i; w))
@@ -60,103 +62,55 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
                                         + sum_{t>1} transitions_[y_{t-1}, y_t]
                                         + start_[y_1] + end_[y_T])
 
-    where the s_i are the sample weights, one per sequence, normalized to sum to one (1/n each
-    without weights). The loss of a sequence is that of all its tokens together, not divided by its
-    length. The parameters w are one weight for each attribute with each label, whether or not they
-    occur together in the data, one for each pair of successive labels and, with `fit_intercept`,
-    three biases per label: at any token, the first and the last. All are regularized, as in [1]_.
-    Without the biases this is CRFsuite's model. Every fit returns a lower bound of the optimum, and
-    thus the duality gap.
+    where the s_i are the sample weights, one per sequence, normalized to the sum one. The loss of a
+    sequence is not divided by its length. All parameters are regularized, as in [1]_: a weight per
+    attribute and label, whether or not they occur together, a weight per pair of successive labels
+    and, with `fit_intercept`, three biases per label. Without the biases this is CRFsuite's model.
 
-    How X and y are interpreted, with T the length of a sequence and d the number of features:
-
-    .. list-table::
-       :header-rows: 1
-       :widths: 55 45
-
-       * - X
-         - interpreted as
-       * - array (n, d), sparse matrix, data frame, list of rows of numbers
-         - n chains of length one; y of shape (n,), a weight per row; the output is an array
-       * - list of arrays (T, d), sparse matrices, data frames or lists of rows of numbers; array
-           (n, T, d)
-         - one sequence each; y is a list of sequences of labels, with a weight per sequence; the
-           same holds for all rows below
-       * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
-         - one sequence each, with a list of strings per position; a string is an attribute of value
-           1, or of value k if it occurs k times; bytes are strings in UTF-8, here and in dicts
-       * - list of lists of dicts
-         - one sequence each, with a dict per position that gives these attributes:
-       * - ``{"n": 2.5}`` (any real number)
-         - ``n`` of value 2.5
-       * - ``{"b": True}``, ``{"b": False}``
-         - ``b`` of value 1, of value 0
-       * - ``{"w": "x"}``
-         - ``w:x`` of value 1
-       * - ``{"s": ["x", "y"]}`` (or a tuple or set)
-         - ``s:x`` and ``s:y`` of value 1
-       * - ``{"f": {"w": "x", "n": 2}}``
-         - ``f:w:x`` of value 1 and ``f:n`` of value 2
-
-    Strings and dicts mean the same as in CRFsuite: the values of an attribute that occurs several
-    times are summed, a value of zero equals no attribute, and a token may have no attributes. The
-    outer list may also be a tuple, an object array, a Series or an iterator. All sequences must be
-    of one kind. In prediction it must be the kind used in fit, except that lists of strings and
-    dicts are interchangeable; attributes that fit has not seen are ignored. Write a single sequence
-    as ``[sequence]``, and a word as ``[word]`` or ``{"word": word}``: a bare string is an error, as
-    are None and NaN. Empty sequences are left out of a fit, and have no labels in prediction; no
-    sequences, ``[]``, have the prediction ``[]``. A key of dicts whose values are numbers at some
-    tokens and strings at others causes a warning. Labels are strings, integers, booleans, whole
-    floats, tuples, or other hashable objects that can be sorted.
+    X is a list of sequences. A sequence is an array of shape (T, n_features), sparse or not, or a
+    list with a dict or a list of strings per token, which mean what they mean in CRFsuite. y is a
+    list of sequences of labels. A 2-D X stands for sequences of one token each, with y of shape
+    (n,). :ref:`crf-input` lists all forms.
 
     Parameters
     ----------
     reg_lambda : float, default=None
-        Regularization strength, positive, relative to the mean loss of a sequence: it does not
-        scale with n. None means one over the sum of the sample weights: 1/n without weights.
+        Regularization strength relative to the mean loss of a sequence; larger is simpler. None
+        means one over the sum of the sample weights, 1/n without: try 10 to 0.01 times this.
         CRFsuite's c2 is ``n reg_lambda / 2`` without L1.
     l1_ratio : float, default=0.0
         Share of L1 in the regularization, from 0 to 1: above 0, most weights are 0; see
         :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
         l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
-        "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
-        Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS if over half of the entries of X
-        are nonzero; otherwise "exponentiated". If, after at least ten epochs, the gap falls so
-        slowly that over 100 more would be needed, L-BFGS continues from the point reached, unless
-        the padded w has more than 5 million entries. L-BFGS does not support L1: "auto" is then
-        "exponentiated" with acceleration.
+        "auto": "lbfgs" for dense X, otherwise "exponentiated", which "lbfgs" takes over from if it
+        is slow.
+        "exponentiated": exponentiated gradient on the dual, with the sampling of [1]_.
+        "sdca": Algorithm 2 of [1]_.
+        "lbfgs": L-BFGS on P, without L1.
     fit_intercept : bool, default=True
         Whether labels have biases at any, the first and the last token. They are regularized.
     min_frequency : int, default=None
-        Drop named attributes (of dicts and of strings) that have a nonzero value at fewer tokens
-        than this. Sample weights count: a weight of 2 counts as a repeated sequence. None keeps
-        all.
+        Drop named attributes that are nonzero at fewer tokens than this, sample weights included.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
-        How the sequence of a step is sampled (section 5 of [1]_). "gap": in proportion to its last
-        known duality gap; "uniform": uniformly; "importance": in proportion to ``reg_lambda + s_i
-        R_i``, with R_i the squared radius of its features; "gap-importance": in proportion to the
-        product of both; "max": always the sequence with the largest last known gap, which may not
-        converge. Gaps are multiplied by s_i. L-BFGS ignores `sampling`.
+        How the dual solvers sample sequences (section 5 of [1]_): in proportion to the last known
+        gap; uniformly; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared radius of
+        the features; to the product of both; or always the largest gap, which may not converge.
     nonuniformity : float, default=0.8
-        Share of the steps, in [0, 1], that use `sampling`; the others sample uniformly.
+        Share of the steps, in [0, 1], that use `sampling`; the others are uniform.
     line_search_tol : float, default=1e-3
-        For "sdca": the line search ends when Newton's next step is at most this, positive; the step
-        length is in [0, 1].
+        For "sdca": the line search ends when Newton's next step, of a length in [0, 1], is at most
+        this.
     %(tol: 1e-2)s
         1e-2 is usually enough for prediction; 1e-3 is for weights that are read or compared.
     max_iter : int, default=100
-        Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
-        iterations, three of which count as one epoch in "auto".
+        Maximum number of epochs, or of the iterations of "lbfgs", three of which are an epoch of
+        "auto".
     %(max_time: the optimization)s
     warm_start : bool, default=False
-        Whether to keep the dual point (L-BFGS: w) and start from it when the next fit has the same
-        X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling may
-        differ.
-        If they do not, the fit continues with the next iteration; L-BFGS keeps 20 vectors of the
-        size of w for this. An error or Ctrl-C discards all of it.
-    %(n_jobs: for full passes over the data, L-BFGS and prediction)s
-        The steps are sequential.
+        Whether the next fit starts from this one, if it has the same X, y, weights, `fit_intercept`
+        and solver.
+    %(n_jobs: for passes over the data, L-BFGS and prediction)s
     %(random_state: the sampling)s
     %(verbose)s
 
@@ -169,29 +123,23 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
     transitions_ : ndarray of shape (n_classes, n_classes)
         Weights of pairs of successive labels, ``transitions_[from, to]``.
     intercept_ : ndarray of shape (n_classes,)
-        Bias of each label; this and the next two are zero with ``fit_intercept=False``.
-    start_ : ndarray of shape (n_classes,)
-        Additional bias at the first token.
-    end_ : ndarray of shape (n_classes,)
-        Additional bias at the last token.
+        Bias of each label.
+    start_, end_ : ndarray of shape (n_classes,)
+        Additional bias at the first and at the last token.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, sorted, if X held dicts or lists of strings.
-    state_features_ : Mapping
-        The nonzero entries of ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label):
-        weight}``; read-only. Unnamed attributes are given as columns of ``coef_``.
-    transition_features_ : Mapping
-        ``transitions_`` in the same form, ``{(from, to): weight}``.
+        Names of the columns of ``coef_``, if X held dicts or lists of strings.
+    state_features_, transition_features_ : Mapping
+        ``coef_`` and ``transitions_`` in sklearn-crfsuite's form, ``{(attribute, label): weight}``
+        and ``{(from, to): weight}``; read-only.
     %(certificate: P)s
     %(convergence)s
-        Only L-BFGS stalls.
     solver_ : {"exponentiated", "sdca", "lbfgs"}
         The solver that the fit ended with.
     %(reg_lambda_)s
     history_ : structured ndarray of shape (`n_iter_`,)
-        Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
-        evaluated; before the first pass P(0)), ``lower_bound``, ``passes`` (oracle calls, each of
-        which computes the marginals of a sequence, over n) and ``estimate`` (the sum of the last
-        known gaps of the sequences, times s_i).
+        The fit by iterations: ``iteration``, ``seconds``, ``objective`` (of the best point that a
+        pass has evaluated), ``lower_bound``, ``passes`` (marginals of sequences computed, over n)
+        and ``estimate`` (of the gap, from the last known ones of the sequences).
     n_features_in_ : int
         Number of features, or of attributes.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -222,20 +170,13 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The lower bound is the dual, (3) and (16) of [1]_. "sdca" is Algorithm 2 of [1]_,
-    "exponentiated" is exponentiated gradient [2]_ with gap sampling, and with L1 both are proximal
-    SDCA [3]_. The bound of "lbfgs" is (8) of [1]_: proving an optimum takes more iterations than
-    reaching it. :doc:`/user_guide/crf_theory` has the steps, their memory, and where they depart
-    from [1]_.
+    The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). "exponentiated" is
+    [2]_ with gap sampling; with L1 the dual solvers are proximal SDCA [3]_. The dual solvers know P
+    only after a pass over the data, so a fit that ends early may return w = 0. See
+    :doc:`/user_guide/crf_theory`.
 
-    With the dual solvers P is known only after a full pass over the data, which is made when `tol`
-    seems to be reached, and at exit. The fit returns, and callbacks get, the best point that a full
-    pass has evaluated; w = 0 is one of them, so a fit that ends early may return w = 0. The
-    possible effect of rounding is subtracted from the bound.
-
-    Its scikit-learn tags do not say that it is a classifier, since y may be a list of lists. An
-    integer `cv` therefore means folds in the order of the data, for a 2-D X too; if the rows are
-    sorted by label, pass ``KFold(shuffle=True)`` or ``StratifiedKFold``.
+    For scikit-learn it is no classifier, since y may be a list of lists: an integer `cv` means
+    folds in the order of the data. If these are sorted, pass ``KFold(shuffle=True)``.
 
     References
     ----------

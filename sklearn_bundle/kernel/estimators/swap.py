@@ -49,83 +49,60 @@ class _Task(NamedTuple):
 
 @fill_doc
 class SwapSVC(KernelClassifier, Certificates):
-    """Kernel support vector machine, by block or SWAP steps; the objective of SVC as an option.
+    """Kernel support vector machine with a certificate; the objective of SVC as an option.
 
-    For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
-    ``k(x, z) = <phi(x), phi(z)>``, and b::
+    Take it in place of :class:`~sklearn.svm.SVC`. With the default loss, the L2-SVM, it is fastest;
+    "hinge" has SVC's objective, predictions and fewer support vectors. For linear models take
+    :class:`BMRMClassifier` or :class:`PragamSVC`. With ``k(x, z) = <phi(x), phi(z)>``, labels y_i
+    in {-1, +1} and C_i = C times sample and class weight it minimizes over w and b::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
+        J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))    loss="hinge"
 
-    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalized like the
-    weight of a constant feature 1. The method needs this: the dual is a problem on the unit
-    simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
-    value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
-    ``1 / (2 Q)`` is a lower bound of J, so every fit comes with its duality gap. (The largest bound
-    may come from another point than the model.) Three or more classes are handled one-versus-one,
-    with the attributes of :class:`~sklearn.svm.SVC` and a problem for each pair of classes: (0, 1),
-    (0, 2), ..., (1, 2), ...
-
-    With ``loss="hinge"`` the objective is that of :class:`~sklearn.svm.SVC`, and so are the
-    predictions at equal C::
-
-        J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))
-
-    with an intercept that is not penalized. The bound is the dual objective ``sum_i alpha_i - 1/2
-    sum_ij alpha_i alpha_j y_i y_j k(x_i, x_j)``, where ``0 <= alpha_i <= C_i`` and ``sum_i alpha_i
-    y_i = 0``.
+    The first penalizes the intercept, like the weight of a constant feature 1, since its dual is
+    then a problem on the unit simplex. Three or more classes are handled one-versus-one, with the
+    attributes of SVC and a problem for each pair (0, 1), (0, 2), ..., (1, 2), ...
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. The best C of the two losses differs.
+        Weight of the losses: try 1e-2 to 1e3; smaller is simpler. The best C of the two losses
+        differs.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        "hinge" is what SVC minimizes; it leaves fewer support vectors. With ``tol=1e-3`` 99.8 % or
-        more of the test rows of eight data sets had the label of SVC.
+        "hinge" is what SVC minimizes.
     %(kernel)s
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
-        "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
-        steps in two variables, and keeps no kernel values of other points. The others are the
-        methods of [1]_. "swap-2o" and "swap": SWAP steps with the partner of largest gain or of
-        smallest gradient (its Algorithms 5 and 4); "mfw": away steps; "fw": plain Frank-Wolfe;
-        "cvm": the problem on the support is roughly solved before the next point is added. "fw"
-        usually does not reach the default `tol` in reasonable time. "auto" is "decomposition" if
-        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
-        a parameter of the other methods is set; where single precision may not be enough,
-        "swap-2o" ends it, from its point. Otherwise "auto" is "swap-2o". The hinge loss has one
-        method, working sets, and ignores this parameter.
+        For "squared_hinge"; the hinge loss is solved by working sets.
+        "auto": "decomposition" where it is faster, otherwise "swap-2o".
+        "decomposition": steps in two variables in random blocks of 1,024 points.
+        "swap-2o", "swap": SWAP steps with the partner of largest gain, or of smallest gradient
+        (Algorithms 5 and 4 of [1]_).
+        "mfw", "fw": Frank-Wolfe with and without away steps; the latter rarely reaches `tol`.
+        "cvm": solves the problem on the support roughly before it adds a point.
     %(tol: 1e-2)s
-        At 1e-2 test errors differ from those of the optimum by no more than the noise between seeds
-        (see the user guide).
     max_iter : int, default=1000000
-        Maximum number of steps for each pair of classes. A step costs 1 to 10 ns per point, with
-        "decomposition" per point of the block. With the hinge loss, of working sets, 10 to 100 of
-        which are usual.
+        Maximum number of steps per pair of classes, of 1 to 10 ns per point; with the hinge loss,
+        of working sets.
     %(max_time: the whole fit)s
     cache_size : float, default=1000
-        Memory for kernel values in MB. Values that do not fit are recomputed when needed.
+        Memory for kernel values in MB. Others are recomputed when needed.
     n_candidates : int, default=None
-        Number of random points among which to search for the next one before all points are
-        searched (section 2.4 of [1]_; 60 is usual). None always searches all points, which is
-        usually as fast.
+        For SWAP and Frank-Wolfe: random points among which to search for the next one before all
+        are searched (section 2.4 of [1]_). None searches all.
     n_initial : int, default=1
-        Number of random points whose solution is the start (20 in section 6 of [1]_); 1 starts at
-        the first point.
+        For the same: random points whose solution is the start; 1 starts at the first point.
     active_set : "auto", int or None, default="auto"
-        Number of points in the first active set, for problems larger than that. Points that violate
-        the solution are added until there are none. None starts with all points. "auto" is 2000 for
-        problems of more than 4,000 points (20,000 if the kernel is precomputed), else None.
-        "decomposition" ignores it, like `n_candidates` and `n_initial`.
+        For the same: points in the first active set, to which violators are added. None takes all;
+        "auto" is 2000 for more than 4,000 points (20,000 if the kernel is precomputed), else None.
     %(class_weight: C)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For three or more classes: scores per class, or per pair.
     break_ties : bool, default=False
         Whether `predict` breaks voting ties by the scores, which takes longer.
     warm_start : bool, default=False
-        Whether to keep the dual points and start from them when the next fit has the same X, y,
-        weights and kernel; C and tol may differ. If nothing else has changed, the fit continues; a
-        fit that has reached `tol` is kept.
-    %(n_jobs: over pairs of classes and in `predict`; for two classes, over scores and in BLAS)s
-    %(random_state: the blocks, the first active points, `n_candidates` and `n_initial`)s
+        Whether the next fit starts from this one, if it has the same X, y, weights and kernel.
+    %(n_jobs: over pairs of classes, scores and in BLAS)s
+    %(random_state: blocks and the random points)s
     %(verbose)s
 
     Attributes
@@ -133,30 +110,25 @@ class SwapSVC(KernelClassifier, Certificates):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a nonzero dual variable, grouped by class.
+        Rows of X with a nonzero dual variable, grouped by class.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features)
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,)
         Number of them in each class.
     dual_coef_ : ndarray or CSR of shape (1, n_support) or (n_classes - 1, n_support)
-        ``alpha_i y_i``. With three or more classes, the coefficient of a vector of class i for the
-        pair with class j is in row j, or j - 1 if j > i; the first class of a pair is +1.
+        ``alpha_i y_i``, arranged as in SVC; the first class of a pair is +1.
     intercept_ : ndarray of shape (1,) or (n_pairs,)
-        b. It is the sum of the coefficients, unless the loss is the hinge.
+        b.
     coef_ : ndarray or CSR of shape (1, n_features) or (n_pairs, n_features)
-        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
+        w, for the linear kernel only.
     gamma_ : float
         The gamma used.
     %(certificates: pairs)s
     history_ : structured ndarray, or list of them
-        One row per block with "decomposition", otherwise one per 128 steps or fewer. So the first
-        row is not the start, and a small problem may have no other. Its objective is that of a
-        model, but may be above that of w = 0 (half the sum of all C_i). Fields ``iteration``
-        (steps so far), ``seconds``, ``objective``, ``lower_bound`` and ``passes`` (kernel rows
-        computed). With "decomposition" also ``blocks``; otherwise the
-        number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
-        ``away_drop``, and with an active set its size, ``active``. With the hinge loss one row per
-        working set, with the number of ``steps``.
+        The fit by blocks, working sets or up to 128 steps: ``iteration`` (steps so far),
+        ``seconds``, ``objective``, ``lower_bound``, ``passes`` (kernel rows computed), and what the
+        method counts: ``blocks``, ``steps``, the size of the ``active`` set, or the kinds of steps
+        ``fw``, ``swap_add``, ``swap_drop``, ``away`` and ``away_drop``.
     %(features)s
     shape_fit_ : tuple
         Shape of the training data.
@@ -177,13 +149,12 @@ class SwapSVC(KernelClassifier, Certificates):
 
     Notes
     -----
-    The problem on the simplex is (2) of [1]_ up to a scale. "swap-2o" is its Algorithm 5, with its
-    second-order choice (19), step length (26) and gain (28), except that all gains are those of the
-    feasible steps. :doc:`/user_guide/swap_theory` has the methods and their precision. The hinge
-    loss is solved by working sets [2]_ of up to 1,024 points: see :doc:`/user_guide/svc`. The
-    certificate is recomputed at exit in float64; the possible effect of rounding on the objective
-    and on the bound is subtracted from the bound. `predict` works in float32 and recomputes scores
-    that are too close to call in float64.
+    The dual of the L2-SVM is (2) of [1]_ up to a scale: ``min a'Ka`` on the unit simplex, with
+    ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the value reached, the model has
+    ``alpha = a / Q``, and ``1 / (2 Q)`` is the bound. That of the hinge is ``sum_i alpha_i - 1/2
+    sum_ij alpha_i alpha_j y_i y_j k(x_i, x_j)``, with ``0 <= alpha_i <= C_i`` and ``sum_i alpha_i
+    y_i = 0``. Both are computed in float64. The hinge is solved by working sets [2]_. See
+    :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

@@ -31,24 +31,19 @@ _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in an
 
 @fill_doc
 class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
-    """Novelty detection by the one-class support vector machine; that of OneClassSVM as an option.
+    """Novelty detection by a one-class SVM with a certificate; that of OneClassSVM as an option.
 
-    It minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x), phi(z)>``::
+    Take it in place of :class:`~sklearn.svm.OneClassSVM`. With the kernel ``k(x, z) = <phi(x),
+    phi(z)>`` it minimizes over w::
 
         J(w) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, 1 - <w, phi(x_i)>)^2
 
-    where C_i is C times the sample weight. The result is a half-space of the feature space that is
-    far from the origin and holds most of the data. With ``H_ij = k(x_i, x_j) + delta_ij / C_i``
-    every a in the unit simplex gives the lower bound ``1 / (2 a'Ha)`` of J, so every fit comes with
-    its duality gap.
-
-    With a number as ``nu`` the objective is that of :class:`~sklearn.svm.OneClassSVM`, and so are
-    scores and predictions at equal nu, with the weights s_i::
+    where C_i is C times the sample weight. With a number as ``nu`` the objective, and scores and
+    predictions at equal nu, are those of OneClassSVM, with the sample weights s_i::
 
         J(w, rho) = 1/2 ||w||^2 + sum_i s_i max(0, rho - <w, phi(x_i)>) - nu rho sum_i s_i
 
-    which is negative or 0. The bound is ``-1/2 a'Ka``, where ``0 <= a_i <= s_i`` and ``sum_i a_i =
-    nu sum_i s_i``.
+    which is negative or 0.
 
     Parameters
     ----------
@@ -59,13 +54,10 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         At least the share of the weights of new samples, and at most that of support vectors, in
         (0, 1]. None is the squared loss.
     contamination : "auto" or float, default="auto"
-        Which samples are new. "auto": those that score below 1, the boundary of the objective, or
-        with `nu` below rho; that is the only value then. With a share in (0, 0.5], ``offset_`` is
-        chosen so that at most this share of the training data, by weight, scores below it. The
-        objective does not depend on it.
+        Which samples are new. "auto": those that score below 1, or with `nu` below rho. A share in
+        (0, 0.5], without `nu`: at most this share of the training data, by weight.
     %(kernel)s
     %(tol: 1e-3)s
-        Ranks of scores can depend on it: see the user guide.
     %(max_iter_kernel)s
     %(max_time: the whole fit)s
     %(cache_size_factors)s
@@ -81,8 +73,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         implies, or rho.
     %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
-        Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. If the gap is not 0, a few may
-        be negative.
+        Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
     %(certificate: J)s
@@ -109,12 +100,10 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
 
     Notes
     -----
-    With the squared loss the support vectors are, at the optimum, the samples that score below 1,
-    and C does not bound a share of samples: no nu is equivalent to a C. To fix a share of outliers,
-    set `contamination`; only C decides the ranks of the scores. The dual is the problem on the
-    simplex of section 2 of [1]_ for one class. :doc:`/user_guide/swap_svr` says more, and has the
-    method. With `nu` the method is that of :class:`SwapSVC` with the hinge loss, and the dual is in
-    the units of LIBSVM: coefficients are at most s_i.
+    With the squared loss no nu is equivalent to a C. With ``H_ij = k(x_i, x_j) + delta_ij / C_i``
+    every a in the unit simplex gives the bound ``1 / (2 a'Ha)``, the problem of section 2 of [1]_
+    for one class. With `nu` the bound is ``-1/2 a'Ka``, with ``0 <= a_i <= s_i`` and ``sum_i a_i =
+    nu sum_i s_i``. See :doc:`/user_guide/kernels` and :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

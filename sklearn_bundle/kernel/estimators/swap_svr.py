@@ -148,43 +148,33 @@ class KernelTubeEstimator(KernelMachine, OneCertificate):
 
 @fill_doc
 class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
-    """Kernel support vector regression; the objective of SVR as an option.
+    """Kernel support vector regression with a certificate; the objective of SVR as an option.
 
-    For numbers y_i it minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x),
-    phi(z)>``, and b::
+    Take it in place of :class:`~sklearn.svm.SVR`, up to some 100,000 rows. For linear models take
+    :class:`BMRMRegressor`. With the kernel ``k(x, z) = <phi(x), phi(z)>`` it minimizes over w and
+    b::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, |y_i - f(x_i)| - epsilon)^2
 
-    where ``f(x) = <w, phi(x)> + b`` and C_i is C times the sample weight. The intercept is
-    penalized like the weight of a constant feature 1, as in :class:`SwapSVC`. With ``H_ij = k(x_i,
-    x_j) + 1 + delta_ij / C_i`` every vector v gives a lower bound of J, ``max(0, <y, v> - epsilon
-    ||v||_1)^2 / (2 v'Hv)``, so every fit comes with its duality gap.
-
-    With ``loss="epsilon_insensitive"`` the objective is that of :class:`~sklearn.svm.SVR`, and so
-    are the predictions at equal C and epsilon::
+    where ``f(x) = <w, phi(x)> + b`` and C_i is C times the sample weight. With the loss
+    "epsilon_insensitive" the objective, and predictions at equal C and epsilon, are SVR's::
 
         J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)
-
-    with an intercept that is not penalized. The bound is ``<y, v> - epsilon ||v||_1 - 1/2 v'Kv``,
-    where ``-C_i <= v_i <= C_i`` and ``sum_i v_i = 0``.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. With the squared loss it does not depend on the unit of y,
-        since ``||w||^2`` and the losses both grow with its square. The best C of the two losses
-        differs.
+        Weight of the losses: try 1e-2 to 1e3; smaller is simpler. With the squared loss it does not
+        depend on the unit of y. The best C of the two losses differs.
     loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
 default="squared_epsilon_insensitive"
-        "epsilon_insensitive" is what SVR minimizes. Its largest coefficient is C, so single
-        outliers matter less.
+        "epsilon_insensitive" is what SVR minimizes; single outliers matter less to it.
     epsilon : float, default=None
         Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
         regression with a penalized intercept. None means a tenth of the standard deviation of y,
         with sample weights, or 0.1 if that is 0.
     %(kernel)s
     %(tol: 1e-2)s
-        At 1e-2 test errors are within 1 % of those at 1e-4 (see the user guide).
     %(max_iter_kernel)s
     %(max_time: the whole fit)s
     %(cache_size_factors)s
@@ -197,10 +187,9 @@ default="squared_epsilon_insensitive"
     ----------
     %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
-        Coefficients of the function: ``f(x) = sum_i dual_coef_i (k(x_i, x) + 1)``. If the gap is
-        not 0, points within the tube may have some.
+        Coefficients of the kernel values in f.
     intercept_ : ndarray of shape (1,)
-        b. It is the sum of the coefficients, unless the loss is "epsilon_insensitive".
+        b.
     epsilon_ : float
         The epsilon used.
     %(certificate: J)s
@@ -227,13 +216,12 @@ default="squared_epsilon_insensitive"
 
     Notes
     -----
-    The dual is the problem on the simplex that [1]_ names in section 2, with the scale and the pair
-    of vertices of each point eliminated: ``max <y, v> - epsilon ||v||_1 - 1/2 v'Hv`` without
-    constraints. It is not solved by SWAP steps but by conjugate gradients in the space of
-    functions, preconditioned by a factor of the kernel matrix as in [2]_; 5 to 30 iterations reach
-    the default `tol`. See :doc:`/user_guide/swap_svr`. The certificate is recomputed at exit in
-    float64; the possible effect of rounding on the objective and on the bound is subtracted from
-    the bound.
+    The squared loss penalizes the intercept like the weight of a constant feature 1. With ``H_ij =
+    k(x_i, x_j) + 1 + delta_ij / C_i`` every v gives the bound ``max(0, <y, v> - epsilon
+    ||v||_1)^2 / (2 v'Hv)``, from the problem on the simplex of section 2 of [1]_. It is solved by
+    conjugate gradients in the space of functions, preconditioned as in [2]_. The bound of
+    "epsilon_insensitive" is ``<y, v> - epsilon ||v||_1 - 1/2 v'Kv``, with ``-C_i <= v_i <= C_i``
+    and ``sum_i v_i = 0``. Both are computed in float64. See :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

@@ -55,21 +55,24 @@ class Box(NamedTuple):
         A minimizer at scores between them lies between these. With the largest total there is no
         least one, and with the least total no largest one.
         """
-        costs = np.concatenate([self.high, -self.low])
-        needed = float(self.high.sum()) - self.total  # less is the slope at b from -inf on
-        rounding = ADDED * len(costs) * (float(costs.sum()) + abs(self.total))
-        kinks, passed = self._kinks(highest, costs)
+        upper, lower = float(self.high.sum()), float(-self.low.sum())
+        needed = upper - self.total  # less is the slope at b from -inf on
+        rounding = ADDED * 2 * len(self.high) * (upper + lower + abs(self.total))
+        kinks, passed = self._kinks(highest)
         place = int(np.searchsorted(passed, needed - rounding))
         least = kinks[place] if needed > rounding else -np.inf
-        kinks, passed = self._kinks(lowest, costs)
+        if lowest is not highest:
+            kinks, passed = self._kinks(lowest)
         place = int(np.searchsorted(passed, needed + rounding, side="right"))
         return float(least), float(kinks[place]) if place < len(kinks) else np.inf
 
-    def _kinks(self, scores: Array, costs: Array) -> tuple[Array, Array]:
+    def _kinks(self, scores: Array) -> tuple[Array, Array]:
         """Where the slope in b grows, ascending, and by how much it has grown there."""
-        left = self.target - scores
-        kinks = np.concatenate([left - self.width, left + self.width])
-        order = np.argsort(kinks, kind="stable")
+        kinks, costs = self.target - scores, self.high - self.low
+        if self.width > 0.0:
+            kinks = np.concatenate([kinks - self.width, kinks + self.width])
+            costs = np.concatenate([self.high, -self.low])
+        order = np.argsort(kinks)
         return kinks[order], np.cumsum(costs[order])
 
     def part(self, rows: NDArray[np.intp]) -> "Box":

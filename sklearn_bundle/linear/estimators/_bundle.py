@@ -130,11 +130,7 @@ default="l2"
 
     [warm_start_planes]
     warm_start : bool, default=False
-        Whether to keep the planes and start from them when the next fit has the same
-        {}.
-        reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or
-        `verbose` does, the fit continues with the next iteration; a fit that has reached `tol` is
-        kept.
+        Whether the next fit starts from this one, if it has the same {}.
     """
 
     loss: str | OwnLoss

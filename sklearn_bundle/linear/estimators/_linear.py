@@ -49,16 +49,15 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
 
     [reg_lambda]
     reg_lambda : float, default=None
-        Regularization strength relative to the mean loss: it does not scale with n as C does. None
-        means 1e-4, unless C is set.
+        Regularization strength relative to the mean loss, so it does not scale with n: try 1e-1 to
+        1e-5; larger is simpler. ``C`` of scikit-learn is ``1 / (n reg_lambda)``. None means 1e-4,
+        unless C is set.
 
     [mean_loss_C]
     C : float, default=None
-        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the sample
-        weight, times the class weight if there is one, before they are normalized; the sum is n
-        without weights. The model then minimizes ``{} + C sum_i v_i l_i``;
-        `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
-        Setting both is an error.
+        In place of `reg_lambda`: the model minimizes ``{} + C sum_i v_i l_i``, with v_i the
+        product of sample and class weight, 1 without. Then `reg_lambda_` is ``1 / (C sum_i v_i)``,
+        and the certificate remains that of J.
     """
 
     reg_lambda: float | None = None  # a parameter, except of searches

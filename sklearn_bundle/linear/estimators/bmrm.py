@@ -59,115 +59,84 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
 
 @fill_doc
 class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
-    """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
+    """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
 
-    It minimizes over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
+    Take it for linear classification of any size, dense or sparse, also with costs of confusions,
+    or to train for ROC area or F-beta. For several classes prefer "softmax" to the default, which
+    is one-versus-rest. For kernels take :class:`SwapSVC`. It minimizes, with the risk R of all
+    scores and ``Omega(w) = ||w||^2 / 2`` by default::
 
-        J(w, b) = reg_lambda Omega(w) + R(X w + b)
+        J(w, b) = reg_lambda Omega(w) + R(X w + b),    R = sum_i s_i l(y_i, <w, x_i> + b)
 
-    where the risk R of all scores is ``sum_i s_i l(y_i, <w, x_i> + b)`` for most losses. The s_i
-    are the products of sample and class weight, normalized to sum to one (1/n each without
-    weights). The intercept b is not penalized. Every fit returns a lower bound of the optimum, and
-    thus the duality gap.
-
-    For two classes there is one problem. Three or more classes are handled one-versus-rest, with
-    one problem per class; this includes the measures. The joint losses "multiclass_hinge",
-    "softmax" and "ontology" have one score per class (or node) and always make a single problem.
+    where s_i is the product of sample and class weight, normalized to the sum one. The intercept b
+    is not penalized. Three or more classes are one problem per class, except with the joint losses
+    "multiclass_hinge", "softmax" and "ontology".
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
 "multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
-        With f the score and y in {-1, +1}: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``,
-        ``log(1 + exp(-y f))``, ``exp(-y f)``.
-        "roc_auc": the weighted mean of ``max(0, 1 - (f_i - f_j))`` over all pairs of a positive i
-        and a negative j, a bound of 1 - AUC. "fbeta": a bound of 1 - F_beta of all predictions, see
-        :class:`~sklearn_bundle.losses.FBeta`; it takes no weights.
-        "multiclass_hinge": ``max_k f_k - f_y + Delta(y, k)``; "softmax": ``log sum_k exp f_k -
-        f_y``; "ontology": "multiclass_hinge" where the score of a class is the sum over its
-        ancestors in a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
-        Or an instance of a class in :mod:`sklearn_bundle.losses`, or of your own subclass of
-        :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
-        or :class:`~sklearn_bundle.losses.MeasureLoss`.
+        With the score f and y in {-1, +1}: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``,
+        ``log(1 + exp(-y f))``, ``exp(-y f)``. "roc_auc" is the mean of
+        ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j; "fbeta" bounds 1 -
+        F_beta (:class:`~sklearn_bundle.losses.FBeta`). Joint losses: ``max_k f_k - f_y +
+        Delta(y, k)``; ``log sum_k exp f_k - f_y``; and the first with scores summed over the
+        ancestors of a class (:class:`~sklearn_bundle.losses.Ontology`). Or an instance of one in
+        :mod:`sklearn_bundle.losses`, yours included.
     %(reg_lambda)s
     %(mean_loss_C: Omega(w))s
-        LIBLINEAR and LIBSVM do the same, but their "squared_hinge" has no factor 1/2: their C is
-        half of this one.
+        The "squared_hinge" of LIBLINEAR has no factor 1/2: its C is half of this one.
     %(regularizer)s
-        With a joint loss it applies to the weights of all classes (or nodes) together.
     %(l1_ratio)s
     cost : array-like of shape (n_classes, n_classes), default=None
-        For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
-        ``classes_``, y the row; at least 0, and 0 on the diagonal. None means 1 for every
-        confusion; for "ontology", the number of nodes that are ancestors of exactly one of the two
-        classes.
+        For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``;
+        at least 0, and 0 on the diagonal. None means 1 per confusion; for "ontology", the number
+        of nodes that are ancestors of one of the two only.
     scaling : {"margin", "slack"}, default="margin"
-        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``: the cost
-        multiplies the loss instead of requiring a larger margin.
+        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
     edges : list of (parent, child) pairs, default=None
         Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
-        "newton": planes and candidates from Newton's method on the smoothed loss; it refuses more
-        than 10,000 features, and "auto" uses it for up to 2,000. "dual-coordinate": epochs of dual
-        coordinate ascent, each of which yields an aggregate plane; if they are far too slow or
-        stall, "newton" or "line-search" takes over.
-        Both are for "hinge", "squared_hinge" and "log_loss" with L2; "newton" also supports
-        "exponential". "lbfgs" needs no matrix and supports the smooth ones of these losses (all
-        except "hinge"); "auto" uses it for many features. For "softmax" with L2
-        there are "newton", which "auto" uses for up to 3000 weights and intercepts over all
-        classes, and "lbfgs". "dual-coordinate" also supports "multiclass_hinge" with L2, except
-        slack scaling with costs. "coordinate-descent": working sets of features, for
-        "squared_hinge", "log_loss" and "exponential" with L1 (weighted or not) and the elastic net;
-        "auto" uses it for these. "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for
-        all losses and regularizers. "cutting-plane" is for comparison: it takes many more
-        iterations, above all with "exponential".
-        "auto" chooses by the shape of X, the loss and the regularizer, and may switch during the
-        fit; ``history_["solver"]`` records what ran. See the user guide for the rule.
+        "auto": by expected cost; ``history_["solver"]`` has what ran.
+        "newton": up to 10,000 features, L2; "hinge", "squared_hinge", "log_loss", "exponential",
+        "softmax".
+        "lbfgs": the same losses except "hinge".
+        "dual-coordinate": epochs over rows, L2; "hinge", "squared_hinge", "log_loss",
+        "multiclass_hinge".
+        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
+        "line-search": Algorithm 3 of [1]_, for everything.
+        "cutting-plane": Algorithm 2 of [1]_, for comparison.
     bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2; None keeps all. The bound is not lost by
-        dropping planes. "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size``
-        vectors of length n_features, times the number of scores per sample for a joint loss; the
-        length is ``2 n_samples + 1`` if X has more than twice as many features as samples.
-        "dual-coordinate" keeps 2 planes. The minimum is 10 with L1, and 10 plus the number of
-        intercepts with the intercepts of "fbeta" and the joint losses.
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all. "fbeta"
+        and joint losses need as many more as they have intercepts.
     %(theta)s
     %(tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     max_iter : int, default=1000
-        Maximum number of iterations for each class. An iteration is one product with X and one with
-        X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
-        as many steps as there are rows, and at least 16,384.
+        Maximum number of iterations per class: products with X and X', or epochs.
     %(max_time: the whole fit)s
     fit_intercept : bool, default=True
-        Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
-        and the joint losses it is a variable like w. "roc_auc" does not depend on it.
+        Whether to fit b. "roc_auc" does not depend on it.
     %(class_weight: the sample weights)s
         "fbeta" refuses it; with "roc_auc" and two classes it affects only `intercept_`.
     %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
-        "dual-coordinate" keeps the dual point in place of planes.
     %(n_jobs_exact: the classes if each is a problem of its own, otherwise over blocks of rows)s
     %(verbose)s
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w. With two classes there is one row, for a joint loss the difference of the two.
-        For "ontology" a row is the sum over the ancestors of the class. They are in float32 if X is
-        and rounding does not miss `tol`, otherwise in float64 (also for rows on workers, and where
-        sums of nodes are not float32). The certificate is that of the rounded weights.
+        Weights w, one row for two classes. In float32 if X is and `tol` allows it.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b, arranged like `coef_`. With "roc_auc" they are chosen after the fit, for the
-        best balanced accuracy on the training data, or with a `class_weight` for the best accuracy
-        under these weights.
+        Intercepts b. With "roc_auc" those of the best balanced accuracy on the training data.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
     %(reg_lambda_)s
     %(certificates: classes)s
     %(histories)s
-        ``solver`` (the solver of the iteration).
+        and ``solver``.
     %(features)s
 
     Raises
@@ -175,15 +144,12 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     %(invalid)s
         both `reg_lambda` and `C`, a single class, weights with a loss that takes none, a cost or
         edges that do not match the classes, multilabel y.
-    ClusterTimeout
-        A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
     %(missed_tol)s
     UserWarning
-        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
-        or solver does not use, unless it has its default.
+        If w is nearly 0, or for a parameter that nothing uses.
 
     See Also
     --------
@@ -194,9 +160,8 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
 
     Notes
     -----
-    For the losses see tables 5 and 6 and appendices A.3 and A.4 of [1]_; the squared hinge has a
-    factor 1/2. The lower bound is theorem 2, for L2 equation (10) and corollary 3, of [1]_; see
-    :doc:`/user_guide/bmrm_solvers`.
+    Losses: tables 5 and 6 and appendices A.3 and A.4 of [1]_. Bound: theorem 2, for L2 equation
+    (10) and corollary 3. See :doc:`/user_guide/bmrm_solvers`.
 
     References
     ----------
@@ -213,9 +178,6 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     >>> model[-1].status_
     'converged'
     >>> model[-1].relative_gap_ <= 1e-3
-    True
-    >>> area = BMRMClassifier("roc_auc", regularizer="l1", reg_lambda=1e-2)
-    >>> bool((make_pipeline(StandardScaler(), area).fit(X, y)[-1].coef_ == 0.0).any())
     True
     """
 

@@ -39,10 +39,12 @@ _AROUND_ORIGIN = (
 class BMRMNoveltyDetector(
     CertainDetector, OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]
 ):
-    """Linear novelty detection by the bundle method, with a certified optimum.
+    """Linear novelty detection: the linear one-class SVM, with a certificate of the optimum.
 
-    It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimizes
-    over w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
+    Take it for data that lie on one side of the origin, such as counts. No half-space describes
+    standardized features: for these take :class:`SwapNoveltyDetector`, or map them with
+    :class:`sklearn.kernel_approximation.RBFSampler`. With a share `nu` of samples it minimizes over
+    w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
 
         J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
 
@@ -50,14 +52,8 @@ class BMRMNoveltyDetector(
 
         J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
 
-    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
-    result is a half-space that is far from the origin and holds most of the data. A sample is new
-    if ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not new.
-
-    No half-space describes data around the origin, such as standardized features: use
-    :class:`SwapNoveltyDetector` with its RBF kernel, map the features with
-    :class:`sklearn.kernel_approximation.RBFSampler`, or do not center them. See Notes for what is
-    fitted otherwise.
+    where the s_i are the sample weights, normalized to the sum one. A sample is new if ``<w, x>``
+    is below rho; samples on the boundary, of which an optimum has some, are not new.
 
     Parameters
     ----------
@@ -78,7 +74,6 @@ class BMRMNoveltyDetector(
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
     %(max_time: the whole fit)s
     %(warm_start_planes: X, weights, nu or rho, and regularizer)s
@@ -99,7 +94,7 @@ class BMRMNoveltyDetector(
         With nu, J is at most 0.
     %(convergence)s
     %(history: products with X or X' so far)s
-        ``solver`` (the solver of the iteration).
+        and ``solver``.
     %(features)s
 
     Raises

@@ -64,15 +64,15 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 
 @fill_doc
 class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
-    """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
+    """Linear ranking of grades, preferences or lists, with a certificate of the optimum.
 
-    It minimizes over w::
+    Take it where the order of the scores counts and their values do not: ordinal targets, pairs of
+    which one is better, or lists of search results. It minimizes over w::
 
         J(w) = reg_lambda Omega(w) + R(X w)
 
-    where R is a convex bound of the errors in the order of the scores ``f = X w``. There is no
-    intercept, since it would not change the order. Every fit returns a lower bound of the optimum,
-    and thus the duality gap.
+    where R is a convex bound of the errors in the order of the scores ``f = X w``. An intercept
+    would not change the order.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
         of 1 - NDCG@k. :class:`~sklearn_bundle.losses.PositionMeasure` defines other measures of
         positions.
     reg_lambda : float, default=1e-4
-        Regularization strength relative to the mean loss.
+        Regularization strength relative to the mean loss: try 1e-1 to 1e-5; larger is simpler.
     %(regularizer)s
     %(l1_ratio)s
     cost : {"absolute", "constant", "squared"} or array-like of shape (K, K), default="absolute"
@@ -97,7 +97,6 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
     %(max_time: the whole fit)s
     %(warm_start_planes: data, loss and regularizer)s
@@ -117,7 +116,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     %(certificate: J)s
     %(convergence)s
     %(history: products with X or X' so far)s
-        ``solver`` (the solver of the iteration).
+        and ``solver``.
     %(features)s
 
     Raises

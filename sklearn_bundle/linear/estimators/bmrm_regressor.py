@@ -49,39 +49,35 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
 class BMRMRegressor(
     CertainRegressor, RegressorMixin, Certificates, BundleEstimator[RegressionLoss]
 ):
-    """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
+    """Linear regression: a convex loss, a free intercept, and a certificate of the optimum.
 
-    It minimizes over w and b::
+    Take it for quantiles, robust losses, counts and least squares on data of any size, dense or
+    sparse. For kernels take :class:`SwapSVR`. It minimizes over w and b, with
+    ``Omega(w) = ||w||^2 / 2`` by default::
 
         J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
-    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
-    intercept b is not penalized. Every fit returns a lower bound of the optimum, and thus the
-    duality gap. With several targets the objectives are summed: each target has its own w and b
-    and, except with "squared_error", its own certificate.
+    where the s_i are the sample weights, normalized to the sum one. The intercept b is not
+    penalized. Each of several targets has its own w and b and, except with "squared_error", its own
+    certificate.
 
     Parameters
     ----------
     loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
 "squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
-        With f the prediction and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
+        With the prediction f and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
         the parameter `quantile`; ``max(0, |r| - epsilon)``, and half its square; ``r^2 / 2`` up to
-        ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of
-        the mean, and the loss half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
-        :class:`~sklearn_bundle.losses.RegressionLoss`.
+        ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" ``exp(f) - y f + y log y
+        - y``, with f the logarithm of the mean. Or an instance of
+        :class:`~sklearn_bundle.losses.RegressionLoss`, yours included.
     reg_lambda : float, default=None
-        Regularization strength relative to the mean loss. Ridge's alpha is ``n reg_lambda``;
-        LinearSVR's C is ``1 / (n reg_lambda)``, or half of it with the squared loss; the alpha of
-        QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda`` with the regularizer that
-        each uses. None means, unless C is set, the value that gives the same model as 1e-4 does for
-        y centered and divided by its spread s: ``1e-4 s^(p - q)``, if the loss grows with the power
-        p of its residual (1 for "absolute_error", "quantile" and "epsilon_insensitive", otherwise
-        2) and Omega with the power q of w (1 for L1, 2 for the others). It is thus ``1e-4 / s`` for
-        the three with L2, and 1e-4 for the others. "poisson", losses of your own without a
-        ``degree``, and the entropies have 1e-4. For the elastic net q is 2: as its two parts scale
-        differently, it does not give quite the same model. `reg_lambda_` has the value.
+        Regularization strength relative to the mean loss: try 1e-1 to 1e-5 times the spread of y
+        (or its inverse, for losses that are linear in r); larger is simpler. Ridge's alpha is
+        ``n reg_lambda``; LinearSVR's C is ``1 / (n reg_lambda)``, half of it with the squared loss;
+        the alpha of QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda``. None, unless C
+        is set: the value that 1e-4 is for y of spread one, see Notes.
     %(mean_loss_C: Omega(w))s
-        LinearSVR does the same, but its squared loss has no factor 1/2: its C is half of this one.
+        LinearSVR's squared loss has no factor 1/2: its C is half of this one.
     %(regularizer)s
     %(l1_ratio)s
     quantile : float, default=0.5
@@ -97,26 +93,23 @@ class BMRMRegressor(
         symmetric and positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
-        "line-search" is algorithm 3 of [1]_ and "cutting-plane", for comparison, algorithm 2; they
-        support every loss and regularizer. For "squared_error" with L2 or
-        :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
-        Cholesky factorization and "conjugate-gradient" without one; "auto" uses the former if it
-        costs less, and starts with the latter if that is not known. With L2 all other losses
-        support "newton", and all of them except "poisson" support "dual-coordinate", as in
-        :class:`BMRMClassifier`. "huber", "poisson" and "squared_epsilon_insensitive" also support
-        "lbfgs", which needs no matrix; "auto" uses it for many features.
-        With L1 (weighted or not) and the elastic net, "auto" is "coordinate-descent" on working
-        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson";
-        with several targets, if each is a problem of its own.
+        "auto": by expected cost; ``history_["solver"]`` has what ran.
+        "newton": up to 10,000 features, L2; for "squared_error" the normal equations.
+        "conjugate-gradient": "squared_error" with L2.
+        "lbfgs": L2; "huber", "poisson", "squared_epsilon_insensitive".
+        "dual-coordinate": epochs over rows, L2; all but "squared_error" and "poisson".
+        "coordinate-descent": L1 and elastic net; "squared_error", "huber", "poisson",
+        "squared_epsilon_insensitive".
+        "line-search": Algorithm 3 of [1]_, for everything.
+        "cutting-plane": Algorithm 2 of [1]_, for comparison.
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     %(max_iter_products)s
-        The maximum is that of each target.
+        Per target.
     %(max_time: the whole fit)s
     fit_intercept : bool, default=True
-        Whether to fit b. It is minimized exactly and never penalized.
+        Whether to fit b.
     %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
     %(n_jobs_exact: targets that are problems of their own, otherwise over blocks of rows)s
     %(verbose)s
@@ -124,19 +117,16 @@ class BMRMRegressor(
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Weights w: in float32 if X is and rounding them does not miss `tol`, otherwise in float64
-        (also for rows on workers). The certificate is that of the rounded weights.
+        Weights w, in float32 if X is and `tol` allows it.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
     reg_lambda_ : float or ndarray of shape (n_targets,)
-        The `reg_lambda` of J, as given or from C or the default: one value per target if it is the
-        default and each target is a problem of its own.
+        The `reg_lambda` of J; one value per target if it is the default of several problems.
     epsilon_, delta_ : float or ndarray of shape (n_targets,)
-        The `epsilon` or `delta` of the loss, in units of y, if it has one and is passed by name.
-        One value per target of several if it is the default.
+        The `epsilon` or `delta` of the loss, in units of y, if it has one.
     %(certificates: targets)s
     %(histories)s
-        ``solver`` (the solver of the iteration).
+        and ``solver``.
     %(features)s
 
     Raises
@@ -144,15 +134,12 @@ class BMRMRegressor(
     %(invalid)s
         both `reg_lambda` and `C`, a `solver` that does not support the loss, a y that the loss
         cannot take.
-    ClusterTimeout
-        A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
     %(missed_tol)s
     UserWarning
-        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
-        or solver does not use, unless it has its default.
+        If w is nearly 0, or for a parameter that nothing uses.
 
     See Also
     --------
@@ -161,13 +148,15 @@ class BMRMRegressor(
 
     Notes
     -----
-    The spread of a target is its standard deviation, with sample weights; with
-    ``fit_intercept=False`` it is the root of the mean square. It is 1 for a target of which this is
-    0. Several targets in one problem ("squared_error") have the root of the mean square of their
-    spreads.
+    The default of reg_lambda is ``1e-4 s^(p - q)`` with s the spread of y, the loss of degree p in
+    its residual, and Omega of degree q in w. This is ``1e-4 / s`` for "absolute_error", "quantile"
+    and "epsilon_insensitive" with L2, and 1e-4 for the others with L2. "poisson" and the entropies
+    have 1e-4; q is 2 for the elastic net. The spread is the weighted standard deviation, without
+    an intercept the root of the mean square, and 1 if that is 0; several targets in one problem
+    have the root of the mean of its squares.
 
-    Losses are those of table 5 of [1]_, with its pinball loss corrected. The lower bound is theorem
-    2 of [1]_; see :doc:`/user_guide/bmrm_solvers`.
+    Losses: table 5 of [1]_, with its pinball loss corrected. Bound: theorem 2; see
+    :doc:`/user_guide/bmrm_solvers`.
 
     References
     ----------

@@ -24,46 +24,38 @@ from sklearn_bundle.linear.solvers.hinge_gap import HingeDual, HingeGapSolver
 class PragamSVC(CertifiedLinearClassifier):
     """Linear support vector machine with a free intercept, by Nesterov's excessive gap technique.
 
-    For labels y_i in {-1, +1} it minimizes over w and b::
+    Take it for its dual variables and support vectors, or its guaranteed rate; otherwise
+    :class:`BMRMClassifier` has the same optimum, usually in less time. For labels y_i in {-1, +1}
+    it minimizes over w and b::
 
         J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i max(0, 1 - y_i (<w, x_i> + b))
 
-    where the s_i are the products of sample and class weight, normalized to sum to one (1/n each
-    without weights). The intercept b is not penalized. It solves the dual::
+    where s_i is the product of sample and class weight, normalized to the sum one. The intercept b
+    is not penalized. Three or more classes are handled one-versus-rest. The dual, whose values are
+    the bounds, is::
 
         D(alpha) = sum_i alpha_i - ||sum_i alpha_i y_i x_i||^2 / (2 reg_lambda)
         0 <= alpha_i <= s_i,   and with an intercept   sum_i alpha_i y_i = 0
-
-    D at every feasible point is a lower bound of J, so every fit comes with its duality gap. Three
-    or more classes are handled one-versus-rest.
 
     Parameters
     ----------
     %(reg_lambda)s
     %(mean_loss_C: 1/2 ||w||^2)s
-        LIBLINEAR and LIBSVM do the same.
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
         Constant L of the gradient of D in the norm of the prox-function
-        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and usually needs far
-        fewer products. "power" and a float are Algorithm 1 of [1]_, which needs an L no less than
-        the largest eigenvalue of the weighted (with an intercept, centered) ``X'X/n`` over
-        `reg_lambda`: "power" estimates this by power iteration; ``max ||x_i||^2 / reg_lambda`` is a
-        safe float. If L is too small the gap may not close, but it remains valid. L is at least
-        1e-6.
+        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and needs far fewer
+        products. "power" and a float are Algorithm 1 of [1]_: the largest eigenvalue of the
+        weighted, centered ``X'X/n`` over `reg_lambda`, estimated or given;
+        ``max ||x_i||^2 / reg_lambda`` is safe. With less the gap is valid but may not close.
     %(tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     max_iter : int, default=10000
-        Maximum number of iterations (three to four products with X or X' each), for each class.
+        Maximum number of iterations per class, of three to four products with X or X' each.
     %(max_time: the whole fit)s
-        The power iteration is part of the first iteration.
     %(class_weight: the sample weights)s
     warm_start : bool, default=False
-        Whether to keep the dual point and start from it when the next fit has the same X, y,
-        weights and intercept; reg_lambda may differ. Algorithm 1 ignores it. With the same
-        reg_lambda and lipschitz the fit continues with the next iteration; a fit that has reached
-        `tol` is kept.
+        Whether the next fit starts from this one, if it has the same X, y, weights and intercept.
     %(n_jobs_exact: the classes if there are three or more, otherwise over blocks of rows)s
     %(random_state: the start of the power iteration)s
     %(verbose)s
@@ -71,13 +63,12 @@ class PragamSVC(CertifiedLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w of the best point found, whose objective is ``objective_``.
+        Weights w.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b, the exact minimizers of J for these weights.
+        Intercepts b, the minimizers of J for these weights.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         ``alpha_i y_i`` of the dual point whose D is ``lower_bound_``, one column per element of
-        `support_`. Near the optimum ``coef_`` is close to ``dual_coef_ @ X[support_] /
-        reg_lambda``. This is `reg_lambda` times the attribute of :class:`~sklearn.svm.SVC`.
+        `support_`: `reg_lambda` times those of :class:`~sklearn.svm.SVC`.
     support_ : ndarray of shape (n_support,)
         Indices of the rows of X with a dual variable that is not zero, for any of the classes.
     classes_ : ndarray of shape (n_classes,)
@@ -85,8 +76,8 @@ class PragamSVC(CertifiedLinearClassifier):
     %(reg_lambda_)s
     %(certificates: classes)s
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
-        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far).
+        The fit by iterations: ``iteration``, ``seconds``, ``objective``, ``lower_bound``,
+        ``passes`` over X.
     %(features)s
 
     Raises

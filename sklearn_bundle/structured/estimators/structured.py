@@ -34,172 +34,121 @@ from sklearn_bundle.structured.readers.structures import checked_model, forget
 
 @fill_doc
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
-    """Support vector machine for structured outputs, to a certified optimum.
+    """Support vector machine for sequences, segments, graphs, matchings and trees, certified.
 
-    A model defines the outputs y of an input x: their features phi(x, y), their loss l_i(y) against
-    the true output y_i, and how to find the best of outputs that are too many to list. For examples
-    (x_i, y_i) it minimizes over w::
+    Take it where an output has parts that depend on each other, and a mistake has a cost of your
+    own. For labels of tokens with probabilities, :class:`SDCACRF` takes less time. A model defines
+    the outputs y of an input x: their features phi(x, y), their loss l_i(y) against the true
+    output y_i, and how to find the best one. It minimizes over w::
 
         P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i H_i(w)
 
         H_i(w) = max_y [l_i(y) + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]      scaling="margin"
         H_i(w) = max_y l_i(y) [1 + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]    scaling="slack"
+        H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)>         loss="log"
 
-    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. With ``loss="log"`` H_i
-    is the negative conditional log-likelihood of the true output, without l_i::
+    with ``H_i(w)^2 / 2`` in place of H_i(w) for "squared_hinge". The s_i are the sample weights,
+    normalized to the sum one; the loss of an example is not divided by its length. C of [1]_ is
+    ``1 / (n reg_lambda)``, with slack rescaling ``1 / reg_lambda``.
 
-        H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)> = -log p(y_i | x_i; w)
-
-    The s_i are the sample weights, one per example, normalized to sum to one (1/n each without
-    weights); the loss of an example is not divided by its length. Parameters that the model
-    declares nonnegative are kept so. The first form is (3) of [1]_ with ``C = 1 / (n reg_lambda)``;
-    with slack rescaling it is (17) and (22) with ``C = 1 / reg_lambda``. Every fit returns a lower
-    bound of the optimum, and thus the duality gap.
-
-    How X and y are interpreted:
-
-    .. list-table::
-       :header-rows: 1
-       :widths: 28 72
-
-       * - model
-         - X and y
-       * - "chain" or :class:`~sklearn_bundle.models.Chain`
-         - sequences and their labels, or a 2-D X and y of shape (n,): all that :class:`SDCACRF`
-           accepts
-       * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
-           :class:`~sklearn_bundle.models.Ontology`
-         - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
-       * - "graph", "grid", "matching" or :class:`~sklearn_bundle.models.Graph`,
-           :class:`~sklearn_bundle.models.Grid`, :class:`~sklearn_bundle.models.PairwiseGraph`,
-           :class:`~sklearn_bundle.models.Matching`
-         - lists, as described in their docstrings
-       * - "segments" or :class:`~sklearn_bundle.models.Segments`
-         - sequences as for chains, and lists of their segments
-       * - "multilabel" or :class:`~sklearn_bundle.models.Multilabel`
-         - X as for classes, an indicator matrix of shape (n_samples, n_labels)
-       * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
-         - lists (or tuples, or arrays along their first axis) of what its methods accept
+    X and y are, for "chain" and "segments", sequences and their labels or segments, as for
+    :class:`SDCACRF`; for "multiclass" and "multilabel", a 2-D X with labels or an indicator
+    matrix; otherwise lists of what the docstrings of :mod:`sklearn_bundle.models` describe.
 
     Parameters
     ----------
     model : {"chain", "multiclass", "graph", "grid", "segments", "matching", "multilabel"} or \
             StructuredModel, default="chain"
-        The kind of outputs. The names stand for models with their defaults; an instance has its own
-        parameters, which are set and searched as ``model__cost``. A clone is fitted.
+        The kind of outputs: a name for a model with its defaults, or an instance, whose parameters
+        are set as ``model__cost``.
     reg_lambda : float, default=None
-        Regularization strength, positive, relative to the mean loss of an example: it does not
-        scale with n. None means one over the sum of the sample weights: 1/n without weights.
+        Regularization strength relative to the mean loss of an example; larger is simpler. None
+        means one over the sum of the sample weights, 1/n without: try 10 to 0.01 times this.
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
             "excessive-gap", "lbfgs"}, default="auto"
-        "bcfw" takes steps on one example at a time [2]_, over all of its outputs that are kept
-        [3]_; "auto" is the same with an accelerated outer loop [6]_. "rsd" is restricted simplicial
-        decomposition [1]_ with a product of simplexes, "rsd-one-simplex" and "rsd-working-sets" are
-        its other forms. "bundle" takes cutting planes of the sum of the losses [7]_; not for models
-        with nonnegative parameters. "excessive-gap" moves marginals [9]_, for chains with the hinge
-        and margin rescaling; much slower. ``loss="log"`` supports "lbfgs", which is its "auto", and
-        "bundle"; the hinges support all solvers except "lbfgs".
+        "auto": "bcfw" with an accelerated outer loop [6]_; for ``loss="log"`` "lbfgs".
+        "bcfw": steps on an example at a time [2]_, over its outputs that are kept [3]_.
+        "rsd", "rsd-one-simplex", "rsd-working-sets": restricted simplicial decomposition [1]_.
+        "bundle": cutting planes of the sum of the losses [7]_, [8]_.
+        "excessive-gap": marginals of chains [9]_, hinge with margin rescaling.
+        "lbfgs": ``loss="log"``.
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
-        H_i, half its square, or the negative log-likelihood (a conditional random field). The last
-        needs a model that can sum over all its outputs: chains, segments, classes, "multilabel", or
-        a model of your own with ``expected_features``; not a model with nonnegative parameters.
+        H_i, half its square, or the negative log-likelihood, for models that can sum over their
+        outputs: chains, segments, classes, "multilabel", yours with ``expected_features``.
     scaling : {"margin", "slack"}, default="margin"
-        "margin": a loss requires a margin of its size, in the unit of the scores. "slack": it is
-        charged in full if the margin is 0; a model of your own then needs
-        ``slack_rescaled_inference``, and a chain needs integer costs. ``loss="log"`` ignores it.
+        Whether a loss asks for a margin of its size, or multiplies what a margin of 1 lacks; the
+        latter needs integer costs for chains, and ``slack_rescaled_inference`` of your models.
     %(tol: 1e-3)s
-        1e-2 is often enough for a search.
     max_iter : int, default=1000
-        Maximum number of iterations. Each is a pass of the oracle, of as many searches as there are
-        examples, and the steps that follow it. For "rsd-working-sets" it is nearly two passes, for
-        "lbfgs" as many as its line search takes.
+        Maximum number of iterations: passes of the oracle over all examples, with their steps.
     %(max_time: the optimization)s
     n_cached_outputs : int, default=None
-        Maximum number of outputs kept per example, apart from the true one, at least 2: the r of
-        [1]_. None means 48, and more for an example whose kept outputs all have weight, as long as
-        they take less than 1 GB. For "rsd-one-simplex" it is the number of points (default 50), for
-        "bundle" the number of planes (default all), and for "lbfgs" the number of past steps that
-        define the next one (default 10).
+        Maximum number of outputs kept per example besides the true one, at least 2: the r of [1]_.
+        None means 48, or more if all have weight. It is the number of points of "rsd-one-simplex"
+        (default 50), of planes of "bundle" (all), of past steps of "lbfgs" (10).
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" sample the examples of steps with a hinge. "gap": four in five in
-        proportion to their last known duality gaps times their weights, one in five uniformly.
-        "uniform": all uniformly.
+        How "auto" and "bcfw" sample examples: four in five in proportion to their last known
+        gaps, or all uniformly.
     warm_start : bool, default=False
-        Whether to keep the outputs found (with "lbfgs" the point, with "bundle" the point and
-        planes, with "excessive-gap" the marginals) and start from them when the next fit has the
-        same X, y, weights, model, `loss`, `scaling`, `solver` and `n_cached_outputs`; reg_lambda
-        and tol may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger
-        one. An error or Ctrl-C discards all of it.
-    %(n_jobs_exact: all examples in passes, and in prediction of chains and segments)s
-        A model of your own is called from several threads at a time.
+        Whether the next fit starts from this one, if it has the same X, y, weights, model, `loss`,
+        `scaling`, `solver` and `n_cached_outputs`.
+    %(n_jobs_exact: examples in passes and in prediction, your models' methods included)s
     %(random_state: the order of the examples)s
-        Nothing is random with ``loss="log"`` or "excessive-gap".
     %(verbose)s
 
     Attributes
     ----------
     w_ : ndarray of shape (n_parameters,)
-        The weights, in the order of the model's features. For chains ``coef_``, ``transitions_``,
-        ``intercept_``, ``start_`` and ``end_`` in this order, each row by row; for segments
-        ``coef_``, ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``;
-        for "multilabel" ``coef_``, ``intercept_`` and ``pairs_``.
+        The weights, in the order of the model's features.
     model_ : StructuredModel
         The clone of the model that was fitted.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted; for chains, segments and models of classes.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Weights of features with labels, for chains, segments, models of classes and "multilabel".
-        For models of two classes the second minus the first, of shape (1, n_features).
+        The labels, sorted; this and the next ones are parts of w, where the model has them.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Weights of features with labels; of two classes the second minus the first.
     first_, last_ : ndarray of shape (n_classes, n_features)
-        For segments with ``boundaries``: the same at the first and the last token of a segment.
+        The same at the first and the last token of segments with ``boundaries``.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        For chains and segments: weights of pairs of successive labels, ``transitions_[from, to]``.
+        Weights of pairs of successive labels, ``transitions_[from, to]``.
     lengths_ : ndarray of shape (n_classes, max_length)
-        For segments: weights of their lengths; the first column is length 1.
+        Weights of the lengths of segments, from 1.
     intercept_ : ndarray of shape (n_classes,)
-        For chains and "multilabel": bias of each label. For chains without ``fit_intercept``, this
-        and the next two are zero.
+        Bias of each label.
     start_, end_ : ndarray of shape (n_classes,)
-        For chains and segments: additional bias of the label of the first and of the last token.
+        Additional bias of the label of the first and of the last token.
     pairs_ : ndarray of shape (n_pairs, 2, 2)
-        For "multilabel": weights of the states of each pair of ``model_.edges_``.
+        Weights of the states of each pair of ``model_.edges_``.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, sorted, for chains and segments if X held dicts or lists
-        of strings.
+        Names of the columns of ``coef_``, if X held dicts or lists of strings.
     exact_ : bool
-        Whether the certificate holds: the model's inference finds the worst output, or bounds it.
+        Whether the model's inference finds the worst output, or bounds it.
     %(certificate: P)s
-        With a hinge and inexact inference, the model's upper bounds replace the H_i in
-        `objective_`; without such bounds, the losses of the outputs that were found do. Both gaps
-        are infinity if `exact_` is False.
+        With inexact inference, the model's upper bounds replace the H_i. Both gaps are infinity if
+        `exact_` is False.
     %(convergence)s
-        "stalled" may also mean that the inference is not exact and causes the rest of the gap.
     solver_ : str
-        The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
+        The solver that ran.
     %(reg_lambda_)s
     %(history: oracle calls over n, rounded down)s
-        ``oracle_calls`` (searches for the worst output of an example, or sums over all its outputs)
-        and what the solver adds.
+        ``oracle_calls`` (searches for a worst output, or sums over all) and what the solver adds.
     n_features_in_ : int
         Number of features, or of attributes; not for models that take lists of their own.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had data frames with string names.
+        Their names, if X had data frames with string names.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, or that the model or solver does not support; X, y or
-        weights that differ from the table; a model whose methods return invalid values. Nothing is
-        fitted then.
+        Before anything is fitted: for a parameter out of its range or that the model or solver does
+        not support, wrong X, y or weights, a model whose methods return invalid values.
     TypeError
-        For a model that is not an instance of a subclass of StructuredModel, or has no inference;
-        an X or y that is not a list.
+        For a model that is no StructuredModel, or an X or y that is not a list.
 
     Warns
     -----
     %(missed_tol)s
     UserWarning
-        If the model is not exact and has no upper bounds: nothing is then proved.
+        If the model is not exact and has no upper bounds: then nothing is proved.
 
     See Also
     --------
@@ -210,19 +159,13 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The lower bound is the dual at the weights of the outputs that are kept, (7) of [1]_, and the
-    objective comes from a pass of the oracle at the returned point, both in double precision; see
-    :doc:`/user_guide/structured`. With ``loss="log"`` the bound of "lbfgs" has the gap ``||grad
-    P(w)||^2 / (2 reg_lambda)``, and "bundle" is Algorithm 2 of [8]_, which takes far more time if
-    reg_lambda is small; see :doc:`/user_guide/structured_likelihood`. Callbacks get the best point
-    so far.
+    Margin rescaling is (3) of [1]_ and [4]_, slack rescaling (17) and (22); its quadratic form has
+    l_i(y) in place of its square root in [5]_. The bound is the dual at the weights of the kept
+    outputs, (7) of [1]_; that of "lbfgs" has the gap ``||grad P(w)||^2 / (2 reg_lambda)``. See
+    :doc:`/user_guide/structured` and :doc:`/user_guide/structured_theory`.
 
-    With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
-    l_i(y) in place of its square root in [5]_. (3) is that of [4]_.
-
-    Its scikit-learn tags say that it is a classifier only for "multiclass" and Ontology. For other
-    models y may be a list of lists, and an integer `cv` means folds in the order of the data; if
-    they are sorted, pass ``KFold(shuffle=True)``.
+    For scikit-learn it is a classifier only with models of classes. Otherwise an integer `cv`
+    means folds in the order of the data; if these are sorted, pass ``KFold(shuffle=True)``.
 
     References
     ----------
@@ -260,23 +203,6 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     ('converged', True)
     >>> tagger.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "old"}]])
     [['PRP', 'VB'], ['DT', 'JJ']]
-
-    Classes, with costs of mistakes chosen by a search:
-
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn_bundle.models import Multiclass
-    >>> rows, species = load_iris(return_X_y=True)
-    >>> costs = {"model__cost": [None, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]]}
-    >>> search = GridSearchCV(StructuredSVM(Multiclass(), reg_lambda=0.01, random_state=0), costs)
-    >>> search.fit(rows, species).best_estimator_.decision_function(rows).shape
-    (150, 3)
-
-    The same rows by likelihood, which is logistic regression without an intercept:
-
-    >>> logistic = StructuredSVM("multiclass", loss="log", reg_lambda=0.01).fit(rows, species)
-    >>> logistic.predict_proba(rows[:1]).round(2)
-    array([[0.97, 0.03, 0.  ]])
     """
 
     exact_: bool

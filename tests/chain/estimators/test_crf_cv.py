@@ -101,6 +101,7 @@ def test_cross_validation_is_a_loop_by_hand(form, weighted):
     assert (model.dual_gap_, model.solver_) == (best.dual_gap_, best.solver_)
 
 
+@pytest.mark.wide
 def test_labels_and_attributes_that_a_fold_lacks():
     X = [[["a"], ["b"]]] * 4 + [[["c"], ["b"]]] * 2
     y = [["A", "B"]] * 4 + [["C", "B"]] * 2

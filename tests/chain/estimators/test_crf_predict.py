@@ -207,6 +207,7 @@ def test_dicts_give_the_same_model(chains, model):
     assert other.predict(dicts(X)) == model.predict(X)
 
 
+@pytest.mark.wide
 def test_strings_are_attributes_of_value_one(chains):
     X, y = chains
     strings = [[[n for n, v in zip(NAMES, row, strict=True) if v > 0] for row in x] for x in X]

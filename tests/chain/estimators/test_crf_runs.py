@@ -111,6 +111,7 @@ def test_auto_goes_on_with_another_solver(sparse_chains, reg_lambda, expected):
     assert model.lower_bound_ <= best.objective_
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("max_iter", [1, 9, 10, 11, 12, 15])
 def test_auto_that_ends_about_the_change(sparse_chains, max_iter):
     model = SDCACRF(reg_lambda=1e-5, random_state=0, max_iter=max_iter, tol=1e-9)

@@ -18,7 +18,11 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "kind",
+    ["SDCACRF", "lbfgs"]
+    + [pytest.param(k, marks=pytest.mark.wide) for k in ("structured", "segments")],
+)
 def test_a_fit_leaves_empty_sequences_out(kind):
     """With their labels and weights; predictions have empty ones in their places."""
     model, y = MODELS[kind]

@@ -51,6 +51,7 @@ def assert_same_table(found, expected, atol):
             assert_allclose(found[key], expected[key], atol=atol)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 @pytest.mark.parametrize(
     "cache_size, n_jobs", [(1000, None), (1000, 2), (1e-3, None)], ids=["one", "two", "no space"]
@@ -71,7 +72,9 @@ def test_hinge_has_the_table_of_svc(kernel, cache_size, n_jobs):
     assert ours.dual_gap_ <= 1e-6 * ours.objective_
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize(
+    "convert", [np.asarray, pytest.param(sp.csr_matrix, marks=pytest.mark.wide)]
+)
 def test_three_classes(convert):
     X, y = load_iris(return_X_y=True)
     X = convert(X[::2])
@@ -98,6 +101,7 @@ def test_hinge_on_a_precomputed_matrix():
         assert ours.scores_.shape == (3, 3) and not hasattr(ours, "gammas_")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("cache_size", [1000, 1e-3], ids=["one matrix", "no space for it"])
 def test_regression_has_the_table_of_a_grid_search(loss, cache_size):

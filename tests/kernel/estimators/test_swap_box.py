@@ -102,6 +102,7 @@ def test_one_versus_one():
     judge(model, X, GRADES, 1.0 + WEIGHTS)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_layouts(kind, layout):
@@ -137,6 +138,7 @@ def test_costs_of_all_sizes(kind, kernel, C):
     judge(model, X, target(kind))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("nu", [1e-9, 1e-3, 0.5, 0.999, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_nu_of_all_sizes(nu, weighted):
@@ -149,7 +151,7 @@ def test_nu_of_all_sizes(nu, weighted):
     judge(model, X, None, weights)
 
 
-@pytest.mark.matrix
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-10])
 def test_duplicates_and_early_ends(kind, tol):

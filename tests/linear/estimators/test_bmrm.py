@@ -251,6 +251,7 @@ def test_data_frames(data):
         model.predict(frame)
 
 
+@pytest.mark.wide
 def test_calibration_and_processes(data):
     X, y = data
     calibrated = CalibratedClassifierCV(BMRMClassifier(), cv=3).fit(X, y)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_bundle import SDCACRF, StructuredSVM, metrics
 from sklearn_bundle.models import Chain, Multiclass, Ontology
-from tests.chains import FORMS, named_chains
+from tests.chains import FORMS, STRUCTURED_FORMS, named_chains
 from tests.user_models import Ranking, ranked_items
 
 COST = [[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
@@ -44,7 +44,7 @@ def ranked():
 # ---- beside SDCACRF ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [*FORMS, "rows"])
+@pytest.mark.parametrize("form", [*STRUCTURED_FORMS, "rows"])
 def test_a_chain_has_the_attributes_of_the_crf(chains, form):
     X, y = (np.concatenate(part) for part in chains) if form == "rows" else chains
     X = X if form == "rows" else FORMS[form](X)
