@@ -57,6 +57,7 @@ core
                                 /chain/estimators/_labeling.py search.py
     test_flat_grids.py          fit.py
     test_hints.py               parameters.py
+    test_tracebacks.py          tracebacks.py parameters.py
     test_searches.py            search.py reports.py contract.py
                                 /linear/estimators/_scores.py
     test_seen.py                base.py /linear/estimators/_linear.py
