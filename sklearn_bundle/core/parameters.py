@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Set
 from difflib import get_close_matches
 from functools import wraps
-from inspect import isfunction, signature
+from inspect import getattr_static, isfunction, signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -198,14 +198,14 @@ class ForCallers:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in _CALLED:
-            method = getattr(cls, name, None)
+            method = getattr_static(cls, name, None)  # not what a descriptor makes of it
             if isfunction(method) and not hasattr(method, "_is_for_callers"):
                 setattr(cls, name, _for_callers(method))
 
 
 _CALLED = (
-    *("__init__", "fit", "fit_predict", "predict", "predict_proba", "predict_log_proba"),
-    *("decision_function", "score", "score_samples", "predict_marginals"),
+    *("__init__", "fit", "fit_predict", "predict", "predict_marginals", "decision_function"),
+    *("score", "score_samples"),
 )
 
 
