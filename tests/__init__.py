@@ -36,6 +36,7 @@ project
     test_map.py
     test_tree.py
     test_walks.py
+    test_release.py
     test_stress.py
     test_pages.py               /core/shared_docs.py
     test_paper_peers.py
