@@ -51,6 +51,7 @@ core
     test_callbacks.py           base.py fit.py monitor.py reports.py
     test_bars.py                /callbacks.py bars.py monitor.py
     test_misread.py             misread.py validation.py
+    test_frames.py              misread.py validation.py
     test_shared_docs.py         shared_docs.py
     test_sparse_format.py       sparse.py
     test_blas.py                parallel.py
