@@ -29,7 +29,7 @@ what the ``BMRM`` estimators accept; ``save`` and ``load`` keep a model in a fil
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
-``projection`` onto a box cut by a hyperplane, ``plotting``, ``onnx`` to convert linear models,
+``projection`` onto a box cut by a hyperplane, ``plotting``, ``onnx`` to convert models,
 ``compile`` to compile ahead.
 
 Estimators and numba are imported on first use.

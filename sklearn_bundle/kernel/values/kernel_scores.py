@@ -188,6 +188,16 @@ class KernelScores:
                 other = row if row < c else row + 1
                 out[index[min(c, other), max(c, other)]] += sums[row]
 
+    def coef_of_pairs(self) -> NDArray[np.float64]:
+        """Coefficients of all support vectors in each pair, of shape (n_pairs, n_support)."""
+        if len(self._pairs) == 1:
+            return self.dual_coef
+        coef, ends = np.zeros((len(self._pairs), self.dual_coef.shape[1])), self._ends
+        for row, (i, j) in zip(coef, self._pairs, strict=True):
+            of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            row[of_i], row[of_j] = self.dual_coef[j - 1, of_i], self.dual_coef[i, of_j]
+        return coef
+
     def weights(self) -> np.ndarray:
         """``sum_c coef[c] x_c`` of every pair, of shape (n_pairs, d): for the linear kernel."""
         if len(self._pairs) == 1:
