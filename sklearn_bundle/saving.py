@@ -275,19 +275,32 @@ def _complete(made: Any) -> None:
         if counts.sum() != n:
             raise ValueError(f"{counts.sum()} support vectors by class, {n} in all")
     if "_scores" in own and made._scores.kernel.name == "precomputed":
-        columns = made._scores.vectors
-        if not ((columns >= 0) & (columns < made.n_features_in_)).all():
-            raise ValueError("support vectors are not among the columns of X")
+        _require_within("support_", made._scores.vectors, 0, made.n_features_in_ - 1)
     if "attribute_names_" in own:
         made._vocabulary = places_of(made.attribute_names_)
     if "transitions_" in own:
         K, d = len(made.classes_), int(made.n_features_in_)
-        _require("coef_", made.coef_, (K, d))
-        _require("transitions_", made.transitions_, (K, K))
-        for one in own.keys() & {"intercept_", "start_", "end_"}:
-            _require(one, own[one], (K,))
+        shapes = {"coef_": (K, d), "first_": (K, d), "last_": (K, d), "transitions_": (K, K)}
+        shapes |= dict.fromkeys(("intercept_", "start_", "end_"), (K,))
+        for name in own.keys() & shapes:
+            _require(name, own[name], shapes[name])
+    if "lengths_" in own:
+        K, lengths = len(made.classes_), made.model_.max_lengths_
+        _require("max_lengths_", lengths, (K,))
+        _require("lengths_", made.lengths_, (K, made.lengths_.shape[1]))
+        _require_within("max_lengths_", lengths, 1, made.lengths_.shape[1])
+    if "pairs_" in own:
+        pairs, L, d = made.model_.edges_, int(made.model_.n_labels_), int(made.n_features_in_)
+        _require("edges_", pairs, (len(pairs), 2))
+        _require_within("edges_", pairs, 0, L - 1)
+        _require("w_", made.w_, (L * (d + 1) + 4 * len(pairs),))
 
 
 def _require(name: str, array: Any, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
         raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
+
+
+def _require_within(name: str, array: Any, low: int, high: int) -> None:
+    if array.dtype.kind not in "iu" or not ((array >= low) & (array <= high)).all():
+        raise ValueError(f"{name} must hold integers from {low} to {high}")

@@ -301,7 +301,7 @@ SCORES = *FITTED, "scores"
         (put(*FITTED, "coef_", {"array": "arrays/no.npy"}), "arrays/no.npy"),
         (put(*FITTED, "coef_", {"scalar": "O", "value": 1}), "'O' is no type of a number"),
         (put(*FITTED, "tol_", math.nan), "NaN is no JSON"),
-        (put(*FITTED, "n_features_in_", 3), "not among the columns"),
+        (put(*FITTED, "n_features_in_", 3), "support_ must hold integers from 0 to 2"),
         (put(*SCORES, "parameters", "n_support", [1, 2]), "damaged"),
     ],
     ids=str,
@@ -346,6 +346,36 @@ def test_compressed_members_and_missing_files_are_refused(tmp_path):
         sklearn_bundle.load(tmp_path / "packed")
     with pytest.raises(FileNotFoundError):
         sklearn_bundle.load(tmp_path / "none")
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("model_.max_lengths_", lambda a: a + 1),
+        ("model_.max_lengths_", lambda a: a[:1]),
+        ("lengths_", lambda a: a[:, :1]),
+        ("transitions_", lambda a: a[:1]),
+        ("coef_", lambda a: a[:, :1]),
+    ],
+)
+def test_shapes_of_segments_are_compared(name, change):
+    model = StructuredSVM(Segments(boundaries=False), reg_lambda=0.1).fit(SPANS, OF_SPANS)
+    holder = model.model_ if "." in name else model
+    own = name.rpartition(".")[2]
+    setattr(holder, own, change(getattr(holder, own)).copy())
+    with pytest.raises(ValueError, match=rf"damaged: (max_)?{own}|damaged: max_lengths_"):
+        through_a_file(model)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", ["w_", "model_.edges_"])
+def test_shapes_of_label_sets_are_compared(name):
+    model = StructuredSVM(Multilabel("full"), reg_lambda=0.1).fit(X, np.c_[TWO, 1 - TWO])
+    holder, own = (model.model_, "edges_") if "." in name else (model, name)
+    setattr(holder, own, getattr(holder, own) + 2 if own == "edges_" else model.w_[:-1].copy())
+    with pytest.raises(ValueError, match=rf"damaged: {own}"):
+        through_a_file(model)
 
 
 def test_a_file_with_a_bit_turned_is_refused():
