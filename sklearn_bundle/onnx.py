@@ -1,7 +1,8 @@
-"""Linear classifiers and regressors for skl2onnx, which turns fitted models into ONNX files."""
+"""Estimators for skl2onnx, which turns fitted models into ONNX files."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.values import shown
+from sklearn_bundle.kernel.estimators.swap import SwapSVC
+from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
+from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
+from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
+from sklearn_bundle.kernel.values.kernel_function import densified
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.estimators.pragam import PragamSVC
 from sklearn_bundle.losses import LogLoss, Poisson, RegressionLoss, Softmax
@@ -20,24 +27,28 @@ __all__ = ["register"]
 
 _CLASSIFIERS = BMRMClassifier, BMRMClassifierCV, PragamSVC
 _REGRESSORS = BMRMRegressor, BMRMRegressorCV
+_KERNEL_CLASSIFIERS, _KERNEL_REGRESSORS = (SwapSVC, SwapSVCCV), (SwapSVR, SwapSVRCV)
+_DETECTORS = BMRMNoveltyDetector, SwapNoveltyDetector
 _RAW = "raw_scores"
 # skl2onnx passes "zipmap" to every classifier of a pipeline; it is ignored.
 _OPTIONS = {_RAW: [False, True], "zipmap": [False, True]}
 
 
 def register() -> None:
-    """Tell skl2onnx how to convert the linear classifiers and regressors.
+    """Tell skl2onnx how to convert linear models, kernel machines and novelty detectors.
 
     Afterwards ``skl2onnx.to_onnx`` takes :class:`~sklearn_bundle.BMRMClassifier`,
-    :class:`~sklearn_bundle.BMRMRegressor`, their ``CV`` forms and
-    :class:`~sklearn_bundle.PragamSVC`, alone or in a pipeline. Call it once per process; a second
-    call does no harm.
+    :class:`~sklearn_bundle.BMRMRegressor`, :class:`~sklearn_bundle.SwapSVC`,
+    :class:`~sklearn_bundle.SwapSVR`, their ``CV`` forms, :class:`~sklearn_bundle.PragamSVC`,
+    :class:`~sklearn_bundle.BMRMNoveltyDetector` and :class:`~sklearn_bundle.SwapNoveltyDetector`,
+    alone or in a pipeline. Call it once per process; a second call does no harm.
 
     A classifier has the outputs "label" and "probabilities" or, if its loss has no probabilities,
     "scores", which are what ``decision_function`` returns. With
     ``options={id(model): {"raw_scores": True}}`` it has "scores" in any case. These are arrays: the
-    option "zipmap", which makes dicts of them, is ignored. A regressor has one output "variable" of
-    shape (n_samples, n_targets), or (n_samples, 1).
+    option "zipmap", which makes dicts of them, is ignored. A detector has "label", -1 or 1, and
+    "scores". A regressor has one output "variable" of shape (n_samples, n_targets), or
+    (n_samples, 1).
 
     Computations are in the type of the input: float32 inputs give float32 scores, and a label may
     differ if the decision is within rounding.
@@ -54,8 +65,8 @@ def register() -> None:
     Notes
     -----
     The graph has standard operators only. A loss of your own converts to labels and scores. Its own
-    ``probability`` or ``mean``, which may be any Python code, does not: ``to_onnx`` raises
-    NotImplementedError.
+    ``probability`` or ``mean``, and a kernel that is a function, may be any Python code: then
+    ``to_onnx`` raises NotImplementedError.
 
     Examples
     --------
@@ -79,12 +90,15 @@ def register() -> None:
         raise ImportError(
             "register requires skl2onnx. You can install it with `pip install skl2onnx`."
         ) from error
-    for kind in _CLASSIFIERS:
-        functions = _classifier_types, _convert_classifier
-        parts: dict[str, Any] = {"parser": _declare_classifier, "options": _OPTIONS}
-        update_registered_converter(kind, _alias(kind), *functions, **parts)
-    for kind in _REGRESSORS:
-        update_registered_converter(kind, _alias(kind), _regressor_types, _convert_regressor)
+    for kinds, types, convert, further in (
+        (_CLASSIFIERS, _classifier_types, _convert_classifier, _OF_CLASSIFIERS),
+        (_KERNEL_CLASSIFIERS, _classifier_types, _convert_machine, _OF_CLASSIFIERS),
+        (_REGRESSORS, _regressor_types, _convert_regressor, {}),
+        (_KERNEL_REGRESSORS, _regressor_types, _convert_kernel_regressor, {}),
+        (_DETECTORS, _detector_types, _convert_detector, {"parser": _declare_classifier}),
+    ):
+        for kind in kinds:
+            update_registered_converter(kind, _alias(kind), types, convert, **further)
 
 
 def _alias(kind: type) -> str:
@@ -107,6 +121,9 @@ def _declare_classifier(scope: Any, model: Any, inputs: Any, custom_parsers: Any
     return operator.outputs
 
 
+_OF_CLASSIFIERS: dict[str, Any] = {"parser": _declare_classifier, "options": _OPTIONS}
+
+
 def _classifier_types(operator: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
@@ -117,7 +134,15 @@ def _classifier_types(operator: Any) -> None:
     label.set_type(kinds[_labels(model).dtype.kind]([n]))
     k = len(model.classes_)
     per_class = k > 2 or _wants_probabilities(model, operator.scope_inst)
-    numbers.type.shape = [n, k] if per_class else [n]
+    width = len(model._scores.intercept) if _gives_pairs(model) else k
+    numbers.type.shape = [n, width] if per_class else [n]
+
+
+def _detector_types(operator: Any) -> None:
+    _fitted(operator)
+    n = operator.inputs[0].get_first_dimension()
+    for output in operator.outputs:
+        output.type.shape = [n]
 
 
 def _regressor_types(operator: Any) -> None:
@@ -125,7 +150,9 @@ def _regressor_types(operator: Any) -> None:
 
     source = operator.inputs[0]
     numbers = guess_tensor_type(source.type)
-    numbers.shape = [source.get_first_dimension(), len(np.atleast_2d(_weights(_fitted(operator))))]
+    model = _fitted(operator)
+    width = 1 if isinstance(model, _KERNEL_REGRESSORS) else len(_weights(model))
+    numbers.shape = [source.get_first_dimension(), width]
     operator.outputs[0].set_type(numbers)
 
 
@@ -139,11 +166,11 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     to = None if probable else numbers
     weights, classes = _weights(model), graph.constant(_labels(model))
     if len(weights) == 1:
-        scores = graph.affine(weights[0], model.intercept_, to=to)
+        scores = graph.affine(weights[0], model.intercept_, to)
         positive = graph.node("Greater", scores, graph.number(0.0))
         graph.node("Gather", classes, graph.node("Cast", positive, to_type=np.int64), to=label)
     else:
-        scores = graph.affine(weights.T, model.intercept_, to=to)
+        scores = graph.affine(weights.T, model.intercept_, to)
         largest = graph.node("ArgMax", scores, axis=1, keepdims=0)
         graph.node("Gather", classes, largest, to=label)
     if probable:
@@ -180,6 +207,102 @@ def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
         graph.node("Exp", scores, to=to)
 
 
+def _convert_machine(scope: Any, operator: Any, container: Any) -> None:
+    """As ``decision_function`` and ``predict`` of a kernel classifier."""
+    model, graph = operator.raw_operator, _Graph(scope, operator, container)
+    label, to = (output.full_name for output in operator.outputs)
+    pairs, k = _kernel_scores(graph, model), len(model.classes_)
+    classes = graph.constant(_labels(model))
+    if k == 2:
+        scores = graph.node("Reshape", pairs, graph.constant(np.array([-1])), to=to)
+        number = graph.node(
+            "Cast", graph.node("Greater", scores, graph.number(0.0)), to_type=np.int64
+        )
+        graph.node("Gather", classes, number, to=label)
+        return
+    signs = np.zeros((len(model._scores.intercept), k))
+    for p, (i, j) in enumerate(combinations(range(k), 2)):
+        signs[p, i], signs[p, j] = 1.0, -1.0
+    second = graph.number((signs < 0.0).sum(axis=0))
+
+    def votes(won: str) -> str:
+        """One vote per pair: that of the second class goes to the first if it has won."""
+        won = graph.node("Cast", won, to_type=graph.dtype)
+        return graph.node("Add", graph.node("MatMul", won, graph.number(signs)), second)
+
+    zero = graph.number(0.0)
+    ranked = votes(graph.node("Greater", pairs, zero))
+    if _gives_pairs(model):
+        graph.node("Identity", pairs, to=to)
+    else:
+        sums = graph.node("MatMul", pairs, graph.number(signs))
+        size = graph.node("Add", graph.node("Abs", sums), graph.number(1.0))
+        part = graph.node("Div", sums, graph.node("Mul", size, graph.number(3.0)))
+        kept = votes(graph.node("Not", graph.node("Less", pairs, zero)))
+        scores = graph.node("Add", kept, part, to=to)
+        ranked = scores if model.break_ties else ranked
+    largest = graph.node("ArgMax", ranked, axis=1, keepdims=0)
+    graph.node("Gather", classes, largest, to=label)
+
+
+def _convert_kernel_regressor(scope: Any, operator: Any, container: Any) -> None:
+    graph = _Graph(scope, operator, container)
+    (to,) = (output.full_name for output in operator.outputs)
+    _kernel_scores(graph, operator.raw_operator, to=to)
+
+
+def _convert_detector(scope: Any, operator: Any, container: Any) -> None:
+    model, graph = operator.raw_operator, _Graph(scope, operator, container)
+    label, to = (output.full_name for output in operator.outputs)
+    if isinstance(model, SwapNoveltyDetector):
+        scores = graph.node("Sub", _kernel_scores(graph, model), graph.number(model.offset_))
+    else:
+        scores = graph.affine(_weights(model).T, np.ravel(model.intercept_))
+    scores = graph.node("Reshape", scores, graph.constant(np.array([-1])), to=to)
+    known = graph.node("Not", graph.node("Less", scores, graph.number(0.0)))
+    graph.node("Where", known, *(graph.constant(np.array(v)) for v in (1, -1)), to=label)
+
+
+def _kernel_scores(graph: _Graph, model: Any, to: str | None = None) -> str:
+    """Scores of shape (n_samples, n_pairs) of a kernel machine, positive for the first class."""
+    scores = model._scores
+    kernel, coef, vectors = scores.kernel, scores.coef_of_pairs(), scores.vectors
+    if kernel.name == "linear":
+        return graph.affine(densified(scores.weights()).T, scores.intercept, to=to)
+    if not isinstance(kernel.name, str):
+        raise NotImplementedError(
+            f"The kernel {getattr(kernel.name, '__name__', 'of your own')!r} is Python code, which "
+            "has no counterpart in ONNX. Convert a machine with a kernel that has a name."
+        )
+    if not coef.shape[1]:  # no support vectors: one with the coefficient 0
+        coef = np.zeros((len(coef), 1))
+        vectors = np.zeros((1, model.n_features_in_) if kernel.name != "precomputed" else 1)
+    if kernel.name == "precomputed":
+        values = graph.node("Gather", graph.input, graph.constant(vectors.astype(np.int64)), axis=1)
+    else:
+        values = _kernel_values(graph, kernel, densified(vectors).astype(np.float64))
+    product = graph.node("MatMul", values, graph.number(coef.T))
+    return graph.node("Add", product, graph.number(scores.intercept), to=to)
+
+
+def _kernel_values(graph: _Graph, kernel: Any, vectors: NDArray[np.float64]) -> str:
+    """Kernel values of shape (n_samples, n_support)."""
+    if kernel.name == "poly":
+        scaled = graph.affine(kernel.gamma * vectors.T, np.float64(kernel.coef0))
+        return graph.node("Pow", scaled, graph.number(float(kernel.degree)))
+    # Distances do not change with the origin, and round least around the points.
+    center = vectors.mean(axis=0)
+    vectors = vectors - center
+    points = graph.node("Sub", graph.input, graph.number(center))
+    squares = graph.node("Mul", points, points)
+    lengths = graph.node("MatMul", squares, graph.number(np.ones((len(center), 1))))
+    products = graph.node("MatMul", points, graph.number(-2.0 * vectors.T))
+    own = graph.number((vectors**2).sum(axis=1))
+    distances = graph.node("Add", graph.node("Add", products, own), lengths)
+    exponent = graph.node("Mul", graph.node("Relu", distances), graph.number(-kernel.gamma))
+    return graph.node("Exp", exponent)
+
+
 class _Graph:
     """The nodes of one operator, each with one output."""
 
@@ -188,10 +311,10 @@ class _Graph:
 
         self._scope, self._container = scope, container
         (source,) = operator.inputs
-        self._dtype = np.float64 if isinstance(source.type, DoubleTensorType) else np.float32
-        self._input = source.full_name
+        self.dtype = np.float64 if isinstance(source.type, DoubleTensorType) else np.float32
+        self.input = source.full_name
         if not isinstance(source.type, DoubleTensorType | FloatTensorType):
-            self._input = self.node("Cast", self._input, to_type=np.float32)
+            self.input = self.node("Cast", self.input, to_type=np.float32)
 
     def node(
         self, kind: str, *inputs: str, to: str | None = None, to_type: Any = None, **attributes: Any
@@ -204,14 +327,14 @@ class _Graph:
         self._container.add_node(kind, list(inputs), output, name=name, **attributes)
         return output
 
-    def affine(self, weights: NDArray, intercept: NDArray, to: str | None) -> str:
+    def affine(self, weights: NDArray, intercept: Any, to: str | None = None) -> str:
         """``X weights + intercept``."""
-        product = self.node("MatMul", self._input, self.number(weights))
+        product = self.node("MatMul", self.input, self.number(weights))
         return self.node("Add", product, self.number(intercept), to=to)
 
     def number(self, value: Any) -> str:
         """One or more constants in the type of the input."""
-        return self.constant(np.asarray(value, dtype=self._dtype))
+        return self.constant(np.asarray(value, dtype=self.dtype))
 
     def constant(self, values: NDArray) -> str:
         """Constants in their own type."""
@@ -254,8 +377,14 @@ def _labels(model: Any) -> np.ndarray:
 
 
 def _method(model: Any, name: str) -> Any:
-    """A method of the class of the model's loss; PragamSVC has no other loss than one."""
-    return None if isinstance(model, PragamSVC) else getattr(type(model._loss()), name)
+    """A method of the class of the model's loss; None if none of its losses has it."""
+    without = PragamSVC, *_KERNEL_CLASSIFIERS, *_DETECTORS
+    return None if isinstance(model, without) else getattr(type(model._loss()), name)
+
+
+def _gives_pairs(model: Any) -> bool:
+    """Whether ``decision_function`` returns the scores of all pairs of classes."""
+    return getattr(model, "decision_function_shape", None) == "ovo"
 
 
 def _wants_probabilities(model: Any, given: Any) -> bool:

@@ -4,8 +4,9 @@ Files without ``test_`` hold what tests share: ``certificates`` judges any fit, 
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
 and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C, ``walks``
 records the calls of a fit; ``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``,
-``structures``, ``sequences``, ``parameters``, ``blocks``, ``plain_shapes``, ``kernel_machines`` and
-``kernel_problems`` are helpers for tests of their kind. No file of tests imports another.
+``structures``, ``sequences``, ``parameters``, ``blocks``, ``plain_shapes``, ``kernel_machines``,
+``kernel_problems`` and ``saved_models`` are helpers for tests of their kind. No file of tests
+imports another.
 
 The map has a file of tests on the left, and on the right the modules whose faults it has to find.
 Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
@@ -27,6 +28,7 @@ the tests of what users call: the files at the root, in ``core`` and in ``estima
     test_imports.py             __init__.py losses.py regularizers.py models.py
     test_onnx.py                onnx.py
     test_saving.py
+    test_saved_files.py         saving.py core/saved_values.py
     test_projection.py          projection.py core/multiplier.py
                                 core/_compiled/projection.py
 
@@ -34,6 +36,7 @@ project
     test_map.py
     test_tree.py
     test_walks.py
+    test_release.py
     test_stress.py
     test_pages.py               /core/shared_docs.py
     test_paper_peers.py
@@ -48,6 +51,7 @@ core
     test_callbacks.py           base.py fit.py monitor.py reports.py
     test_bars.py                /callbacks.py bars.py monitor.py
     test_misread.py             misread.py validation.py
+    test_frames.py              misread.py validation.py
     test_shared_docs.py         shared_docs.py
     test_sparse_format.py       sparse.py
     test_blas.py                parallel.py
@@ -55,6 +59,7 @@ core
                                 /chain/estimators/_labeling.py search.py
     test_flat_grids.py          fit.py
     test_hints.py               parameters.py
+    test_tracebacks.py          tracebacks.py parameters.py
     test_searches.py            search.py reports.py contract.py
                                 /linear/estimators/_scores.py
     test_seen.py                base.py /linear/estimators/_linear.py

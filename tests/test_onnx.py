@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -10,9 +11,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_bundle import (
     BMRMClassifier,
     BMRMClassifierCV,
+    BMRMNoveltyDetector,
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    SwapNoveltyDetector,
+    SwapSVC,
+    SwapSVCCV,
+    SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.losses import BinaryLoss, RegressionLoss
 from sklearn_bundle.onnx import register
@@ -109,6 +116,86 @@ def test_regressors(model, y, dtype):
     expected = model.fit(data, y).predict(data)
     (values,) = run(model.sparsify(), data).values()
     assert_close(values, expected.reshape(len(X), -1), dtype)
+
+
+def rounding_of(model, X, dtype):
+    """What float rounding of kernel values and of their sums may add to a score."""
+    scores = model._scores
+    kernel = {"linear": X @ X.T, "poly": (scores.kernel.gamma * X @ X.T + 1.0) ** 2}
+    largest = abs(kernel.get(scores.kernel.name, np.ones(1))).max()
+    sizes = abs(scores.coef_of_pairs()).sum() * largest + abs(scores.intercept).sum()
+    return 32.0 * np.finfo(dtype).eps * sizes
+
+
+MACHINES = [
+    (SwapSVC(), Y > 0),
+    (SwapSVC(10.0, kernel="poly", degree=2, coef0=1.0), NAMES),
+    (SwapSVC(loss="hinge", kernel="linear"), Y),
+    (SwapSVC(decision_function_shape="ovo"), NAMES),
+    (SwapSVC(break_ties=True), NAMES),
+    (SwapSVCCV(Cs=[1.0, 10.0], gammas=[0.1, 1.0], cv=2), NAMES),
+]
+
+
+@pytest.mark.wide
+@pytest.mark.filterwarnings("ignore:.* of the [0-9]+ values tried")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model, y", MACHINES, ids=lambda v: str(v)[:50])
+def test_kernel_classifiers(model, y, dtype):
+    data = (X - X.mean(axis=0)).astype(dtype)
+    expected = model.fit(data, y).decision_function(data)
+    outputs = run(model, data)
+    assert list(outputs) == ["label", "scores"] and outputs["scores"].dtype == dtype
+    atol = rounding_of(model, data, dtype)
+    pairs = model._scores.scores(data.astype(np.float64))
+    sure = (abs(pairs) > atol).all(axis=0)  # no vote depends on rounding
+    assert sure.mean() > 0.95
+    np.testing.assert_allclose(outputs["scores"][sure], expected[sure], rtol=0.0, atol=atol)
+    assert outputs["label"][sure].tolist() == model.predict(data)[sure].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernel_regressors_detectors_and_given_values(dtype):
+    data = (X - X.mean(axis=0)).astype(dtype)
+    for model in (SwapSVR(), SwapSVRCV(Cs=[1.0, 10.0, 100.0], cv=2)):
+        expected = model.fit(data, X[:, 0]).predict(data)
+        (values,) = run(model, data).values()
+        assert values.shape == (len(X), 1) and values.dtype == dtype
+        atol = rounding_of(model, data, dtype)
+        np.testing.assert_allclose(values[:, 0], expected, rtol=0.0, atol=atol)
+    for model in (SwapNoveltyDetector(nu=0.1), SwapNoveltyDetector(kernel="linear")):
+        expected = model.fit(data + dtype(1.0)).decision_function(data)
+        outputs = run(model, data)
+        atol = rounding_of(model, data, dtype)
+        np.testing.assert_allclose(outputs["scores"], expected, rtol=0.0, atol=atol)
+        sure = abs(expected) > atol
+        assert outputs["label"][sure].tolist() == model.predict(data)[sure].tolist()
+    values = np.ascontiguousarray(data @ data.T)
+    model = SwapSVC(kernel="precomputed").fit(values, Y > 0)
+    outputs = run(model, values)
+    assert outputs["label"].tolist() == model.predict(values).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_detectors(dtype):
+    data = X.astype(dtype)
+    model = BMRMNoveltyDetector(nu=0.1, tol=1e-6).fit(data)
+    expected, outputs = model.decision_function(data), run(model, data)
+    assert_close(outputs["scores"], expected, dtype)
+    sure = abs(expected) > CLOSE[dtype] * abs(expected).max()
+    assert outputs["label"][sure].tolist() == model.predict(data)[sure].tolist()
+    assert set(outputs["label"].tolist()) == {-1, 1}
+
+
+def test_kernels_on_plain_shapes():
+    far = X + 1e8  # the origin of the graph is that of the support vectors
+    model = SwapSVC(gamma=1.0).fit(far, Y > 0)
+    np.testing.assert_allclose(run(model, far)["scores"], model.decision_function(far), atol=1e-6)
+    flat = SwapSVR(epsilon=5.0).fit(X, np.ones(len(X)))
+    assert len(flat.support_) == 0
+    assert run(flat, X)["variable"].ravel().tolist() == flat.predict(X).tolist()
+    with pytest.raises(NotImplementedError, match="The kernel 'laplacian_kernel' is Python code"):
+        run(SwapSVC(kernel=laplacian_kernel).fit(X, Y), X)
 
 
 def test_a_pipeline_and_a_search_with_integers():

@@ -35,12 +35,12 @@ from sklearn_bundle.core.contract import (
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.monitor import Lines, Monitor, Tasks
 from sklearn_bundle.core.parallel import blas_threads, solve_each, split_threads
-from sklearn_bundle.core.parameters import Hinted
+from sklearn_bundle.core.parameters import ForCallers
 from sklearn_bundle.core.shared_docs import Documented
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart
 
-# Of warnings in fit_certified: there are it, `fit`, and what Hinted wraps it with.
+# Of warnings in fit_certified: there are it, `fit`, and what ForCallers wraps it with.
 _TO_THE_CALLER = 4
 
 
@@ -81,7 +81,7 @@ class Certificates:
     history_: np.ndarray | list[np.ndarray]
 
 
-class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator, ABC):
+class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstimator, ABC):
     """The common procedure of fit for all estimators.
 
     A subclass defines the check of data, the subproblems, the solver of each, the state that the

@@ -1,4 +1,4 @@
-"""Users' arrays that numpy would read as something else: masked, with fields, dates; of dask."""
+"""Data that numpy would read as something else: masked, with fields, dates, codes; of dask."""
 
 import sys
 import warnings
@@ -12,6 +12,11 @@ import numpy as np
 _DATES = np.datetime64, np.timedelta64
 # How the types of dates, times and durations begin, of columns of pandas, polars and pyarrow.
 _NAMES_OF_DATES = "date", "time", "duration", "period"
+_NAMES_OF_CATEGORIES = "categor", "enum", "dictionary"
+_ENCODE = (
+    "Encode them first, for instance in a pipeline: ColumnTransformer([('codes', OneHotEncoder(), "
+    "columns)], remainder='passthrough')."
+)
 _CONVERT = (
     "Convert dates and durations to numbers first, for instance to days: "
     "(x - x.min()) / np.timedelta64(1, 'D')."
@@ -19,21 +24,29 @@ _CONVERT = (
 
 
 def refuse_misread(name: str, values: Any, *, dates: bool = False) -> None:
-    """ValueError for masked entries, for an array with fields and, unless ``dates``, for dates.
+    """ValueError for masked entries, an array with fields and, unless ``dates``, dates and codes.
 
-    numpy ignores the mask, reads dates as counts of days or nanoseconds, and rows with fields as
-    one value. A masked array without a masked entry is an array. Labels and queries may be dates.
+    numpy ignores the mask, reads dates as counts of days or nanoseconds, rows with fields as one
+    value, and categories that are numbers as their order. A masked array without a masked entry is
+    an array. Labels and queries may be dates, or categories.
     """
+    if hasattr(type(values), "collect") and hasattr(type(values), "lazy"):
+        raise ValueError(f"{name} is a LazyFrame, which holds no rows yet: pass its collect().")
     if isinstance(values, list | tuple):
         _refuse_in_list(name, values, dates)
         return
     if hasattr(values, "columns"):
-        odd = [] if dates else columns_of_dates(values)
-        if odd:
-            raise ValueError(
-                f"{name} must hold numbers, but the columns {short(odd)} hold dates or durations. "
-                f"{_CONVERT}"
-            )
+        if dates:
+            return
+        for begins, kind, advice in (
+            (_NAMES_OF_DATES, "dates or durations", _CONVERT),
+            (_NAMES_OF_CATEGORIES, "categories", _ENCODE),
+        ):
+            odd = _columns_of(values, begins)
+            if odd:
+                raise ValueError(
+                    f"{name} must hold numbers, but the columns {short(odd)} hold {kind}. {advice}"
+                )
         return
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind == "V":
@@ -53,11 +66,16 @@ def refuse_misread(name: str, values: Any, *, dates: bool = False) -> None:
 
 def columns_of_dates(frame: Any) -> list[Any]:
     """Names of the columns of a data frame that hold dates, times or durations."""
+    return _columns_of(frame, _NAMES_OF_DATES)
+
+
+def _columns_of(frame: Any, begins: tuple[str, ...]) -> list[Any]:
+    """Names of the columns whose type has a name that begins so."""
     types = getattr(frame, "dtypes", None)
     if types is None:
         return []
     pairs = zip(frame.columns, types, strict=False)
-    return [name for name, dtype in pairs if _is_of_dates(dtype)]
+    return [name for name, dtype in pairs if str(dtype).casefold().startswith(begins)]
 
 
 def _is_of_dates(dtype: Any) -> bool:

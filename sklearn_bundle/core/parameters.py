@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Set
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import getattr_static, isfunction, signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn_bundle.core.sklearn_internals import (
     StrOptions,
     validate_parameter_constraints,
 )
+from sklearn_bundle.core.tracebacks import is_refusal
 from sklearn_bundle.core.values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
@@ -185,20 +186,30 @@ def hint(kind: type, name: str) -> str | None:
     return f"In place of {name}, write {found.format(**here)}."
 
 
-class Hinted:
-    """Ends Python's TypeError about an unknown argument of the constructor or of ``fit`` by a hint.
+class ForCallers:
+    """Errors end where the caller can read them.
 
-    Both are wrapped for each subclass that defines them.
+    Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint.
+    Errors about what the caller passed have no frames inside the package, where nothing is wrong:
+    a notebook shows some seven lines for each. Both are done by a function around the methods of a
+    subclass.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("__init__", "fit"):
-            if name in vars(cls):
-                setattr(cls, name, _hinted(vars(cls)[name]))
+        for name in _CALLED:
+            method = getattr_static(cls, name, None)  # not what a descriptor makes of it
+            if isfunction(method) and not hasattr(method, "_is_for_callers"):
+                setattr(cls, name, _for_callers(method))
 
 
-def _hinted(method: Callable[..., Any]) -> Callable[..., Any]:
+_CALLED = (
+    *("__init__", "fit", "fit_predict", "predict", "predict_marginals", "decision_function"),
+    *("score", "score_samples"),
+)
+
+
+def _for_callers(method: Callable[..., Any]) -> Callable[..., Any]:
     own = signature(method).parameters
 
     @wraps(method)
@@ -207,9 +218,13 @@ def _hinted(method: Callable[..., Any]) -> Callable[..., Any]:
         advice = None if unknown is None else hint(type(self), unknown)
         try:
             return method(self, *args, **kwargs)
-        except TypeError as error:
-            if advice is None:
+        except (TypeError, ValueError) as error:
+            if advice is not None and isinstance(error, TypeError):
+                raise TypeError(f"{error}\n{advice}") from None  # of the call itself
+            if not is_refusal(error):
                 raise
-            raise TypeError(f"{error}\n{advice}") from None  # of the call itself
+            # To see all frames, set the environment variable SKLEARN_BUNDLE_TRACEBACKS=full
+            raise error.with_traceback(None)  # noqa: B904
 
+    call._is_for_callers = True  # type: ignore[attr-defined]
     return call

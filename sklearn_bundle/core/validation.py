@@ -145,9 +145,10 @@ def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> An
 def _except_columns(X: Any) -> str:
     """Which columns of a data frame are not numbers; nothing if it is another object."""
     names = []
-    for j, name in enumerate(X.columns if hasattr(X, "iloc") else ()):
-        try:
-            np.asarray(X.iloc[:, j], dtype=np.float64)
+    columns = X.columns if hasattr(X, "columns") else ()
+    for j, name in enumerate(columns):
+        try:  # names of pandas may occur twice
+            np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[name], dtype=np.float64)
         except (TypeError, ValueError):
             names.append(name)
     return f", but the columns {shown(names)} do not" if names else ""

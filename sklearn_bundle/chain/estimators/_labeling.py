@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import ChainModel, Weights
+from sklearn_bundle.chain.readers.features import places_of
 from sklearn_bundle.chain.readers.sequences import (
     PerSequence,
     Sequences,
@@ -176,7 +177,7 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
             self.coef_ = coef[:, used]
             self.attribute_names_ = names = self.attribute_names_[used]
             self.n_features_in_ = len(names)
-            self._vocabulary = dict(zip(names.tolist(), range(len(names)), strict=True))
+            self._vocabulary = places_of(names)
         return super().sparsify()
 
     def densify(self) -> Self:

@@ -169,6 +169,11 @@ def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
     return names, _matrix(counts, rank[columns], values, len(names))
 
 
+def places_of(names: NDArray) -> dict[Any, int]:
+    """The column of each attribute."""
+    return dict(zip(names.tolist(), range(len(names)), strict=True))
+
+
 def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
     """Attributes of tokens; those without a column are left out."""
     counts, values = _sizes_and_values(form, tokens)

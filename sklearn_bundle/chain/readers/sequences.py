@@ -20,6 +20,7 @@ from sklearn_bundle.chain.readers.features import (
     check_finite,
     fit_vocabulary,
     place,
+    places_of,
     vectorized,
 )
 from sklearn_bundle.chain.readers.packing import (
@@ -191,7 +192,7 @@ def check_training_sequences(
                 )
             names, X = names[frequent], X[:, frequent]
         fitted |= {"n_features_in_": len(names), "attribute_names_": names}
-        fitted["_vocabulary"] = dict(zip(names.tolist(), range(len(names)), strict=True))
+        fitted["_vocabulary"] = places_of(names)
     else:
         X = packed.positions
         fitted |= features_of(estimator)

@@ -37,43 +37,49 @@ class KernelScores:
     """
 
     def __init__(self, vectors: Matrix, kernel: Kernel, dual_coef, intercept, n_support):
-        self._vectors, self._kernel = vectors, kernel
-        self._coef, self._intercept = dual_coef, intercept
+        self.vectors, self.kernel = vectors, kernel
+        self.dual_coef, self.intercept = dual_coef, intercept
         self._ends = np.concatenate([[0], np.cumsum(n_support)])
         self._pairs = list(combinations(range(len(n_support)), 2))
 
+    @property
+    def n_support(self) -> NDArray[np.int64]:
+        return np.diff(self._ends)
+
     def __getstate__(self) -> dict:
-        kept = ("_vectors", "_kernel", "_coef", "_intercept", "_ends", "_pairs")
+        kept = ("vectors", "kernel", "dual_coef", "intercept", "_ends", "_pairs")
         return {name: vars(self)[name] for name in kept}
 
     def scores(
         self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
-        if self._coef.shape[1] == 0:  # no support vectors, so that there is no largest one either
-            return np.repeat(self._intercept[:, np.newaxis], Z.shape[0], axis=1)
-        narrow = len(self._pairs) == 1 and self._kernel.name == "rbf"
-        if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self._vectors)):
+        if (
+            self.dual_coef.shape[1] == 0
+        ):  # no support vectors, so that there is no largest one either
+            return np.repeat(self.intercept[:, np.newaxis], Z.shape[0], axis=1)
+        narrow = len(self._pairs) == 1 and self.kernel.name == "rbf"
+        if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self.vectors)):
             return self._exact_scores(Z, n_threads)
         return self._scores_and_rounding(Z, dtype, n_threads)[0]
 
     def bounded_scores(self, Z: Matrix, n_threads: int = 1) -> tuple[NDArray, NDArray]:
         """Scores in float64, and what rounding may add to them, both of shape (n_pairs, n)."""
-        if self._coef.shape[1] == 0:
+        if self.dual_coef.shape[1] == 0:
             scores = self.scores(Z)
             return scores, DOUBLE * np.abs(scores)
         scores, rounding = self._scores_and_rounding(Z, np.float64, n_threads)
         sizes = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
         largest = np.sqrt(self._largest() * self.diagonal(Z))
-        sums = (likely(self._coef.shape[1]) + _FEW) * DOUBLE * np.outer(sizes, largest)
+        sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * np.outer(sizes, largest)
         return scores, _SURE * np.outer(self._norms, rounding) + sums + DOUBLE * np.abs(scores)
 
     def diagonal(self, Z: Matrix) -> NDArray[np.float64]:
         """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
-        return KernelRows(Z, self._kernel, np.float64).diagonal
+        return KernelRows(Z, self.kernel, np.float64).diagonal
 
     def _largest(self) -> float:
-        return float(self.diagonal(self._vectors).max())
+        return float(self.diagonal(self.vectors).max())
 
     def _exact_scores(self, Z: np.ndarray, n_threads: int) -> NDArray[np.float64]:
         """Scores of one machine from differences, some rows at a time."""
@@ -81,8 +87,8 @@ class KernelScores:
 
         def work(k: int) -> None:
             part = slice(k * _ROWS, (k + 1) * _ROWS)
-            sums = rbf_scores(self._vectors, Z[part], self._kernel.gamma, self._coef[0])
-            scores[0, part] = sums + self._intercept[0]
+            sums = rbf_scores(self.vectors, Z[part], self.kernel.gamma, self.dual_coef[0])
+            scores[0, part] = sums + self.intercept[0]
 
         with BlockRunner(n_threads) as runner:
             runner.run(work, -(-Z.shape[0] // _ROWS))
@@ -90,9 +96,9 @@ class KernelScores:
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores in float32 where their sign is certain, else in float64."""
-        given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
+        given = not isinstance(self.kernel.name, str) or self.kernel.name == "precomputed"
         with np.errstate(over="ignore", invalid="ignore"):
-            if given or not self._coef.shape[1] or not self._single.in_range:
+            if given or not self.dual_coef.shape[1] or not self._single.in_range:
                 return self.scores(Z, np.float64, n_threads)
             scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
         error = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
@@ -106,7 +112,7 @@ class KernelScores:
         n = Z.shape[0]
         scores, rounding = np.empty((len(self._pairs), n)), np.zeros(n)
         rows = None
-        if self._kernel.name != "precomputed":
+        if self.kernel.name != "precomputed":
             rows = self._single if dtype == np.float32 else self._double
         bounds = np.linspace(0, n, n_threads + 1).astype(int)
 
@@ -125,18 +131,18 @@ class KernelScores:
 
     def _picked(self, part: np.ndarray) -> np.ndarray:
         """The columns of the support vectors, in less time than ``part[:, vectors]``."""
-        out = np.empty((len(part), len(self._vectors)), part.dtype)
-        columns = frozen(self._vectors.astype(np.intp, copy=False))
+        out = np.empty((len(part), len(self.vectors)), part.dtype)
+        columns = frozen(self.vectors.astype(np.intp, copy=False))
         passes.pick(frozen(np.ascontiguousarray(part)), frozen(np.arange(len(part))), columns, out)
         return out
 
     @cached_property
     def _single(self) -> KernelRows:
-        return KernelRows(self._vectors, self._kernel, np.float32)
+        return KernelRows(self.vectors, self.kernel, np.float32)
 
     @cached_property
     def _double(self) -> KernelRows:
-        return KernelRows(self._vectors, self._kernel, np.float64)
+        return KernelRows(self.vectors, self.kernel, np.float64)
 
     @cached_property
     def _norms(self) -> NDArray[np.float64]:
@@ -158,21 +164,21 @@ class KernelScores:
     def _parts_of_pairs(self):
         """Coefficients of each pair, in two parts."""
         if len(self._pairs) == 1:
-            yield self._coef[0]
+            yield self.dual_coef[0]
             return
         ends = self._ends
         for i, j in self._pairs:
-            of_i = self._coef[j - 1, ends[i] : ends[i + 1]]
-            yield np.concatenate([of_i, self._coef[i, ends[j] : ends[j + 1]]])
+            of_i = self.dual_coef[j - 1, ends[i] : ends[i + 1]]
+            yield np.concatenate([of_i, self.dual_coef[i, ends[j] : ends[j + 1]]])
 
     def _add(self, block: np.ndarray, out: NDArray[np.float64]) -> None:
         """Scores of some rows, whose kernel values are in ``block``."""
-        out[:] = self._intercept[:, np.newaxis]
+        out[:] = self.intercept[:, np.newaxis]
         if len(self._pairs) == 1:
-            add_products(block, self._coef[0], out[0])
+            add_products(block, self.dual_coef[0], out[0])
             return
         index = {pair: p for p, pair in enumerate(self._pairs)}
-        coef = self._coef.astype(block.dtype)
+        coef = self.dual_coef.astype(block.dtype)
         for c in range(len(self._ends) - 1):
             sums = np.zeros((len(coef), len(block)))
             for start in range(self._ends[c], self._ends[c + 1], SUMMED):
@@ -182,15 +188,25 @@ class KernelScores:
                 other = row if row < c else row + 1
                 out[index[min(c, other), max(c, other)]] += sums[row]
 
+    def coef_of_pairs(self) -> NDArray[np.float64]:
+        """Coefficients of all support vectors in each pair, of shape (n_pairs, n_support)."""
+        if len(self._pairs) == 1:
+            return self.dual_coef
+        coef, ends = np.zeros((len(self._pairs), self.dual_coef.shape[1])), self._ends
+        for row, (i, j) in zip(coef, self._pairs, strict=True):
+            of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            row[of_i], row[of_j] = self.dual_coef[j - 1, of_i], self.dual_coef[i, of_j]
+        return coef
+
     def weights(self) -> np.ndarray:
         """``sum_c coef[c] x_c`` of every pair, of shape (n_pairs, d): for the linear kernel."""
         if len(self._pairs) == 1:
-            return self._coef @ self._vectors
+            return self.dual_coef @ self.vectors
         ends, rows = self._ends, []
         for i, j in self._pairs:
             of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
             rows.append(
-                self._coef[j - 1, of_i] @ self._vectors[of_i]
-                + self._coef[i, of_j] @ self._vectors[of_j]
+                self.dual_coef[j - 1, of_i] @ self.vectors[of_i]
+                + self.dual_coef[i, of_j] @ self.vectors[of_j]
             )
         return np.array(rows)
