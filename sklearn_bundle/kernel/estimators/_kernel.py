@@ -37,7 +37,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
 _LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
-_SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
+SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
 
 @dataclass
@@ -254,7 +254,7 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
 
     def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
-        dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
+        dtype = np.float64 if self.tol < SINGLE_TOL else np.float32
         values = KernelData(data.X, kernel, dtype, data.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             values.choose_dtype()
