@@ -268,15 +268,27 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         return values
 
     def _region(self, problem: Any, result: SolverResult) -> KernelRegion | None:
-        """The objective has the modulus 1 in w, or in w and b together where b is penalized."""
+        """The objective has the modulus 1 in w, or in w and b together where b is penalized.
+
+        In double precision a sum over rows says more than the gap, of which rounding leaves more.
+        """
         gap = result.gap
         if not np.isfinite(gap):
             return None
-        radius = float(np.sqrt(2.0 * max(gap, 0.0)))
+        square = 2.0 * max(gap, 0.0)
+        if self.tol < SINGLE_TOL:
+            by_rows = self._gap_by_rows(problem, result)
+            square = min(square, by_rows) if np.isfinite(by_rows) else square
+        radius = float(np.sqrt(square)) * (1.0 + 4.0 * DOUBLE)
         if isinstance(problem, BoxProblem):
             least, most = problem.intercepts(result.point, radius)
             return KernelRegion(radius, 0.0, result.intercept - least, most - result.intercept)
         return KernelRegion(radius, float(self._has_intercept))
+
+    def _gap_by_rows(self, problem: Any, result: SolverResult) -> float:
+        if isinstance(problem, BoxProblem):
+            return problem.gap_by_rows(result.point, result.intercept)
+        return problem.gap_by_rows(result.point)
 
     def _why_unknown(self) -> str:
         return "there is no lower bound of the objective."

@@ -46,6 +46,9 @@ class _Task(NamedTuple):
     problem: L2SVM
     cache_bytes: int
 
+    def gap_by_rows(self, alpha: NDArray[np.float64]) -> float:
+        return self.problem.gap_by_rows(alpha)
+
 
 @fill_doc
 class SwapSVC(KernelClassifier, Certificates):
