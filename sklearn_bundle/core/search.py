@@ -205,7 +205,7 @@ class Search(CertifiedEstimator):
     _kind: ClassVar[type[CertifiedEstimator]]  # class of the fitted estimators
     _chosen: ClassVar[str]  # its parameter; the search has the values under this name plus "s"
     _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search lacks
-    _require: ClassVar[str | None] = "sharedmem"  # for joblib: None if folds may run in processes
+    _require: str | None = "sharedmem"  # for joblib: None if folds may run in processes
     _advice_on_choice: str | None = None  # on the copy that has been fitted
 
     @abstractmethod

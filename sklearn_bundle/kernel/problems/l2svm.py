@@ -245,8 +245,9 @@ class L2SVM:
     def gap_by_rows(self, alpha: Array) -> float:
         """An upper bound of the sum of the gaps of the rows at alpha.
 
-        ``|w - w*|^2 + (b - b*)^2`` is no larger. The objective grows by half of that from the optimum to alpha's model, and the lower model
-        of alpha, which is least there, by another half from it to the optimum.
+        ``|w - w*|^2 + (b - b*)^2`` is no larger. The objective grows by half of that from the
+        optimum to alpha's model, and the lower model of alpha, which is least there, by another
+        half from it to the optimum.
         """
         (margins,), (errors,) = self._margins(alpha[np.newaxis], np.arange(self.n))
         errors = errors + ADDED * (1.0 + np.abs(margins))
