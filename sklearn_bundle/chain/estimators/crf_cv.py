@@ -231,7 +231,9 @@ class _Folds(NamedTuple):
     def _held_out(self, test: NDArray[np.intp]) -> tuple[Any, Any, NDArray | None]:
         """X, y and weights of a test part."""
         data, rows = self.data, self.data.kept[test]
-        X, y, weights = (None if g is None else safe_indexing(g, rows) for g in self.given)
+        X, y, weights = self.given
+        X, y = safe_indexing(X, rows), safe_indexing(y, rows)
+        weights = None if weights is None else safe_indexing(weights, rows)
         if not data.plain:
             X = KnownSequences(X, data.sequences(test), data.fitted)
         return X, y, weights
