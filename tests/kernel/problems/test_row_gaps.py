@@ -7,7 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SwapSVC, SwapSVR
+from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.row_gaps import box_gaps, largest_sum, squared_gaps
+from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.fits import quiet
 from tests.reference_box import BoxMachine
 from tests.reference_kernel import L2SVM, kernel_values
@@ -59,6 +62,18 @@ def test_the_largest_sum_is_that_of_the_worst_residuals():
     most = largest_sum(gaps, r, errors)
     ends = np.array([gaps(r + t * errors) for t in np.linspace(-1.0, 1.0, 21)]).max(axis=0)
     assert most == pytest.approx(ends.sum()) and most >= ends.sum()
+
+
+def test_coefficients_off_the_hyperplane_have_a_gap():
+    """Without it the rows have none: w* is 1 away from the point."""
+    box = Box(np.array([1.0, -1.0]), np.array([0.0, -1.0]), np.array([1.0, 0.0]))
+    data = KernelData(np.eye(2), Kernel("precomputed"), np.float64)
+    data.definite = True
+    problem = BoxProblem(data, np.arange(2), box, cache_bytes=0)
+    beta, b = np.array([1.0, 0.0]), -2.0
+    assert box_gaps(box.target - beta - b, beta, box.low, box.high, 0.0).max() == 0.0
+    assert problem.gap_by_rows(beta, b) >= 1.0
+    assert problem.gap_by_rows(np.array([1.0, -1.0]), 0.0) < 1e-12  # the optimum
 
 
 def shapes():
