@@ -224,8 +224,8 @@ class SwapSVC(KernelClassifier, Certificates):
     }
     _advice: ClassVar[dict[Status, str]] = {
         **KernelClassifier._advice,
-        Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
-        "scaling the features helps too.",
+        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C; scaling the features helps "
+        "too, and with loss='squared_hinge' solver='auto'.",
     }
     _unit = "pair"
 
