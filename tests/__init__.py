@@ -183,6 +183,7 @@ kernel/values
 kernel/problems
     test_box.py                 box.py
     test_l2tube.py              l2tube.py /kernel/values/_exact_sums.py
+    test_row_gaps.py            row_gaps.py box.py l2svm.py l2tube.py
 
 kernel/solvers
     test_swap.py                swap.py base.py /kernel/_compiled/swap.py
@@ -207,6 +208,7 @@ kernel/estimators
     test_swap_rounding.py       swap.py /kernel/problems/l2svm.py
     test_swap_box.py            swap.py swap_svr.py swap_novelty.py _kernel.py
                                 /kernel/problems/box.py /kernel/solvers/working_set.py
+    test_kernel_certain.py      _search.py swap_cv.py /core/certain_choice.py
     test_kernel_search.py       _search.py swap_cv.py /kernel/values/search_values.py
     test_swap_cv.py             swap_cv.py /core/search.py
     test_swap_svr.py            swap_svr.py _kernel.py
@@ -227,6 +229,7 @@ chain/readers
                                 /chain/model.py
 
 chain/estimators
+    test_crf_certain.py         crf_cv.py _labeling.py /chain/certainty.py
     test_crf_cv.py              crf_cv.py /chain/problem.py /core/search.py
                                 /linear/estimators/_path.py
     test_crf.py                 crf.py

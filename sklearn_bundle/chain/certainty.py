@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 _FEW = 8.0  # roundings of a score beside those of its products
 
 
-def certain_tokens(
+def possible_labels(
     X: sp.csr_array,
     starts: NDArray[np.int64],
     weights: Weights,
@@ -25,7 +25,7 @@ def certain_tokens(
     radius: float,
     biased: bool,
 ) -> NDArray[np.bool_]:
-    """Whether no labeling with another label at a token can have a higher score.
+    """Whether a labeling with a label at a token may have the highest score, by token and label.
 
     The score of a labeling y is ``<w, phi(x, y)>``, so that of y against the best one moves by at
     most ``radius ||phi(x, y) - phi(x, best)||``. That norm is at most the sum of the parts: of a
@@ -58,13 +58,18 @@ def certain_tokens(
     costs = radius * np.sqrt(2.0 * squares) * (1.0 + likely(X.shape[1]) * DOUBLE)
     sizes = np.sqrt(squares) * _longest_row(coef) + np.abs(scores).max(axis=1, initial=0.0)
     errors = (likely(X.shape[1]) + _FEW) * DOUBLE * (sizes + np.abs(transitions).max(initial=0.0))
-    certain = np.empty(len(labels), dtype=bool)
+    possible = np.empty(scores.shape, dtype=bool)
     for first, last in itertools.pairwise(starts):
         part = slice(first, last)
         known = scores[part], transitions, labels[part], costs[part], np.sqrt(2.0) * radius
         slack = (4.0 + last - first) * float(errors[part].sum())
-        certain[part] = _of_sequence(*known, slack)
-    return certain
+        possible[part] = _of_sequence(*known, slack)
+    return possible
+
+
+def certain_tokens(*args: Any) -> NDArray[np.bool_]:
+    """Whether no other label is possible at a token; the arguments of :func:`possible_labels`."""
+    return possible_labels(*args).sum(axis=1) == 1
 
 
 def _longest_row(coef: Any) -> float:
@@ -82,7 +87,7 @@ def _of_sequence(
 ) -> NDArray[np.bool_]:
     n, places = len(labels), np.arange(len(labels))
     if n == 0:
-        return np.zeros(0, dtype=bool)
+        return np.zeros(scores.shape, dtype=bool)
     best = float(scores[places, labels].sum() + transitions[labels[:-1], labels[1:]].sum())
     nodes = scores + costs[:, None]
     nodes[places, labels] -= costs
@@ -98,5 +103,6 @@ def _of_sequence(
         pairs[labels[t], labels[t + 1]] -= cost_of_pair
         backward[t] = (pairs + (nodes[t + 1] + backward[t + 1])).max(axis=1)
     highest = forward + backward
-    highest[places, labels] = -np.inf
-    return highest.max(axis=1) + slack < best
+    possible = ~(highest + slack < best)
+    possible[places, labels] = True
+    return possible

@@ -1,6 +1,6 @@
 """A choice among values whose test scores are known to lie between bounds."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,9 @@ class CertainChoice:
         self.bounds = np.empty((n_values, n_folds, 2))
         self.bounds[:] = -np.inf, np.inf
 
-    def narrow(self, fold: int, places: NDArray[np.intp], known: Sequence[Any]) -> None:
+    def narrow(
+        self, fold: int, places: NDArray[np.intp], known: Sequence[tuple[float, float]]
+    ) -> None:
         """Add what more exact fits of some values say; a time limit may have left out the last."""
         for place, (low, high) in zip(places, known, strict=False):
             ends = self.bounds[place, fold]
@@ -51,13 +53,21 @@ class CertainChoice:
         """The results with scores of the fits moved between their bounds."""
         low, high = np.moveaxis(self.bounds, 2, 0)
         scores = np.clip(found.scores, low.T, high.T)
-        rows = [row[~np.isnan(row)].tolist() for row in scores]
+        rows = [[None if np.isnan(score) else score for score in row] for row in scores.tolist()]
         seconds = found.seconds.tolist()
         return SearchResults(found.grid, list(zip(rows, seconds, strict=True)))
 
-    def attributes(self) -> dict[str, Any]:
-        """What a search keeps."""
-        return {"test_score_bounds_": self.bounds, "best_is_certain_": self.is_certain}
+    def attributes(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """What a search over a grid of this shape keeps."""
+        bounds = self.bounds.reshape(*shape, *self.bounds.shape[1:])
+        return {"test_score_bounds_": bounds, "best_is_certain_": self.is_certain}
+
+
+class Known(NamedTuple):
+    """The score of a fit, None if nobody asked or time is over, and bounds of the optimum's."""
+
+    score: float | None = None
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
 
 class Round(NamedTuple):
@@ -82,11 +92,10 @@ class CertainFolds:
 
     Parameters
     ----------
-    models_of : callable
-        ``models_of(train, places, report, limit, ends=ends, at=round)``, models of some values that
-        know the regions of their optima, and that go on from their :data:`~.path.Ends`.
-    bounds : callable
-        ``bounds(models, test)``, of their scores.
+    known_of : callable
+        ``known_of(train, test, places, report, limit, ends=ends, at=round)``, a list of
+        :class:`Known` of some values, from fits that go on from what earlier ones have left in the
+        dict ``ends``. Later rounds have no ``report`` and need no scores.
     folds : list of (train, test)
     n_values : int
     rounds : list of Round
@@ -94,25 +103,22 @@ class CertainFolds:
 
     def __init__(
         self,
-        models_of: Callable[..., Iterable[Any]],
-        bounds: Callable[[list[Any], NDArray], list[tuple[float, float]]],
+        known_of: Callable[..., list[Known]],
         folds: list[tuple[NDArray, NDArray]],
         n_values: int,
         rounds: Sequence[Round],
     ):
-        self._models_of, self._bounds = models_of, bounds
-        self._folds, self._rounds = folds, rounds
+        self._known_of, self._folds, self._rounds = known_of, folds, rounds
         self._places = {id(test): k for k, (_, test) in enumerate(folds)}
         self._ends: list[dict] = [{} for _ in folds]
         self._choice = CertainChoice(n_values, len(folds))
 
-    def begin(self, train: NDArray, test: NDArray, report: Any, limit: TimeLimit) -> list[Any]:
-        """The models of the first round of a fold, whose bounds are kept."""
-        k, places = self._places[id(test)], np.arange(len(self._choice.bounds))
-        how = {"ends": self._ends[k], "at": self._rounds[0]}
-        models = list(self._models_of(train, places, report, limit, **how))
-        self._choice.narrow(k, places, self._bounds(models, test))
-        return models
+    def begin(
+        self, train: NDArray, test: NDArray, report: Any, limit: TimeLimit
+    ) -> list[float | None]:
+        """The scores of the first round of a fold, whose bounds are kept."""
+        places = np.arange(len(self._choice.bounds))
+        return self._fitted(self._places[id(test)], places, report, limit, self._rounds[0])
 
     def decided(self, n_jobs: int | None, limit: TimeLimit) -> CertainChoice:
         """The choice after the further rounds, of values that may be the best."""
@@ -128,9 +134,15 @@ class CertainFolds:
 
     def _go_on(self, k: int, places: NDArray[np.intp], at: Round, limit: TimeLimit) -> None:
         """Narrow what a fold does not know exactly yet of these values."""
-        (train, test), ends = self._folds[k], self._choice.bounds[places, k]
+        ends = self._choice.bounds[places, k]
         places = places[ends[:, 0] < ends[:, 1]]
-        if not len(places):
-            return
-        models = list(self._models_of(train, places, None, limit, ends=self._ends[k], at=at))
-        self._choice.narrow(k, places, self._bounds(models, test))
+        if len(places):
+            self._fitted(k, places, None, limit, at)
+
+    def _fitted(
+        self, k: int, places: NDArray[np.intp], report: Any, limit: TimeLimit, at: Round
+    ) -> list[float | None]:
+        how = {"ends": self._ends[k], "at": at}
+        found = self._known_of(*self._folds[k], places, report, limit, **how)
+        self._choice.narrow(k, places, [known.bounds for known in found])
+        return [known.score for known in found]

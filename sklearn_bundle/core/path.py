@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeVarTuple
+from typing import Any, ClassVar, NamedTuple, Self, TypeVarTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +118,14 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
 
 
 class PathEnd(NamedTuple):
-    """What the fit of a subproblem at one value of a path left: its state and its result."""
+    """What the fit of a subproblem at one value of a path left: its state and its result.
+
+    ``name`` is that of the solver, if it has one.
+    """
 
     start: Any
     result: SolverResult
+    name: str = ""
 
     def is_final(self, tol: float) -> bool:
         """Whether another fit would not come closer to ``tol``."""
@@ -176,8 +180,10 @@ def fit_path(
                 last = None if ends is None else ends.get((estimator.reg_lambda, k))
                 if last is not None:
                     warm.kept[k] = last.start
+                name = "" if last is None else last.name
                 if last is not None and last.is_final(estimator.tol):
-                    result = last.result
+                    result, ended = last.result, cast(Any, last)  # all that is asked of it: a name
+                    warm.leave(k, last.start, result, estimator.tol, ended)
                 else:
                     if limit is not None:
                         estimator.max_time = limit.left
@@ -185,12 +191,13 @@ def fit_path(
                         solver, result = estimator._run_next_value(problem, warm.kept[k], seed)
                     if limit is not None and result.status is Status.MAX_TIME:
                         return
+                    name = getattr(solver, "name", "")
                     kept = estimator._next_start(solver, result, warm.kept[k])
                     warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
                 if bounded:
                     result = replace(result, region=estimator._region(problem, result))
                 if ends is not None:
-                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result)
+                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result, name)
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)

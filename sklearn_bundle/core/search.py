@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from sklearn_bundle.core.base import with_callbacks
+from sklearn_bundle.core.certain_choice import CertainFolds
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.core.misread import is_collection
@@ -39,6 +40,7 @@ def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> 
         values: [Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": ["cv_object"],
         "scoring": [Names(get_scorer_names()), callable, None],
+        "certain": ["boolean"],
     }
 
 
@@ -47,8 +49,7 @@ def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
     shared = search_constraints(kind, "reg_lambdas", not_shared)
     eps = Interval(Real, 0, 1, closed="neither")
     values = [*shared["reg_lambdas"], None]
-    own = {"reg_lambdas": values, "Cs": values, "eps": [eps, None], "certain": ["boolean"]}
-    return shared | own
+    return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
 
 
 def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
@@ -154,12 +155,11 @@ class Search(CertifiedEstimator):
     [certain]
     certain : bool, default=False
         Whether to go on until the choice is that of exact optima. All fits then have a `tol` of at
-        most 1e-6, and those of values that may still be the best go on, down to 1e-12. It takes 1.5
-        to 2.5 times as long, and needs a strongly convex regularizer, rows in memory and the
-        default score.
+        most 1e-6, and those of values that may still be the best go on, down to 1e-12 or to what
+        rounding leaves.
 
     [certainty]
-    test_score_bounds_ : ndarray of shape (n_lambdas, n_folds, 2)
+    test_score_bounds_ : ndarray of shape ({}, n_folds, 2)
         With ``certain=True``: the least and the largest test score that the exact optimum of each
         value and fold may have. `scores_` then lie between them.
     best_is_certain_ : bool
@@ -193,15 +193,19 @@ class Search(CertifiedEstimator):
 
     cv: Any
     scoring: Any
+    certain: bool
 
     scores_: NDArray[np.float64]
     mean_test_scores_: NDArray[np.float64]
     cv_results_: dict[str, Any]
+    test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
+    best_is_certain_: bool
 
+    _choice: CertainFolds  # on the copy that is fitted, if certain is true
     _kind: ClassVar[type[CertifiedEstimator]]  # class of the fitted estimators
     _chosen: ClassVar[str]  # its parameter; the search has the values under this name plus "s"
     _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search lacks
-    _require: ClassVar[str | None] = "sharedmem"  # for joblib: None if folds may run in processes
+    _require: str | None = "sharedmem"  # for joblib: None if folds may run in processes
     _advice_on_choice: str | None = None  # on the copy that has been fitted
 
     @abstractmethod
@@ -318,6 +322,9 @@ class Search(CertifiedEstimator):
     ) -> Outcome:
         limit = TimeLimit(self.max_time)
         data = self._check(X, y, sample_weight)  # errors come before any work starts
+        why = self._why_uncertain(X, data) if self.certain else None
+        if why is not None:
+            raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
         values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values, metadata)
         grid = self._grid(values)
@@ -347,11 +354,24 @@ class Search(CertifiedEstimator):
         monitor.close(fitted, results)
         return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
 
+    def _why_uncertain(self, X: Any, data: Any) -> str | None:
+        """Why gaps do not bound the default score of a search in these data, if they do not."""
+        if self.scoring is not None:
+            return f"scoring={shown(self.scoring)}: only the default score is bounded"
+        return None
+
     def _resolved(
         self, found: SearchResults, limit: TimeLimit
     ) -> tuple[SearchResults, dict[str, Any]]:
-        """The results, maybe from more exact fits, and fitted attributes that tell of these."""
-        return found, {}
+        """The results, and fitted attributes that tell how certain they are.
+
+        With ``certain``, the values that may be the best are fitted more exactly, until one is
+        left.
+        """
+        if not self.certain:
+            return found, {}
+        choice = self._choice.decided(self.n_jobs, limit)
+        return choice.chosen(found), choice.attributes(found.grid.shape)
 
     def _grid(self, values: NDArray[np.float64]) -> Grid:
         """All that is tried."""

@@ -16,7 +16,11 @@ from sklearn_bundle.chain.dual_ascent import (
     ChainAutoSolver,
     DualSolver,
 )
-from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
+from sklearn_bundle.chain.estimators._labeling import (
+    ChainLabeler,
+    certain_labels,
+    token_accuracy_bounds,
+)
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import ChainProblem, PathState
 from sklearn_bundle.chain.readers.packing import listed
@@ -315,8 +319,18 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         (region,) = self._known_regions()
         return certain_labels(self, X, region.radius, self.fit_intercept)
 
+    def _token_accuracy_bounds(
+        self, X: Any, y: Any, sample_weight: NDArray | None
+    ) -> tuple[float, float]:
+        """The least and the largest accuracy that the exact optimum may have on tokens."""
+        (region,) = self._known_regions()
+        args = sample_weight, region.radius, self.fit_intercept
+        return token_accuracy_bounds(self, X, y, *args)
+
     def _region(self, problem: ChainProblem, result: SolverResult) -> ChainRegion:
-        ridge = problem.reg_lambda * (1.0 - problem.l1_ratio)
+        # On a path the problem may not have come to this value, if its fit is an earlier one.
+        reg_lambda = problem.reg_lambda if self.reg_lambda is None else self.reg_lambda
+        ridge = reg_lambda * (1.0 - problem.l1_ratio)
         gap = max(result.gap, 0.0)
         return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +14,12 @@ from sklearn_bundle.chain.estimators.crf import SDCACRF
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
 from sklearn_bundle.core.base import checked, warn_if_missed
+from sklearn_bundle.core.certain_choice import CertainFolds, Known, Round, rounds_of
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.fit import warn_of_unused
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
+from sklearn_bundle.core.path import Ends, Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, folds_among, path_constraints
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -167,36 +167,82 @@ def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
     return values
 
 
-def _scores_on_fold(
-    single: SDCACRF,
-    data: TrainingSequences,
-    given: tuple[Any, Any, NDArray | None],
-    values: NDArray[np.float64],
-    scorer: Callable,
-    seed: int | None,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    report: Report,
-    limit: TimeLimit,
-) -> list[float]:
-    """Scores of every value on the test part of a fold.
+class _Folds(NamedTuple):
+    """Fits of a search to parts of the data, and their scores on the others.
 
     ``given`` are the caller's X and y, and the sample weights that count in the scores.
     """
-    part = data.part(train, single.min_frequency)
-    if len(part.classes) < 2:
-        raise ValueError(
-            f"The training part of a fold of cv has labels of {len(part.classes)} class(es), and "
-            "at least 2 are needed: use other folds."
-        )
-    rows = data.kept[test]
-    X, y = safe_indexing(given[0], rows), safe_indexing(given[1], rows)
-    weights = None if given[2] is None else safe_indexing(given[2], rows)
-    if not data.plain:
-        X = KnownSequences(X, data.sequences(test), data.fitted)
-    counted = {} if weights is None else {"sample_weight": weights}
-    models = reported(fit_path(checked(single), part, values, seed, limit), values, report)
-    return [checked_score(scorer(model, X, y, **counted)) for model in models]
+
+    single: SDCACRF
+    data: TrainingSequences
+    given: tuple[Any, Any, NDArray | None]
+    values: NDArray[np.float64]
+    scorer: Callable
+    seed: int | None
+
+    def scores(
+        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
+    ) -> list[float]:
+        """Scores of every value on the test part of a fold."""
+        models = self._models(checked(self.single), train, self.values, report, limit)
+        return self._scores_of(models, *self._held_out(test))
+
+    def known(
+        self,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        places: NDArray[np.intp],
+        report: Report | None,
+        limit: TimeLimit,
+        *,
+        ends: Ends,
+        at: Round,
+    ) -> list[Known]:
+        """What fits of some values say of the scores of their optima."""
+        estimator = checked(self.single)
+        estimator.tol, estimator._bounds_paths = at.tol, True
+        models = list(self._models(estimator, train, self.values[places], report, limit, ends))
+        held_out = self._held_out(test)
+        bounds = [model._token_accuracy_bounds(*held_out) for model in models]
+        none: list[None] = [None] * len(models)
+        scores = none if report is None else self._scores_of(models, *held_out)
+        return list(map(Known, scores, bounds))
+
+    def _models(
+        self,
+        estimator: SDCACRF,
+        train: NDArray[np.intp],
+        values: NDArray[np.float64],
+        report: Report | None,
+        limit: TimeLimit,
+        ends: Ends | None = None,
+    ) -> Iterator[SDCACRF]:
+        part = self.data.part(train, estimator.min_frequency)
+        if len(part.classes) < 2:
+            raise ValueError(
+                f"The training part of a fold of cv has labels of {len(part.classes)} class(es), "
+                "and at least 2 are needed: use other folds."
+            )
+        models = fit_path(estimator, part, values, self.seed, limit, ends)
+        if report is None:
+            return (model for model, _ in models)
+        return reported(models, values, report)
+
+    def _held_out(self, test: NDArray[np.intp]) -> tuple[Any, Any, NDArray | None]:
+        """X, y and weights of a test part."""
+        data, rows = self.data, self.data.kept[test]
+        X, y, weights = self.given
+        X, y = safe_indexing(X, rows), safe_indexing(y, rows)
+        weights = None if weights is None else safe_indexing(weights, rows)
+        if not data.plain:
+            X = KnownSequences(X, data.sequences(test), data.fitted)
+        return X, y, weights
+
+    def _scores_of(
+        self, models: Iterable[SDCACRF], X: Any, y: Any, weights: NDArray | None
+    ) -> list[float]:
+        counted = {} if weights is None else {"sample_weight": weights}
+        return [checked_score(self.scorer(model, X, y, **counted)) for model in models]
 
 
 @fill_doc
@@ -223,6 +269,9 @@ scikit-learn's, callable or None, default=None
         the mean F1 of the labels, weighted by their frequency; "span_f1" is that of conlleval, for
         labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
         weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
+    %(certain)s
+        `max_iter` is for each of these three steps. It needs `l1_ratio` below 1 and the accuracy of
+        the tokens; folds do not run in processes.
     %(SDCACRF.l1_ratio)s
     %(SDCACRF.solver)s
     %(SDCACRF.fit_intercept)s
@@ -245,6 +294,7 @@ scikit-learn's, callable or None, default=None
     ----------
     %(best_reg_lambda)s
     %(scores: n_lambdas)s
+    %(certainty: n_lambdas)s
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
 n_features_in_, feature_names_in_
@@ -297,6 +347,7 @@ n_features_in_, feature_names_in_
         eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
+        certain: bool = False,
         l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
@@ -315,6 +366,7 @@ n_features_in_, feature_names_in_
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
+        self.certain = certain
         self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
@@ -350,4 +402,18 @@ n_features_in_, feature_names_in_
             weights = check_sample_weight(sample_weight, num_samples(X))
         folds = folds_among(self.cv, X, y, data.kept, False, metadata)
         given = X, y, weights
-        return folds, partial(_scores_on_fold, single, data, given, values, scorer, single._seed())
+        of_folds = _Folds(single, data, given, values, scorer, single._seed())
+        if not self.certain:
+            return folds, of_folds.scores
+        # Losses narrow no ball here.
+        rounds = list({at.tol: at for at in rounds_of(self.tol)}.values())
+        self._choice = CertainFolds(of_folds.known, folds, len(values), rounds)
+        self._require = "sharedmem"  # the bounds of all folds are kept together
+        return folds, self._choice.begin
+
+    def _why_uncertain(self, X: Any, data: TrainingSequences) -> str | None:
+        if self.l1_ratio == 1.0:
+            return "l1_ratio=1.0 leaves no strong convexity"
+        if self.scoring == "token_accuracy":  # the default
+            return None
+        return super()._why_uncertain(X, data)

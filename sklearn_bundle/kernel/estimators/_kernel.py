@@ -37,7 +37,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 
 _LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
-_SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
+SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
 
 @dataclass
@@ -254,7 +254,7 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
 
     def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
-        dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
+        dtype = np.float64 if self.tol < SINGLE_TOL else np.float32
         values = KernelData(data.X, kernel, dtype, data.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             values.choose_dtype()
@@ -268,15 +268,27 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         return values
 
     def _region(self, problem: Any, result: SolverResult) -> KernelRegion | None:
-        """The objective has the modulus 1 in w, or in w and b together where b is penalized."""
+        """The objective has the modulus 1 in w, or in w and b together where b is penalized.
+
+        In double precision a sum over rows says more than the gap, of which rounding leaves more.
+        """
         gap = result.gap
         if not np.isfinite(gap):
             return None
-        radius = float(np.sqrt(2.0 * max(gap, 0.0)))
+        square = 2.0 * max(gap, 0.0)
+        if self.tol < SINGLE_TOL:
+            by_rows = self._gap_by_rows(problem, result)
+            square = min(square, by_rows) if np.isfinite(by_rows) else square
+        radius = float(np.sqrt(square)) * (1.0 + 4.0 * DOUBLE)
         if isinstance(problem, BoxProblem):
             least, most = problem.intercepts(result.point, radius)
             return KernelRegion(radius, 0.0, result.intercept - least, most - result.intercept)
         return KernelRegion(radius, float(self._has_intercept))
+
+    def _gap_by_rows(self, problem: Any, result: SolverResult) -> float:
+        if isinstance(problem, BoxProblem):
+            return problem.gap_by_rows(result.point, result.intercept)
+        return problem.gap_by_rows(result.point)
 
     def _why_unknown(self) -> str:
         return "there is no lower bound of the objective."

@@ -1,18 +1,21 @@
 """Cross-validation of kernel machines over C, or over C and gamma."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.contract import Status, TimeLimit
+from sklearn_bundle.core.certain_choice import CertainFolds, Known, Round, rounds_of
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core.fit import regions_of
+from sklearn_bundle.core.path import PathEnd
 from sklearn_bundle.core.reports import Grid, Report
 from sklearn_bundle.core.search import (
     Fold,
@@ -25,10 +28,23 @@ from sklearn_bundle.core.search import (
 )
 from sklearn_bundle.core.validation import TrainingData, checked_score, checked_scorer
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import MachineTraining
+from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from sklearn_bundle.kernel.values.search_values import SearchValues
+
+# By place in the grid and subproblem, and the precision in which that fit began.
+_Ends = dict[tuple[int, int], tuple[PathEnd, np.dtype]]
+
+
+class _Fits(NamedTuple):
+    """Which places of the grid to fit, and how; those with ``ends`` know where their optima lie."""
+
+    places: NDArray[np.intp]
+    tol: float
+    report: Report | None
+    limit: TimeLimit
+    ends: _Ends | None = None
 
 
 def kernel_search_constraints(kind: type, not_shared: tuple[str, ...]) -> dict[str, Any]:
@@ -160,14 +176,29 @@ class KernelSearch(Search):
         folds = folds_among(self.cv, X, np.asarray(y), rows, is_classifier(self), metadata)
         n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
         memory = self.cache_size * 2**20, n_threads
-        kernels = SearchValues(data.values, self._gammas(), self._shares(data), *memory, folds)
-        return folds, partial(self._scores_of_fold, data, kernels, values)
+        # Shared values are rounded to single precision: their optima are not those of X.
+        shares = not self.certain and self._shares(data)
+        scorer = checked_scorer(self._single(), self.scoring)
+        kernels = SearchValues(data.values, self._gammas(), shares, *memory, folds)
+        if self.certain:
+            known_of = partial(self._known_of_fold, data, kernels, values, scorer)
+            n_values = len(self._grid(values))
+            rounds = {at.tol: at for at in rounds_of(self.tol)}  # losses narrow no ball here
+            self._choice = CertainFolds(known_of, folds, n_values, list(rounds.values()))
+            return folds, self._choice.begin
+        return folds, partial(self._scores_of_fold, data, kernels, values, scorer)
+
+    def _why_uncertain(self, X: Any, data: MachineTraining) -> str | None:
+        if data.values.precomputed:
+            return "kernel='precomputed' has no k(x, x) of the rows of a test part"
+        return super()._why_uncertain(X, data)
 
     def _scores_of_fold(
         self,
         data: MachineTraining,
         kernels: SearchValues,
         Cs: NDArray[np.float64],
+        scorer: Any,
         train: NDArray[np.intp],
         test: NDArray[np.intp],
         report: Report,
@@ -177,69 +208,118 @@ class KernelSearch(Search):
 
         There is none where the limit ends a fit, nor for larger C with the same gamma.
         """
+        everything = np.arange(len(self._grid(Cs)))
+        scores: list[float | None] = [None] * len(everything)
+        fits = _Fits(everything, self.tol, report, limit)
+        for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
+            scores[place] = self._score_of(scorer, model, *held_out)
+        return scores
+
+    def _known_of_fold(
+        self,
+        data: MachineTraining,
+        kernels: SearchValues,
+        Cs: NDArray[np.float64],
+        scorer: Any,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        places: NDArray[np.intp],
+        report: Report | None,
+        limit: TimeLimit,
+        *,
+        ends: _Ends,
+        at: Round,
+    ) -> list[Known]:
+        """What fits to these places of the grid say of the scores of their optima."""
+        found = dict.fromkeys(places.tolist(), Known())
+        fits = _Fits(places, at.tol, report, limit, ends)
+        for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
+            score = None if report is None else self._score_of(scorer, model, *held_out)
+            found[place] = Known(score, model.score_bounds(*held_out))
+        return list(found.values())
+
+    def _models_of_fold(
+        self,
+        data: MachineTraining,
+        kernels: SearchValues,
+        Cs: NDArray[np.float64],
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        fits: _Fits,
+    ) -> Iterator[tuple[int, Any, tuple[Any, NDArray, NDArray | None]]]:
+        """Places, fitted models, and rows, truth and weights of the test part.
+
+        A model and its rows last until the next one.
+        """
         train = kernels.arranged(train)
         part, y = self._part(data.samples, train), self._truth(data.samples)[test]
+        weights = self._weights_of_scores(data.samples)
+        counted = weights[test] if np.ptp(weights) > 0.0 else None  # if all are equal none counts
         n_gammas = max(1, len(self._gammas()))
-        scores: list[float | None] = [None] * (len(Cs) * n_gammas)
         for g, (values, Z) in enumerate(kernels.of_fold(train, test)):
+            own = fits.places[fits.places % n_gammas == g]
+            if not len(own):
+                continue
+            if fits.tol < SINGLE_TOL:
+                values.dtype = np.dtype(np.float64)
             fold = replace(data, samples=replace(part, X=values.X), values=values)
             fold.cache_bytes, fold.shared = int(kernels.bytes_of_thread), True
-            model = self._single(kernel=values.kernel.name, n_jobs=1)
+            model = self._single(kernel=values.kernel.name, n_jobs=1, tol=fits.tol)
             if Z.ndim > 1:
                 model._set_fitted({"n_features_in_": Z.shape[1]})
-            score, targets = self._score_of(model, Z, y, data.samples, test), model._targets(fold)
-            limit_here, by_target = limit.part(n_gammas - g), []
+            limit, by_target, targets = fits.limit.part(n_gammas - g), [], model._targets(fold)
             for k, target in enumerate(targets):
-                part_of_limit = limit_here.part(len(targets) - k)
-                found = self._solutions(model, fold, target, Cs, report, part_of_limit, n_gammas, g)
+                at_most = fits._replace(places=own, limit=limit.part(len(targets) - k))
+                found = self._solutions(model, fold, (k, target), Cs[own // n_gammas], at_most)
                 by_target.append(list(found))
             # The limit may have ended some earlier.
-            for c, (C, *points) in enumerate(zip(Cs, *by_target, strict=False)):
-                model.C = float(C)
-                model._set_fitted(model._model(fold, points))
-                scores[c * n_gammas + g] = score()
-        return scores
+            for place, *results in zip(own.tolist(), *by_target, strict=False):
+                model.C = float(Cs[place // n_gammas])
+                fitted = model._model(fold, [(r.point, r.intercept) for r in results])
+                model._set_fitted(fitted | {"_regions": regions_of(results)})
+                yield place, model, (Z, y, counted)
 
     def _solutions(
         self,
         single: Any,
         data: Any,
-        target: Any,
+        numbered: tuple[int, Any],
         Cs: NDArray[np.float64],
-        report: Report,
-        limit: TimeLimit,
-        stride: int,
-        first: int,
-    ) -> Iterator[tuple[Any, Any]]:
-        """The solution of a subproblem for each C, which starts from the last; all are reported.
+        fits: _Fits,
+    ) -> Iterator[SolverResult]:
+        """The solution of subproblem k at each C, which starts from the last; all are reported.
 
-        The last is that before the fit that the limit ends. Places of the grid are ``first``, and
-        every ``stride`` from there.
+        The last is that before the fit that the limit ends. With ``fits.ends``, a fit goes on from
+        where an earlier one of the same C has ended.
         """
-        kept = None
-        for c, C in enumerate(Cs):
+        (k, target), kept, dtype = numbered, None, data.values.dtype
+        for C, place in zip(Cs, fits.places.tolist(), strict=True):
             start = perf_counter()
-            single.C, single.max_time = float(C), limit.left
+            single.C, single.max_time = float(C), fits.limit.left
+            last, was = (fits.ends or {}).get((place, k), (None, dtype))
             with single._problem(data, target, 1) as problem:
-                solver, result = single._run_next_value(problem, kept, 0)
-            if result.status is Status.MAX_TIME:
-                return
+                if last is not None and was == dtype and last.is_final(single.tol):
+                    yield last.result
+                    continue
+                begin = kept if last is None else last.start
+                solver, result = single._run_next_value(problem, begin, 0)
+                if result.status is Status.MAX_TIME:
+                    return
+                if fits.ends is not None:
+                    result = replace(result, region=single._region(problem, result))
+            if fits.ends is not None:
+                fits.ends[place, k] = PathEnd(solver.kept, result), dtype
             kept = single._next_start(solver, result, kept)
-            report(c * stride + first, [result], perf_counter() - start)
-            yield result.point, result.intercept
+            if fits.report is not None:
+                fits.report(place, [result], perf_counter() - start)
+            yield result
 
     def _score_of(
-        self, model: Any, Z: Any, y: NDArray, samples: Any, test: np.ndarray
-    ) -> Callable[[], float]:
-        """What scores the model, as it is then, on the test part of a fold.
-
-        If the weights of all samples are equal, they do not count.
-        """
-        scorer, counted = checked_scorer(model, self.scoring), {}
-        weights = self._weights_of_scores(samples)
-        if not callable(self.scoring) and np.ptp(weights) > 0.0:
-            counted = {"sample_weight": weights[test]}
-        return lambda: checked_score(scorer(model, Z, y, **counted))
+        self, scorer: Any, model: Any, Z: Any, y: NDArray, weights: NDArray | None
+    ) -> float:
+        """The score of a model on a test part."""
+        counted = {} if weights is None or callable(self.scoring) else {"sample_weight": weights}
+        return checked_score(scorer(model, Z, y, **counted))
 
     def _weights_of_scores(self, samples: Any) -> NDArray[np.float64]:
         return samples.weights

@@ -46,6 +46,9 @@ class _Task(NamedTuple):
     problem: L2SVM
     cache_bytes: int
 
+    def gap_by_rows(self, alpha: NDArray[np.float64]) -> float:
+        return self.problem.gap_by_rows(alpha)
+
 
 @fill_doc
 class SwapSVC(KernelClassifier, Certificates):
@@ -192,8 +195,8 @@ class SwapSVC(KernelClassifier, Certificates):
     }
     _advice: ClassVar[dict[Status, str]] = {
         **KernelClassifier._advice,
-        Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
-        "scaling the features helps too.",
+        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C; scaling the features helps "
+        "too, and with loss='squared_hinge' solver='auto'.",
     }
     _unit = "pair"
 

@@ -46,6 +46,10 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     %(scoring)s
         accuracy. If the matrix is shared, a callable gets kernel values in place of X, and may use
         only `predict` and `decision_function`.
+    %(certain)s
+        It takes 1.5 to 20 times as long as `tol` 1e-2, since close choices need fits in double
+        precision and folds then share no values. It needs the default score, and X itself rather
+        than kernel="precomputed".
     %(kernel)s
     %(SwapSVC.solver)s
         On a shared matrix "auto" is "swap-2o".
@@ -66,6 +70,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     Attributes
     ----------
     %(best_C_and_gamma)s
+    %(certainty: n_Cs, n_folds, 2) or (n_Cs, n_gammas)s
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -120,6 +125,7 @@ n_features_in_, feature_names_in_, shape_fit_
         loss: str = "squared_hinge",
         cv: Any = None,
         scoring: Any = None,
+        certain: bool = False,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -141,6 +147,7 @@ n_features_in_, feature_names_in_, shape_fit_
         self.loss = loss
         self.cv = cv
         self.scoring = scoring
+        self.certain = certain
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -221,6 +228,10 @@ default="squared_epsilon_insensitive"
     %(scoring)s
         R^2. If all folds share kernel values, a callable gets these in place of X, and may use only
         `predict`.
+    %(certain)s
+        It takes 1.5 to 20 times as long as `tol` 1e-2, since close choices need fits in double
+        precision and folds then share no values. It needs the default score, and X itself rather
+        than kernel="precomputed".
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s
@@ -237,6 +248,7 @@ default="squared_epsilon_insensitive"
     Attributes
     ----------
     %(best_C_and_gamma)s
+    %(certainty: n_Cs, n_folds, 2) or (n_Cs, n_gammas)s
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, epsilon_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -283,6 +295,7 @@ n_features_in_, feature_names_in_, shape_fit_
         loss: str = "squared_epsilon_insensitive",
         cv: Any = None,
         scoring: Any = None,
+        certain: bool = False,
         epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -301,6 +314,7 @@ n_features_in_, feature_names_in_, shape_fit_
         self.loss = loss
         self.cv = cv
         self.scoring = scoring
+        self.certain = certain
         self.epsilon = epsilon
         self.kernel = kernel
         self.gamma = gamma

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
 from sklearn_bundle.core.certainty import CertainDetector
+from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.fit import Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -267,6 +268,10 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         weights = data.total * data.samples.weights
         zeros = np.zeros(len(weights))
         return Box(zeros, zeros, weights, total=self.nu * float(weights.sum()))
+
+    def _gap_by_rows(self, problem: Any, result: SolverResult) -> float:
+        """Nothing: thresholds between scores of samples do not count what rounding then is."""
+        return np.inf
 
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         further = super()._further_attributes(data, warm)

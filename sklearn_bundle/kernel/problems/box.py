@@ -1,22 +1,25 @@
 """Kernel machines with an intercept that is not penalized: a box and one hyperplane in the dual."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, SINGLE, SIX_DIGITS, likely
+from sklearn_bundle.core.roundoff import ADDED, DOUBLE, SINGLE, SIX_DIGITS, likely
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import working_set
-from sklearn_bundle.kernel.problems.l2svm import ADDED, Certified
+from sklearn_bundle.kernel.problems.l2svm import Certified
+from sklearn_bundle.kernel.problems.row_gaps import box_gaps, largest_sum
 from sklearn_bundle.kernel.values._exact_sums import LAST
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles, tiled
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 Array = NDArray[np.float64]
+
+_MOSTLY_ROUNDING = 4.0  # times its value without rounding: sums in more digits narrow a gap
 
 
 class Box(NamedTuple):
@@ -239,6 +242,44 @@ class BoxProblem:
         reach += ADDED * (np.abs(scores) + np.abs(self.box.target) + self.box.width)
         return self.box.intercepts(scores + reach, scores - reach)
 
+    def gap_by_rows(self, beta: Array, b: float) -> float:
+        """An upper bound of the sum of the gaps of the rows at beta and b.
+
+        ``|w - w*|^2`` is no larger: the objective grows by half of it from w* to w, and the lower
+        model of beta, which is least at w, by another half from w to w*.
+        """
+        if self._known is not None and np.array_equal(self._known[0], beta):
+            _, scores, errors = self._known
+        else:
+            (scores,), (errors,) = self.exact_scores(beta[np.newaxis], np.arange(self.n))
+        gap, least = self._gap_by_rows(beta, b, scores, errors)
+        if gap > _MOSTLY_ROUNDING * least:
+            rows = np.flatnonzero(beta)
+            found = self.data.extended_sums(
+                beta[rows], np.arange(len(rows)), self.points[rows], constant=0.0
+            )
+            if found is not None:
+                scores, errors = scores.copy(), np.array(errors)
+                scores[rows], errors[rows] = found
+                gap, _ = self._gap_by_rows(beta, b, scores, errors)
+        return gap
+
+    def _gap_by_rows(
+        self, beta: Array, b: float, scores: Array, errors: Array
+    ) -> tuple[float, float]:
+        """The bound, and what it would be without errors of the scores."""
+        box, left = self.box, self.box.target - scores - b
+        gaps = partial(box_gaps, beta=beta, low=box.low, high=box.high, width=box.width)
+        reach = errors + ADDED * (np.abs(box.target) + np.abs(scores) + abs(b))
+        gap = largest_sum(gaps, left, reach)
+        # Off the hyperplane by rounding, the lower model also falls with the intercept.
+        missing = abs(box.total - fsum(beta))
+        if missing > 0.0:
+            certified = self._certified(box, beta, scores, errors, b)
+            square = float(np.sum(np.abs(beta) * (np.abs(scores) + errors)))
+            gap += missing * (abs(b) + self._farthest(certified.primal + certified.excess, square))
+        return gap, float(np.sum(gaps(left)))
+
     def values(self, beta: Array, scores: Array, b: float) -> tuple[float, float]:
         """Objective at ``scores + b``, and the dual objective."""
         square = float(np.sum(beta * scores))
@@ -307,13 +348,19 @@ class BoxProblem:
         # beta leaves the hyperplane by rounding: worth the intercept of the optimum, a kink.
         missing = abs(box.total - fsum(beta))
         if missing > 0.0:
-            longest = np.sqrt(max(2.0 * (primal + excess), square + error, 0.0))
-            farthest = float(np.abs(self.box.target).max()) + box.width
-            farthest += 2.0 * longest * np.sqrt(self.largest)
-            bound -= missing * farthest
+            bound -= missing * self._farthest(primal + excess, square + error)
         if square < -error:
             bound = -np.inf  # K is not positive semidefinite
         return Certified(primal, excess, bound)
+
+    def _farthest(self, primal: float, square: float) -> float:
+        """How far from 0 the optimum's intercept, a kink, can be; ``square`` is ``|w|^2``."""
+        longest = np.sqrt(max(2.0 * primal, square, 0.0))
+        return (
+            float(np.abs(self.box.target).max())
+            + self.box.width
+            + float(2.0 * longest * np.sqrt(self.largest))
+        )
 
     @staticmethod
     def _may_cost(box: Box, scores: Array, reach: Array) -> NDArray[np.bool_]:

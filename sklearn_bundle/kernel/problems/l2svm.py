@@ -1,15 +1,16 @@
 """The kernel L2-SVM of two classes, as a problem on the unit simplex."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import SINGLE, SIX_DIGITS
+from sklearn_bundle.core.roundoff import ADDED, SINGLE, SIX_DIGITS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import decomposition, lazy, swap, tiles
+from sklearn_bundle.kernel.problems.row_gaps import largest_sum, squared_gaps
 from sklearn_bundle.kernel.values._exact_sums import dense_rows, roundings_of_rbf
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel import KernelRows, function_of, suits_tiles
@@ -22,9 +23,6 @@ Array = NDArray[np.float64]
 # Kernels whose rows compiled code computes.
 _COMPILED: dict[KernelName, int] = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and no point is copied
-# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
-# roundings for 1e9 numbers, 64 are allowed.
-ADDED = 32.0 * float(np.finfo(np.float64).eps)
 
 
 class Certified(NamedTuple):
@@ -243,6 +241,19 @@ class L2SVM:
         chosen = np.searchsorted(rows, active)
         sums, errors = self.data.exact_sums(signed, chosen, self.points[rows], self.n_threads)
         return self.y[rows] * sums, errors
+
+    def gap_by_rows(self, alpha: Array) -> float:
+        """An upper bound of the sum of the gaps of the rows at alpha.
+
+        ``|w - w*|^2 + (b - b*)^2`` is no larger. The objective grows by half of that from the
+        optimum to alpha's model, and the lower model of alpha, which is least there, by another
+        half from it to the optimum.
+        """
+        (margins,), (errors,) = self._margins(alpha[np.newaxis], np.arange(self.n))
+        errors = errors + ADDED * (1.0 + np.abs(margins))
+        C = 1.0 / self.ridge
+        gaps = partial(squared_gaps, beta=alpha, C=C, above=0.0, below=np.inf)
+        return largest_sum(gaps, 1.0 - margins, errors)
 
     def working_products(self, a: Array, rows: np.ndarray) -> Array:
         """Some entries of ``K a`` from values in the working precision, where a is 0."""

@@ -1,6 +1,7 @@
 """Kernel machines with squared losses outside a tube; their Hessian with a kernel of low rank."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,9 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
-from sklearn_bundle.core.roundoff import SIX_DIGITS
+from sklearn_bundle.core.roundoff import ADDED, SIX_DIGITS
 from sklearn_bundle.kernel._compiled.swap import INDEFINITE_SINGLE
-from sklearn_bundle.kernel.problems.l2svm import ADDED
+from sklearn_bundle.kernel.problems.row_gaps import largest_sum, squared_gaps
 from sklearn_bundle.kernel.values._points import SUMMED
 from sklearn_bundle.kernel.values.kernel_data import OF_CACHE, KernelData
 
@@ -162,6 +163,17 @@ class L2Tube:
         If that leaves less than six digits, scores are summed in extended precision.
         """
         return self._in_enough_digits(coef, np.arange(self.n), self._objective)
+
+    def gap_by_rows(self, coef: Array) -> float:
+        """An upper bound of the sum of the gaps of the rows: of ``|w - w*|^2 + s (b - b*)^2``.
+
+        As :meth:`L2SVM.gap_by_rows`.
+        """
+        scores, errors = self.exact_scores(coef, np.arange(self.n))
+        errors = errors + ADDED * (np.abs(self.tube.y) + np.abs(scores))
+        tube = {"above": self.tube.above, "below": self.tube.below}
+        gaps = partial(squared_gaps, beta=coef, C=self.C, **tube)
+        return largest_sum(gaps, self.tube.y - scores, errors)
 
     def _in_enough_digits(
         self,

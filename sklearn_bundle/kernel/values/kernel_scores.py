@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.parallel import BlockRunner
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core.roundoff import ADDED, DOUBLE, likely
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._exact_sums import rbf_scores
@@ -72,6 +72,8 @@ class KernelScores:
         sizes = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
         largest = np.sqrt(self._largest() * self.diagonal(Z))
         sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * np.outer(sizes, largest)
+        # The intercept may be the sum of the coefficients.
+        sums += ADDED * (sizes + np.abs(self.intercept))[:, np.newaxis]
         return scores, _SURE * np.outer(self._norms, rounding) + sums + DOUBLE * np.abs(scores)
 
     def diagonal(self, Z: Matrix) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from sklearn_bundle.core.base import checked, with_callbacks
-from sklearn_bundle.core.certain_choice import CertainFolds, rounds_of
+from sklearn_bundle.core.certain_choice import CertainFolds, Known, rounds_of
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.path import check_grid, fit_path
@@ -41,16 +41,12 @@ class PathSearch(Search):
     reg_lambdas: int | ArrayLike | None
     Cs: int | ArrayLike | None
     eps: float | None
-    certain: bool
 
     reg_lambda_: float
     reg_lambdas_: NDArray[np.float64]
     C_: float  # with Cs_, if there are Cs
     Cs_: NDArray[np.float64]
-    test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
-    best_is_certain_: bool
 
-    _choice: CertainFolds  # on the copy that is fitted, if certain is true
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "C", "warm_start"
 
@@ -101,57 +97,43 @@ class PathSearch(Search):
             fitted = part(X, train), part(y, train), part(weights, train)
             return self._models_of_fold(single, fitted, data, values[places], report, limit, **how)
 
-        def bounds(models: list[Any], test: NDArray) -> list[tuple[float, float]]:
-            if bounds_of is None or not models:
-                return []
-            counted = {} if weights is None else {"sample_weight": part(weights, test)}
-            rows = models[0]._measured(part(X, test))
-            return [bounds_of(model, rows, part(y, test), **counted) for model in models]
-
-        if self.certain:
-            rounds = rounds_of(self.tol)
-            self._choice = CertainFolds(models_of, bounds, folds, len(values), rounds)
-
-        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
+        def scores_of(models: Any, test: NDArray) -> list[float]:
             held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
                 counted = {"sample_weight": part(weights, test)}
-            if self.certain:
-                models = self._choice.begin(train, test, report, limit)
-            else:
-                models = models_of(train, slice(None), report, limit)
             if self.scoring is None and own is None:
                 return list(default_scores(models, *held_out, counted.get("sample_weight")))
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
+        def known_of(
+            train: NDArray, test: NDArray, places: Any, report: Any, limit: TimeLimit, **how: Any
+        ) -> list[Known]:
+            models = list(models_of(train, places, report, limit, **how))
+            if bounds_of is None or not models:
+                return []
+            counted = {} if weights is None else {"sample_weight": part(weights, test)}
+            rows = models[0]._measured(part(X, test))
+            bounds = [bounds_of(model, rows, part(y, test), **counted) for model in models]
+            scores = [None] * len(models) if report is None else scores_of(models, test)
+            return list(map(Known, scores, bounds))
+
+        if self.certain:
+            self._choice = CertainFolds(known_of, folds, len(values), rounds_of(self.tol))
+            return folds, self._choice.begin
+
+        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
+            return scores_of(models_of(train, slice(None), report, limit), test)
+
         return folds, scores
 
-    def _check(self, X, y, sample_weight):
-        data = super()._check(X, y, sample_weight)
-        if self.certain:
-            self._refuse_uncertain(X, data)
-        return data
-
-    def _refuse_uncertain(self, X: Any, data: Any) -> None:
-        """Raise ValueError unless gaps bound the default score."""
-        why = None
+    def _why_uncertain(self, X: Any, data: Any) -> str | None:
         if is_collection(X):
-            why = "X lies in blocks"
-        elif self.scoring is not None:
-            why = f"scoring={shown(self.scoring)}: only the default score is bounded"
-        elif not self._omega().bind(data.n_features, data.n_features).strong_convexity > 0.0:
-            why = f"regularizer={shown(self.regularizer)} is not strongly convex"
-        elif bounds_of_score(self._loss()) is None:
-            why = f"loss={shown(self.loss)} has a score without bounds"
-        if why is not None:
-            raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
-
-    def _resolved(self, found, limit):
-        """Fit the values that may be the best more exactly, until one is left."""
-        if not self.certain:
-            return found, {}
-        choice = self._choice.decided(self.n_jobs, limit)
-        return choice.chosen(found), choice.attributes()
+            return "X lies in blocks"
+        if not self._omega().bind(data.n_features, data.n_features).strong_convexity > 0.0:
+            return f"regularizer={shown(self.regularizer)} is not strongly convex"
+        if bounds_of_score(self._loss()) is None:
+            return f"loss={shown(self.loss)} has a score without bounds"
+        return super()._why_uncertain(X, data)
 
     def _models_of_fold(self, single, fitted, data, values, report, limit, *, ends=None, at=None):
         """The models of the values, fitted to X, y and weights of a training part.
@@ -224,6 +206,8 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
         "fbeta".
     %(certain)s
+        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
+        and the default score.
     %(BMRMClassifier.regularizer)s
     %(BMRMClassifier.l1_ratio)s
     %(BMRMClassifier.cost)s
@@ -250,7 +234,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty)s
+    %(certainty: n_lambdas)s
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -338,6 +322,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
         D^2 of the Poisson deviance for "poisson"; the mean over the targets.
     %(certain)s
+        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
+        and the default score.
     %(BMRMRegressor.regularizer)s
     %(BMRMRegressor.l1_ratio)s
     %(BMRMRegressor.quantile)s
@@ -363,7 +349,7 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty)s
+    %(certainty: n_lambdas)s
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVR
@@ -324,3 +325,8 @@ def test_dual_coefficients_stay_in_the_box():
         assert (np.abs(coef) <= costs * (1 + 1e-15)).all()
         assert abs(coef.sum()) <= 1e-15 * np.abs(coef).sum()
         assert (np.sign(coef) == np.where(LABELS[model.support_] == 1, 1.0, -1.0)).all()
+
+
+def test_the_advice_says_for_which_loss_a_solver_counts():
+    with pytest.warns(ConvergenceWarning, match="with loss='squared_hinge' solver='auto'"):
+        SwapSVC(100.0, loss="hinge", kernel="linear", tol=1e-9, max_iter=1).fit(X, LABELS)
