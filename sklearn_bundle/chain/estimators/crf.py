@@ -18,7 +18,7 @@ from sklearn_bundle.chain.dual_ascent import (
 )
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import ChainProblem, PathState
+from sklearn_bundle.chain.problem import ChainProblem, PathState, Start
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.core.certainty import KnownOptimum
@@ -455,6 +455,7 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
 
     def _solver(self, problem: ChainProblem, kept: Any, seed: int) -> _Solver:
         auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
+        kept, near = kept if isinstance(kept, Start) else (kept, False)
         point = kept if isinstance(kept, np.ndarray) else None
         if auto and not with_l1 and (problem.density > _DENSE or point is not None):
             return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
@@ -470,6 +471,7 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
             seed=seed,
             kept=kept if isinstance(kept, Blocks) else None,
             accelerated=auto,
+            near=near,
         )
         return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
 
