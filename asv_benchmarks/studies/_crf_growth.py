@@ -19,7 +19,8 @@ from _measure import MissingError, Table, cpu_seconds, quiet_single_thread
 from _memory import high_water, in_new_process
 
 TASK = "conll2000"
-_SENTENCES = 1_000, 3_000, 10_000, 30_000, 100_000
+_SENTENCES = 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000
+_FEWER = 10_000  # sentences up to which exponents are given too
 _FEW, _EPOCHS = 2, 5  # epochs of the two fits whose difference is taken
 _FIGURES = "epoch", "marginals", "labels", "bytes"
 
@@ -42,11 +43,12 @@ def growth(tasks: ModuleType | None, repeat: int) -> list[dict[str, Any]]:
             seconds = [f"{result[name]:.3f}" for name in _FIGURES[:-1]]
             table.row(f"{n:,}", f"{result['tokens']:,.0f}", *seconds, f"{result['bytes']:.0f}")
             results.append({"task": TASK, "sentences": n, **result})
-    tokens = np.log([result["tokens"] for result in results])
-    for name in _FIGURES:
-        factor = tokens if name == "bytes" else 0.0  # of all tokens
-        slope = np.polyfit(tokens, factor + np.log([result[name] for result in results]), 1)[0]
-        print(f"exponent of {name}: {slope:.2f}")
+    for title, part in ("all", results), (f"up to {_FEWER:,}", results[: _SENTENCES.index(_FEWER) + 1]):
+        tokens = np.log([result["tokens"] for result in part])
+        for name in _FIGURES:
+            factor = tokens if name == "bytes" else 0.0  # of all tokens
+            slope = np.polyfit(tokens, factor + np.log([result[name] for result in part]), 1)[0]
+            print(f"exponent of {name}, {title}: {slope:.2f}")
     return results
 
 
@@ -60,7 +62,8 @@ def _measure(path: Path, n: int) -> dict[str, float]:
         warnings.simplefilter("ignore")
         make_ours(task, None, max_iter=_FEW).fit(X[:50], y[:50])  # loads what is compiled
         before = high_water()
-        few, many = (make_ours(task, None, max_iter=k, tol=1e-6) for k in (_FEW, _EPOCHS))
+        few, many = (make_ours(task, None, max_iter=k, tol=1e-6) for k in (_FEWER = 10_000  # sentences up to which exponents are given too
+_FEW, _EPOCHS))
         short, _ = cpu_seconds(lambda: few.fit(X, y))
         long, model = cpu_seconds(lambda: many.fit(X, y))
         size = 2**20 * (high_water() - before) / tokens

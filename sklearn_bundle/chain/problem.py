@@ -17,11 +17,11 @@ from sklearn_bundle.chain._compiled.chain_dual import (
     Potentials,
 )
 from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
-from sklearn_bundle.chain.model import pack
+from sklearn_bundle.chain.model import pack, unpacked
 from sklearn_bundle.chain.penalty import ElasticPenalty
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.roundoff import DOUBLE
-from sklearn_bundle.core.score_rounding import RowSizes
+from sklearn_bundle.core.score_rounding import RowSizes, column_counts
 from sklearn_bundle.jit.sampling import Sampling
 
 _BIASES = 3  # per token: for its label at any, the first and the last position
@@ -75,7 +75,7 @@ class ChainRounding:
         reach = (sizes.entries + _BIASES + 1.0) * np.sqrt(sizes.lengths**2 + _BIASES)
         self._reach = DOUBLE * np.add.reduceat(reach, tokens[:-1])
         self.norms = sizes.norms + _OTHERS
-        counts = np.bincount(X.indices, minlength=X.shape[1])
+        counts = column_counts(X)
         longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
         self.depth = float(max(counts.max(initial=0), longest + n_sequences))
         passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
@@ -134,7 +134,6 @@ class ChainProblem:
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
         self.at_zero = float(weights @ lengths) * float(np.log(n_labels))  # P(0)
         self.density = X.nnz / (X.shape[0] * X.shape[1])
-        self._X = X
         self._rounding = ChainRounding(X, self.chains.tokens, self.chains.width)
         self.of_gains = self._rounding.of_gains
         self._n_threads = n_threads
@@ -285,7 +284,8 @@ class ChainProblem:
 
     def squared_norms(self) -> NDArray[np.float64]:
         """The mean of the squared norms of its tokens for each sequence."""
-        squares = np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel()
+        with np.errstate(over="ignore"):
+            squares = np.square(self._rounding.norms - _OTHERS)
         lengths = np.diff(self.chains.tokens)
         return np.add.reduceat(squares, self.chains.tokens[:-1]) / lengths
 
@@ -297,8 +297,9 @@ class ChainProblem:
         """
         lengths = np.diff(self.chains.tokens)
         sequence = np.repeat(np.arange(self.n_sequences), lengths)
-        negative = self._X.nnz > 0 and self._X.data.min() < 0.0
-        X = abs(self._X) if negative else self._X
+        X = unpacked(self.chains)
+        negative = X.nnz > 0 and X.data.min() < 0.0
+        X = abs(X) if negative else X
         K = self.chains.n_labels
         constant = 1.0 * (lengths - 1) ** 2
         true = _squared_sums(X, sequence * K + self.labels, self.n_sequences, K)

@@ -23,7 +23,7 @@ from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.core.certainty import KnownOptimum
 from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
+from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.parameters import OF_FITS, Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -397,7 +397,7 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
 
     def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
-        return ChainProblem(
+        problem = ChainProblem(
             data.X,
             data.lengths,
             data.labels,
@@ -408,6 +408,13 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
             n_threads,
             self.l1_ratio,
         )
+        if data.is_last:
+            data.X = data.X[:0]  # a sixth of the memory of a fit
+        return problem
+
+    def _solve(self, data: TrainingSequences, warm: WarmStart | None, watch: Any) -> Outcome:
+        data.is_last = True
+        return super()._solve(data, warm, watch)
 
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
