@@ -43,7 +43,8 @@ def growth(tasks: ModuleType | None, repeat: int) -> list[dict[str, Any]]:
             seconds = [f"{result[name]:.3f}" for name in _FIGURES[:-1]]
             table.row(f"{n:,}", f"{result['tokens']:,.0f}", *seconds, f"{result['bytes']:.0f}")
             results.append({"task": TASK, "sentences": n, **result})
-    for title, part in ("all", results), (f"up to {_FEWER:,}", results[: _SENTENCES.index(_FEWER) + 1]):
+    fewer = results[: _SENTENCES.index(_FEWER) + 1]
+    for title, part in ("all", results), (f"up to {_FEWER:,}", fewer):
         tokens = np.log([result["tokens"] for result in part])
         for name in _FIGURES:
             factor = tokens if name == "bytes" else 0.0  # of all tokens
@@ -62,8 +63,7 @@ def _measure(path: Path, n: int) -> dict[str, float]:
         warnings.simplefilter("ignore")
         make_ours(task, None, max_iter=_FEW).fit(X[:50], y[:50])  # loads what is compiled
         before = high_water()
-        few, many = (make_ours(task, None, max_iter=k, tol=1e-6) for k in (_FEWER = 10_000  # sentences up to which exponents are given too
-_FEW, _EPOCHS))
+        few, many = (make_ours(task, None, max_iter=k, tol=1e-6) for k in (_FEW, _EPOCHS))
         short, _ = cpu_seconds(lambda: few.fit(X, y))
         long, model = cpu_seconds(lambda: many.fit(X, y))
         size = 2**20 * (high_water() - before) / tokens
