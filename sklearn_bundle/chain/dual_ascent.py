@@ -258,14 +258,16 @@ class DualSolver:
         return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
 
     def _use_proximal_term(self) -> None:
-        """Use a proximal term from now on, unless it would be too weak.
+        """Use a proximal term from now on, unless the ridge is strong enough by itself.
+
+        Near that limit it took from two thirds to as many epochs as without, on three sets.
 
         Its center is 0 at first, since the w of the first dual point grows as reg_lambda falls. For
         a kept dual point it is near the w of that point or, if that had another reg_lambda, near
         its w with that one: the multiple of w where P is lowest.
         """
         catalyst = self._first_catalyst()
-        if catalyst.kappa > self.problem.penalty.ridge:
+        if catalyst.kappa > 0.0:
             self._catalyst = catalyst
             self._center = self._best_multiple() if self._started else np.zeros_like(self._w)
             self._last = self._center.copy()
