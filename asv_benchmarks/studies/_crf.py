@@ -25,6 +25,7 @@ from _crf_growth import growth
 from _crf_l1 import small_models
 from _crf_memory import crfsuite_memory, our_memory
 from _crf_search import search
+from _crf_weak import weak
 from _crfsuite import PEERS
 from _measure import (
     MissingError,
@@ -74,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-growth", action="store_true", help="time and memory by sentences, nothing else"
     )
+    parser.add_argument(
+        "--only-weak", action="store_true", help="weak regularization, the same model on both sides"
+    )
     parser.add_argument("--only-l1", action="store_true", help="fits with L1, nothing else")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
@@ -83,6 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(header(__doc__.strip()))
     tasks = load_tasks(arguments.data)
     alone = {
+        weak: arguments.only_weak,
         fits: arguments.only_fits,
         search: arguments.only_search,
         small_models: arguments.only_l1,

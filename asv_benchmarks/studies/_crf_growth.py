@@ -19,7 +19,8 @@ from _measure import MissingError, Table, cpu_seconds, quiet_single_thread
 from _memory import high_water, in_new_process
 
 TASK = "conll2000"
-_SENTENCES = 1_000, 3_000, 10_000, 30_000, 100_000
+_SENTENCES = 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000
+_FEWER = 10_000  # sentences up to which exponents are given too
 _FEW, _EPOCHS = 2, 5  # epochs of the two fits whose difference is taken
 _FIGURES = "epoch", "marginals", "labels", "bytes"
 
@@ -42,11 +43,13 @@ def growth(tasks: ModuleType | None, repeat: int) -> list[dict[str, Any]]:
             seconds = [f"{result[name]:.3f}" for name in _FIGURES[:-1]]
             table.row(f"{n:,}", f"{result['tokens']:,.0f}", *seconds, f"{result['bytes']:.0f}")
             results.append({"task": TASK, "sentences": n, **result})
-    tokens = np.log([result["tokens"] for result in results])
-    for name in _FIGURES:
-        factor = tokens if name == "bytes" else 0.0  # of all tokens
-        slope = np.polyfit(tokens, factor + np.log([result[name] for result in results]), 1)[0]
-        print(f"exponent of {name}: {slope:.2f}")
+    fewer = results[: _SENTENCES.index(_FEWER) + 1]
+    for title, part in ("all", results), (f"up to {_FEWER:,}", fewer):
+        tokens = np.log([result["tokens"] for result in part])
+        for name in _FIGURES:
+            factor = tokens if name == "bytes" else 0.0  # of all tokens
+            slope = np.polyfit(tokens, factor + np.log([result[name] for result in part]), 1)[0]
+            print(f"exponent of {name}, {title}: {slope:.2f}")
     return results
 
 

@@ -22,7 +22,9 @@ def padded(n_labels: int) -> int:
 def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
     """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code."""
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
+    most = max(np.diff(X.indptr[tokens]).max(initial=0), lengths.max(initial=0))
+    small = np.uint16 if most <= np.iinfo(np.uint16).max else np.uint32
+    attributes, slots, positions = (np.empty(X.nnz, kind) for kind in (np.uint32, small, small))
     values = np.empty(X.nnz, X.dtype)
     blocks, entries = by_attribute(
         tokens,
@@ -36,6 +38,15 @@ def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: 
     width = padded(n_labels)
     rest = tokens, blocks, attributes, entries, slots, positions, values
     return Chains(n_labels, width, X.shape[1], intercept, *rest)
+
+
+def unpacked(chains: Chains) -> sp.csr_array:
+    """The inverse of :func:`pack`: all tokens as rows."""
+    counts = np.diff(chains.entries)
+    tokens = np.repeat(chains.tokens[:-1], counts) + chains.positions
+    columns = chains.attributes[np.repeat(chains.blocks[:-1], counts) + chains.slots]
+    shape = int(chains.tokens[-1]), chains.n_attributes
+    return sp.csr_array((chains.values, (tokens, columns)), shape)
 
 
 class Weights(NamedTuple):

@@ -84,7 +84,7 @@ class RowSizes(NamedTuple):
         if isinstance(X, np.ndarray):
             values, entries, counts = X, np.full(n, d), np.full(d, n)
         else:
-            values, entries, counts = X.data, np.diff(X.indptr), np.bincount(X.indices, minlength=d)
+            values, entries, counts = X.data, np.diff(X.indptr), column_counts(X)
         extremes = values.max(initial=0.0), values.min(initial=0.0)
         largest = max(*np.abs(np.asarray(extremes, np.float64)), np.finfo(float).tiny)
         rows = max(1, _ENTRIES * n // max(values.size, 1))
@@ -99,6 +99,14 @@ class RowSizes(NamedTuple):
             lengths[first : first + rows] = squares @ inverses
         sizes = np.sqrt(scales), largest * np.sqrt(norms), np.sqrt(lengths)
         return cls(float(largest), *sizes, entries.astype(np.float64))
+
+
+def column_counts(X: sp.csr_array) -> NDArray[np.int64]:
+    """Stored values of each column, counted in blocks: bincount makes its own copy of indices."""
+    counts = np.zeros(X.shape[1], np.int64)
+    for first in range(0, len(X.indices), _ENTRIES):
+        counts += np.bincount(X.indices[first : first + _ENTRIES], minlength=len(counts))
+    return counts
 
 
 def _squares(X: NDArray | sp.csr_array, largest: float, first: int, last: int) -> Any:

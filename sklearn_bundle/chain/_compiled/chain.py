@@ -25,7 +25,8 @@ class Chains(NamedTuple):
 
     Sequence i has the tokens ``tokens[i]:tokens[i + 1]``, the attributes ``attributes[blocks[i]:
     blocks[i + 1]]`` and the entries ``entries[i]:entries[i + 1]``, sorted by attributes: entry e is
-    the value ``values[e]`` of its attribute number ``slots[e]`` at its token ``positions[e]``.
+    the value ``values[e]`` of its attribute number ``slots[e]`` at its token ``positions[e]``. The
+    numbers of slots and positions have 16 bits if no sequence has more entries or tokens.
     """
 
     n_labels: int
@@ -36,8 +37,8 @@ class Chains(NamedTuple):
     blocks: NDArray[np.int64]
     attributes: NDArray[np.uint32]
     entries: NDArray[np.int64]
-    slots: NDArray[np.uint32]
-    positions: NDArray[np.uint32]
+    slots: NDArray[np.uint16] | NDArray[np.uint32]
+    positions: NDArray[np.uint16] | NDArray[np.uint32]
     values: NDArray[np.float64] | NDArray[np.float32]
 
 

@@ -95,7 +95,7 @@ class TrainingSequences(Sequences):
     ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one per sequence, are
     positive and sum to one, ``total`` is their previous sum; ``kept`` are the remaining sequences
     of the caller; ``fitted`` are attributes of the estimator, including those that prediction
-    needs.
+    needs; ``is_last`` says that no other fit to them follows, so that X may go once it is packed.
     """
 
     labels: NDArray[np.intp]
@@ -104,6 +104,7 @@ class TrainingSequences(Sequences):
     total: float
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
+    is_last: bool = False
 
     def fingerprint(self) -> Any:
         """A hash of X, bounds of sequences, labels and weights."""
