@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cho_factor, cho_solve, eigh
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
+from sklearn_bundle.linear.losses.softmax import class_covariance
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.memory_risk import HESSIAN_PASSES
 
@@ -84,7 +85,8 @@ class _KroneckerCurvature(ClassCurvature):
         self._means = _column_means(problem)
 
     def refresh(self, problem: LinearProblem, derivatives: Array) -> None:
-        values, self._classes = eigh(_class_covariance(problem, derivatives))
+        of_classes = class_covariance(derivatives, problem.target, problem.weights)
+        values, self._classes = eigh(of_classes)
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
         self._inverse[0] = 0.0  # a common change of all intercepts has no effect
         self._values = np.maximum(values, _LEAST_SHARE * values.mean())
@@ -257,16 +259,6 @@ def _drawn(
     marks = (np.arange(n_drawn) + 0.5) * (ends[-1] / n_drawn)
     drawn, counts = np.unique(np.searchsorted(ends, marks), return_counts=True)
     return drawn, counts * weights[drawn] * ends[-1] / (n_drawn * curvature[drawn])
-
-
-def _class_covariance(problem: LinearProblem, derivatives: Array) -> Array:
-    """``sum_i s_i (diag P_i - P_i P_i')``: the curvature in b, shape (K, K)."""
-    weighted = derivatives.copy()
-    weighted[problem.target, np.arange(problem.n_samples)] += problem.weights
-    covariance = -(weighted / problem.weights) @ weighted.T
-    np.fill_diagonal(covariance, 0.0)
-    np.fill_diagonal(covariance, -covariance.sum(axis=1))  # exact where P is nearly 0 or 1
-    return covariance
 
 
 def _column_means(problem: LinearProblem) -> Array:
