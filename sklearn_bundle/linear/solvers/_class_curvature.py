@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_factor, cho_solve, eigh
+from scipy.linalg import blas, cho_factor, eigh, lapack
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
 from sklearn_bundle.linear.losses.softmax import class_covariance
@@ -66,9 +66,9 @@ class FullCurvature(ClassCurvature):
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         if not self._free:
-            return cho_solve(self._factor, W.ravel(), check_finite=False).reshape(W.shape), b
+            return _solved(self._factor, W.ravel()).reshape(W.shape), b
         right = np.column_stack([W, b]).ravel()
-        found = cho_solve(self._factor, right, check_finite=False).reshape(len(W), -1)
+        found = _solved(self._factor, right).reshape(len(W), -1)
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
 
 
@@ -118,7 +118,7 @@ class GramCurvature(_KroneckerCurvature):
 
     def _factor(self) -> None:
         order = np.argsort(self._values)[::-1]
-        self._groups: list[tuple[NDArray[np.intp], tuple]] = []
+        self._groups: list[tuple[NDArray[np.intp], Array]] = []
         while len(order):
             alike = self._values[order] * _ALIKE >= self._values[order[0]]
             members, order = order[alike], order[~alike]
@@ -129,7 +129,7 @@ class GramCurvature(_KroneckerCurvature):
     def _solve_each(self, right: Array) -> Array:
         found = np.empty_like(right)
         for members, factor in self._groups:
-            found[members] = cho_solve(factor, right[members].T, check_finite=False).T
+            found[members] = _solved(factor, right[members].T).T
         return found
 
 
@@ -288,14 +288,19 @@ def _gram(problem: LinearProblem) -> Array:
     return gram[:-1, :-1] - np.outer(mean, mean)
 
 
-def _factored(H: Array) -> tuple:
+def _solved(factor: Array, right: Array) -> Array:
+    """LAPACK itself: on few features scipy's checks take longer."""
+    return lapack.dpotrs(factor, right, lower=1)[0]
+
+
+def _factored(H: Array) -> Array:
     """The Cholesky factor of H with the least ridge that allows one; H is overwritten."""
     diagonal = np.einsum("ii->i", H)
     flat = diagonal.copy()
     for ridge in RIDGES:
         diagonal[:] = flat * (1.0 + ridge) + TINY
         try:
-            return cho_factor(H, lower=True, check_finite=False)
+            return cho_factor(H, lower=True, check_finite=False)[0]
         except np.linalg.LinAlgError:
             continue
-    return np.diag(np.sqrt(np.maximum(flat, 0.0) + TINY)), True
+    return np.diag(np.sqrt(np.maximum(flat, 0.0) + TINY))
