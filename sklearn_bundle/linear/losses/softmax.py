@@ -130,15 +130,30 @@ class Softmax(CompiledLoss):
     smooth = True
 
     def _cut(self, scores, y, weights, out):
-        by_class = np.ascontiguousarray(scores.T)
-        derivatives, still = np.empty_like(by_class), np.zeros(scores.shape[1])
-        risk = self.along_classes(by_class, by_class, y, weights, 0.0, derivatives)[0]
+        risk, derivatives = self._evaluated(scores, y, weights)
         out[:] = derivatives.T
+        still = np.zeros(scores.shape[1])
         return risk, self.mixed_entropy(derivatives, y, weights, still, still)
 
     def _along(self, scores, direction, y, weights, t):
         lines = np.ascontiguousarray(scores.T), np.ascontiguousarray(direction.T)
         return self.along_classes(*lines, y, weights, t, np.empty_like(lines[0]))
+
+    def _evaluated(self, scores, y, weights):
+        """Risk, and the derivatives by class."""
+        by_class = np.ascontiguousarray(scores.T)
+        derivatives = np.empty_like(by_class)
+        risk = self.along_classes(by_class, by_class, y, weights, 0.0, derivatives)[0]
+        return risk, derivatives
+
+    def evaluate(self, scores, y, weights, out) -> float:
+        risk, derivatives = self._evaluated(scores, y, weights)
+        out[:] = derivatives.T
+        return risk
+
+    def risk(self, scores, y, weights, intercept) -> float:
+        moved = scores + intercept if np.any(intercept) else scores
+        return self._evaluated(moved, y, weights)[0]
 
     def value(self, scores, y) -> Array:
         own = np.take_along_axis(scores, y[:, None], axis=1)
@@ -239,6 +254,28 @@ class Softmax(CompiledLoss):
             The offset of the mixed plane.
         """
         return _mixed_entropy(derivatives, y, weights, moved, given)
+
+
+def class_covariance(derivatives: Array, y: Labels, weights: Array) -> Array:
+    """``sum_i s_i (diag P_i - P_i P_i')``: the curvature of the risk in b, shape (K, K).
+
+    Rows and columns sum to zero exactly, and entries are precise where P is nearly 0 or 1.
+
+    Parameters
+    ----------
+    derivatives : ndarray of shape (K, n)
+        ``s_i (P_ik - Y_ik)``.
+    y : ndarray of shape (n,)
+        Numbers of the classes.
+    weights : ndarray of shape (n,)
+        The s_i, positive and of sum one.
+    """
+    weighted = derivatives.copy()
+    weighted[y, np.arange(len(y))] += weights
+    covariance = -(weighted / weights) @ weighted.T
+    np.fill_diagonal(covariance, 0.0)
+    np.fill_diagonal(covariance, -covariance.sum(axis=1))
+    return covariance
 
 
 def softmax_loss(loss: Loss) -> Softmax | None:

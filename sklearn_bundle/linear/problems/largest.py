@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.losses import BinaryLoss
 from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems.linear import LinearProblem, LinearRisk, Plane, Point
@@ -127,6 +128,8 @@ def constant_risk(problem: LinearProblem, b: Intercept) -> tuple[float, Intercep
     """
     if isinstance(problem.loss, BinaryLoss):
         return _constant_risk_of_two(problem)
+    if softmax_loss(problem.loss) is not None:
+        return _constant_risk_of_classes(problem)
     origin = problem.point(np.zeros(problem.dimension))
     problem.set_intercept(origin)
     risks = [(problem.risk(origin), origin.intercept)]
@@ -148,3 +151,15 @@ def _constant_risk_of_two(problem: LinearProblem) -> tuple[float, Intercept]:
     few = np.zeros(2), y[rows], np.array([positive, 1.0 - positive])
     b = loss.intercept(*few, np.empty((4, 2))) if problem.fit_intercept else 0.0
     return loss.risk(*few, b), b
+
+
+def _constant_risk_of_classes(problem: LinearProblem) -> tuple[float, Intercept]:
+    """The risk of softmax at w = 0: that of one row per class, whose best b is known."""
+    shares = problem.class_shares()
+    classes = np.flatnonzero(shares)
+    b = np.zeros(problem.n_outputs)
+    if problem.n_free:
+        b = np.log(np.maximum(shares, TINY))
+        b -= b.mean()
+    few = np.zeros((len(classes), problem.n_outputs)), classes, shares[classes]
+    return problem.loss.risk(*few, b), b

@@ -236,8 +236,9 @@ class LinearRisk(Generic[Rows]):
         if not self._is_by_rows:
             args = self.target, self.weights, scores + point.intercept
             return Sizes.of(squares, self.loss, *args)
-        parts = []
-        step = n if n <= _FEW_ROWS else _ROWS_AT_ONCE
+        parts, loss = [], score_loss(self.loss)
+        few = loss is None or not loss.quadratic  # other losses take several arrays
+        step = _ROWS_AT_ONCE if few and n > _FEW_ROWS else _FEW_ROWS
         for start in range(0, n, step):
             rows = slice(start, start + step)
             args = self.target[rows], self.weights[rows], scores[rows] + point.intercept

@@ -95,8 +95,9 @@ def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array) -> Ar
     Where only differences of scores count, these become smaller.
     """
     near = _NEAR * np.sqrt(np.mean(scores * scores))
-    slopes, largest = np.empty(scores.shape), np.zeros(scores.shape)
-    for moved in (scores - near, scores + near, (1.0 - _NEAR) * scores):
+    slopes, largest = np.empty_like(scores), np.zeros_like(scores)
+    shifted = (scores - near, scores + near) if softmax_loss(loss) is None else (scores,)
+    for moved in (*shifted, (1.0 - _NEAR) * scores):
         loss.evaluate(moved, target, weights, slopes)
         np.maximum(largest, np.abs(slopes, out=slopes), out=largest, where=np.isfinite(slopes))
     return largest

@@ -15,7 +15,7 @@ from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.losses.samples import SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
-from sklearn_bundle.linear.losses.softmax import softmax_loss
+from sklearn_bundle.linear.losses.softmax import Softmax, class_covariance, softmax_loss
 from sklearn_bundle.linear.problems.class_intercepts import MOST_CLASSES, hinge_intercepts
 from sklearn_bundle.linear.problems.curved_region import CurvedRegion, curved_region
 from sklearn_bundle.linear.problems.kinked_region import kinked_region
@@ -155,17 +155,17 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     amid = problem.rows.amid
     some, center = amid.some, amid.center
     region = ScoreRegion(weights, radius, center, nothing + np.nan, nothing + np.nan)
-    joint = softmax_loss(loss) is not None
+    joint = softmax_loss(loss)
     hinge = dual_hinge(loss) if k <= MOST_CLASSES else None
     of_rows = k == 1 and problem.fit_intercept and isinstance(loss, SampleLoss)
-    if not (joint or hinge is not None or quantile or of_rows):
+    if not (joint is not None or hinge is not None or quantile or of_rows):
         return region
     at_center = intercept + weights @ center
     if _is_hopeless(region, some, at_center):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     scores, reach = _reaches(problem, region, at_center)
-    if joint:
-        return region._replace(**_of_classes(problem, scores, reach, at_center))
+    if joint is not None:
+        return region._replace(**_of_classes(problem, joint, scores, reach, at_center))
     if hinge is not None:
         given = scores, problem.target, problem.weights, reach, at_center
         return region._replace(**hinge_intercepts(hinge, *given))
@@ -236,10 +236,18 @@ def _of_means(problem: LinearProblem, region: ScoreRegion) -> dict[str, Array]:
     sizes = problem.weights @ np.abs(target)
     # The weights sum to one but for rounding, and so the rows to their mean.
     sizes = sizes + (np.linalg.norm(region.weights, axis=1) + region.radius) * (
-        np.linalg.norm(region.center) + np.sqrt(problem.rows.mean_square(problem.weights))
+        np.linalg.norm(region.center) + np.sqrt(_mean_square(problem))
     )
     rounded = (likely(n) + _FEW) * DOUBLE * sizes
     return {"low": best - rounded, "high": best + rounded}
+
+
+def _mean_square(problem: LinearProblem) -> float:
+    """``sum_i s_i ||x_i||^2``; with equal weights the rounding of the fit knows the sum."""
+    rows, weights = problem.rows, problem.weights
+    if weights.min() == weights.max():
+        return float(weights[0]) * float(rows.squared_columns().sum())
+    return rows.mean_square(weights)
 
 
 def _of_one(
@@ -293,7 +301,7 @@ def _of_quantile(
 
 
 def _of_classes(
-    problem: LinearProblem, scores: Array, reach: Array, start: Array
+    problem: LinearProblem, loss: Softmax, scores: Array, reach: Array, start: Array
 ) -> dict[str, Any]:
     """The interval of the best intercepts of softmax, near ``start`` and of its mean.
 
@@ -305,15 +313,16 @@ def _of_classes(
     classes have K - 1 such sets. Q is at least ``(K - 1) / K`` times the second eigenvalue of the
     mean of ``diag(p) - p p'``.
     """
-    y, weights, k = problem.target, problem.weights, problem.n_outputs
-    shares = np.bincount(y, weights, k)
+    data, k = (problem.target, problem.weights), problem.n_outputs
     of_rows = float(np.sqrt(2.0) * reach.max())
-    allowed, b = (likely(len(y)) + _FEW) * DOUBLE, start
+    allowed, b = (likely(len(scores)) + _FEW) * DOUBLE, start
     apart = np.inf
+    by_class, derivatives = np.ascontiguousarray(scores.T), np.empty(scores.shape[::-1])
     for _ in range(_NEWTON_STEPS):
-        p = _probabilities(scores + b)
-        left = weights @ p - shares
-        hessian = np.diag(weights @ p) - (p * weights[:, None]).T @ p
+        moved = by_class + b[:, None]
+        loss.along_classes(moved, moved, *data, 0.0, derivatives)
+        left = derivatives.sum(axis=1)
+        hessian = class_covariance(derivatives, *data)
         missing = 0.5 * float(np.abs(left).sum()) + allowed
         mass = float(np.linalg.eigvalsh(hessian)[1]) * (k - 1) / k - allowed
         used = missing / mass if mass > missing else 1.0
@@ -328,11 +337,3 @@ def _of_classes(
         return {"low": start - np.inf, "high": start + np.inf, "apart": np.inf}
     best = best - best.mean() + start.mean()
     return {"low": best - apart, "high": best + apart, "apart": apart}
-
-
-def _probabilities(scores: Array) -> Array:
-    """Softmax of rows; ``scores`` are overwritten."""
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores

@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_factor, cho_solve, eigh
+from scipy.linalg import blas, cho_factor, eigh, lapack
 
 from sklearn_bundle.core.limits import MOST_SIDE, RIDGES, TINY
+from sklearn_bundle.linear.losses.softmax import class_covariance
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.memory_risk import HESSIAN_PASSES
 
@@ -65,9 +66,9 @@ class FullCurvature(ClassCurvature):
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         if not self._free:
-            return cho_solve(self._factor, W.ravel(), check_finite=False).reshape(W.shape), b
+            return _solved(self._factor, W.ravel()).reshape(W.shape), b
         right = np.column_stack([W, b]).ravel()
-        found = cho_solve(self._factor, right, check_finite=False).reshape(len(W), -1)
+        found = _solved(self._factor, right).reshape(len(W), -1)
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
 
 
@@ -84,7 +85,8 @@ class _KroneckerCurvature(ClassCurvature):
         self._means = _column_means(problem)
 
     def refresh(self, problem: LinearProblem, derivatives: Array) -> None:
-        values, self._classes = eigh(_class_covariance(problem, derivatives))
+        of_classes = class_covariance(derivatives, problem.target, problem.weights)
+        values, self._classes = eigh(of_classes)
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
         self._inverse[0] = 0.0  # a common change of all intercepts has no effect
         self._values = np.maximum(values, _LEAST_SHARE * values.mean())
@@ -116,7 +118,7 @@ class GramCurvature(_KroneckerCurvature):
 
     def _factor(self) -> None:
         order = np.argsort(self._values)[::-1]
-        self._groups: list[tuple[NDArray[np.intp], tuple]] = []
+        self._groups: list[tuple[NDArray[np.intp], Array]] = []
         while len(order):
             alike = self._values[order] * _ALIKE >= self._values[order[0]]
             members, order = order[alike], order[~alike]
@@ -127,7 +129,7 @@ class GramCurvature(_KroneckerCurvature):
     def _solve_each(self, right: Array) -> Array:
         found = np.empty_like(right)
         for members, factor in self._groups:
-            found[members] = cho_solve(factor, right[members].T, check_finite=False).T
+            found[members] = _solved(factor, right[members].T).T
         return found
 
 
@@ -259,16 +261,6 @@ def _drawn(
     return drawn, counts * weights[drawn] * ends[-1] / (n_drawn * curvature[drawn])
 
 
-def _class_covariance(problem: LinearProblem, derivatives: Array) -> Array:
-    """``sum_i s_i (diag P_i - P_i P_i')``: the curvature in b, shape (K, K)."""
-    weighted = derivatives.copy()
-    weighted[problem.target, np.arange(problem.n_samples)] += problem.weights
-    covariance = -(weighted / problem.weights) @ weighted.T
-    np.fill_diagonal(covariance, 0.0)
-    np.fill_diagonal(covariance, -covariance.sum(axis=1))  # exact where P is nearly 0 or 1
-    return covariance
-
-
 def _column_means(problem: LinearProblem) -> Array:
     """Weighted mean of each column, or zeros without intercepts, shape (d,)."""
     if not problem.n_free:
@@ -296,14 +288,19 @@ def _gram(problem: LinearProblem) -> Array:
     return gram[:-1, :-1] - np.outer(mean, mean)
 
 
-def _factored(H: Array) -> tuple:
+def _solved(factor: Array, right: Array) -> Array:
+    """LAPACK itself: on few features scipy's checks take longer."""
+    return lapack.dpotrs(factor, right, lower=1)[0]
+
+
+def _factored(H: Array) -> Array:
     """The Cholesky factor of H with the least ridge that allows one; H is overwritten."""
     diagonal = np.einsum("ii->i", H)
     flat = diagonal.copy()
     for ridge in RIDGES:
         diagonal[:] = flat * (1.0 + ridge) + TINY
         try:
-            return cho_factor(H, lower=True, check_finite=False)
+            return cho_factor(H, lower=True, check_finite=False)[0]
         except np.linalg.LinAlgError:
             continue
-    return np.diag(np.sqrt(np.maximum(flat, 0.0) + TINY)), True
+    return np.diag(np.sqrt(np.maximum(flat, 0.0) + TINY))
