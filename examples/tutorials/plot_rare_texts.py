@@ -87,14 +87,14 @@ def best(loss):
 # calibration in inner folds.
 
 n_train = len(y) * 4 // 5
-log_loss = pipeline(BMRMClassifier("log_loss", reg_lambda=best("log_loss")))
+log_loss = pipeline(BMRMClassifier("log_loss", reg_lambda=best("log_loss"), tol=1e-6))
 weighted = pipeline(
     BMRMClassifier("log_loss", reg_lambda=best("log_loss"), class_weight={0: ALARM, 1: MISS})
 )
 hinge = pipeline(
     CalibratedClassifierCV(BMRMClassifier("hinge", reg_lambda=best("hinge")), ensemble=False)
 )
-peer = pipeline(LogisticRegression(C=1 / (n_train * best("log_loss"))))
+peer = pipeline(LogisticRegression(C=1 / (n_train * best("log_loss")), tol=1e-6))
 models = {
     "log_loss": log_loss,
     "log_loss, weights": weighted,
@@ -157,7 +157,9 @@ for name, cost in costs.items():
     hits = np.sum((decisions[name] == 1) & (y == 1))
     recall, precision = hits / y.sum(), hits / max(np.sum(decisions[name] == 1), 1)
     middle, error = differences[name]
-    print(f"{name:<30}{cost.mean():>7.0f}{middle:>+8.0f} +- {error:<5.0f}{recall:>9.2f}{precision:>11.2f}")
+    print(
+        f"{name:<30}{cost.mean():>7.0f}{middle:>+8.0f} +- {error:<5.0f}{recall:>9.2f}{precision:>11.2f}"
+    )
 
 # %%
 # The picture
