@@ -50,8 +50,9 @@ def block(number, is_test=False):
 # ------------------------
 #
 # :func:`~sklearn_bundle.datasets.save_mapped` writes block after block, and
-# :func:`~sklearn_bundle.datasets.open_mapped` gives an X that stays in the file. ``fit`` takes it like
-# any array. The peak of what Python and numpy allocate is measured beside the size of the file.
+# :func:`~sklearn_bundle.datasets.open_mapped` gives an X that stays in the file. ``fit`` takes it
+# like any array. The peak of what Python and numpy allocate is measured beside the size of the
+# file.
 
 
 def memory(function):
@@ -109,9 +110,9 @@ def block_by_block(passes, bound, test):
 # The same fit on a cluster
 # -------------------------
 #
-# Blocks are made where they stay: no row is ever on the client. The cluster here is two processes on
-# this machine. On real ones the call is the same, and :doc:`/user_guide/cluster` says what it costs.
-# Without dask (``pip install "sklearn-bundle[dask]"``) this part is left out.
+# Blocks are made where they stay: no row is ever on the client. The cluster here is two processes
+# on this machine. On real ones the call is the same, and :doc:`/user_guide/cluster` says what it
+# costs. Without dask (``pip install "sklearn-bundle[dask]"``) this part is left out.
 
 
 def on_a_cluster():

@@ -113,9 +113,9 @@ print(f"gap of the last fit {model.relative_gap_:.1e}, {seconds[0]:.1f} s for th
 print(f"labels that are surely those of the exact optimum: {np.mean(np.concatenate(certain)):.1%}")
 
 # %%
-# Precision, recall and F1 of whole names. The interval is for the F1 of other sentences of this kind:
-# the middle 95 % when 300 sentences are drawn again and again from these. Both models minimize the
-# same objective, so the interval of their difference should hold the zero.
+# Precision, recall and F1 of whole names. The interval is for the F1 of other sentences of this
+# kind: the middle 95 % when 300 sentences are drawn again and again from these. Both models
+# minimize the same objective, so the interval of their difference should hold the zero.
 
 
 def scores(predicted, drawn=slice(None)):
@@ -200,8 +200,8 @@ for label, heaviest in model.heaviest_features(n=5).items():
 # When it is in doubt
 # -------------------
 #
-# The model gives each labeling of a sentence a probability. This is the sentence of which it was the
-# least sure, with three labelings by a fit without it:
+# The model gives each labeling of a sentence a probability. This is the sentence of which it was
+# the least sure, with three labelings by a fit without it:
 
 doubtful = int(np.argmin(probability))
 others = [k for k in range(len(X)) if k != doubtful]

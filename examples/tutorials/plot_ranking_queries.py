@@ -88,8 +88,8 @@ print(f"{len(queries)} queries, {len(X)} rows, {relevance.mean():.0%} of them re
 # -----------
 #
 # Whole modules are held out: "A lists B" often comes with "B lists A", and both have the same row.
-# Each model has its ``reg_lambda`` or ``C`` from one grid, by the mean NDCG@10 of these folds, so that
-# all have the same advantage.
+# Each model has its ``reg_lambda`` or ``C`` from one grid, by the mean NDCG@10 of these folds, so
+# that all have the same advantage.
 
 
 def ranker(loss, reg_lambda):
@@ -184,8 +184,8 @@ for q in by_ndcg[len(queries) // 4 :: len(queries) // 4][:3]:
 # The picture
 # -----------
 #
-# The mean NDCG with two standard errors of its difference to "ndcg". The length of a line is what the
-# choice of the queries can do to the comparison.
+# The mean NDCG with two standard errors of its difference to "ndcg". The length of a line is what
+# the choice of the queries can do to the comparison.
 
 figure, ax = plt.subplots(figsize=(7.4, 3.8), layout="constrained")
 labels = list(results)

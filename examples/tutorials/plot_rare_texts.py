@@ -158,7 +158,8 @@ for name, cost in costs.items():
     recall, precision = hits / y.sum(), hits / max(np.sum(decisions[name] == 1), 1)
     middle, error = differences[name]
     print(
-        f"{name:<30}{cost.mean():>7.0f}{middle:>+8.0f} +- {error:<5.0f}{recall:>9.2f}{precision:>11.2f}"
+        f"{name:<30}{cost.mean():>7.0f}{middle:>+8.0f} +- {error:<5.0f}{recall:>9.2f}"
+        f"{precision:>11.2f}"
     )
 
 # %%

@@ -129,8 +129,8 @@ print(
 # The picture
 # -----------
 #
-# How far each reason alone can move the difference of the two accuracies. At our default ``tol`` the
-# certified range is far wider, as the first table says; at 1e-10 nothing is left of it.
+# How far each reason alone can move the difference of the two accuracies. At our default ``tol``
+# the certified range is far wider, as the first table says; at 1e-10 nothing is left of it.
 
 reasons = {
     "solver: seeds of LinearSVC,\nas it comes": np.ptp(ranges["LinearSVC, as it comes"]),

@@ -1,7 +1,7 @@
 """Real texts for tutorials, without a download: docstrings, and sentences with names.
 
-The docstrings are those of the installed scipy and scikit-learn. The sentences are in ``names.txt``,
-with its licence.
+The docstrings are those of the installed scipy and scikit-learn. The sentences are in the file
+``names.txt``, which says where they come from and has a licence of its own, CC BY-SA 4.0.
 """
 
 import importlib
