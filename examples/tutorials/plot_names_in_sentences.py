@@ -4,7 +4,7 @@ Names in real sentences, and what the model gets wrong
 
 Find names in text as people write it, with typing errors and without capitals. You see what a
 conditional random field learns from 300 sentences, which errors it makes, and when it is in doubt.
-CRFsuite is beside it.
+CRFsuite is beside it, if it is installed.
 
 The sentences are questions, answers and reviews of the English Web Treebank, part of Universal
 Dependencies, under CC BY-SA 4.0. A name is a run of words that are tagged as proper nouns.
@@ -236,7 +236,7 @@ right.bar_label(bars, [f"{share:.0%}" for share in shares])
 right.set(xlabel="probability of the labeling, a quarter each", ylabel="sentences with an error")
 caught = wrong[np.concatenate(quarters[:2])].sum() / wrong.sum()
 figure.suptitle(
-    f"F1 of names {of_ours[2]:.2f} from 240 sentences. Read the half that is least sure: "
-    f"{caught:.0%} of the errors"
+    f"F1 of names {of_ours[2]:.2f} from 240 sentences. Read the half of which it is least sure: "
+    f"{caught:.0%} of those with an error"
 )
 plt.show()

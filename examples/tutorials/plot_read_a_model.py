@@ -147,8 +147,8 @@ print(pd.concat([parts.head(6), pd.Series({"others": parts[6:].sum()})]).round(3
 # A dot is a coefficient, and its line the middle 95 % of the samples. The solver's part is drawn
 # too, in red; you do not see it, and that is the point of a small gap.
 
-shown = frame.head(15)[::-1]
-figure, ax = plt.subplots(figsize=(7.4, 5.2), layout="constrained")
+shown = frame[::-1]
+figure, ax = plt.subplots(figsize=(7.4, 7.4), layout="constrained")
 places = np.arange(len(shown))
 colors = np.where(shown["sign is sure"], "#0072B2", "0.6")
 ax.hlines(places, shown["sample, from"], shown["to"], color=colors, linewidth=3, alpha=0.6)

@@ -151,7 +151,7 @@ ax.set(xlabel="accuracy", xlim=(0, 1.2 * max(reasons.values())))
 ax.legend()
 real = "real" if abs(differences.mean()) > 2 * corrected else "not shown to be real"
 ax.set_title(
-    f"hinge {right['hinge'].mean():.4f}, log_loss {right['log_loss'].mean():.4f}: "
+    f"hinge {right['hinge'].mean():.4f}, log_loss {right['log_loss'].mean():.4f}:\n"
     f"a difference that is {real}"
 )
 plt.show()
