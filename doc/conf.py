@@ -65,9 +65,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "subsection_order": [
-        f"../examples/{topic}" for topic in ("start", "losses", "kernels", "structures", "scale")
+        f"../examples/{topic}"
+        for topic in ("tutorials", "start", "losses", "kernels", "structures", "scale")
     ],
-    "ignore_pattern": r"quickstart\.py",  # for a terminal; CI runs it on its own
+    # The first is for a terminal, and CI runs it on its own; tutorials import the second.
+    "ignore_pattern": r"[/\\](quickstart|texts)\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # short ones first
     "download_all_examples": False,
     "write_computation_times": False,  # its page loads tables from other servers
