@@ -37,6 +37,7 @@ SENTENCES = 2_000
 GOALS = 1e-1, 1e-2, 1e-3, 1e-5
 _TOLS = 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6
 _ITERATIONS = tuple(4**k for k in range(7))
+FLOOR = 1e-7  # of the figure: smaller gaps are drawn there
 _CUT = 10.0  # seconds; a ladder ends after a fit that took as long
 
 Points = list[tuple[float, float]]  # CPU seconds and objective; of ours the certified gap
@@ -262,8 +263,9 @@ def draw(problems: list[dict], path: Path) -> None:
         for (name, points), color in zip(problem["curves"].items(), colors, strict=False):
             style = {"linewidth": 2, "marker": "o"} if name == "ours" else {"marker": "s"}
             label = "this package, certified" if name == "ours" else name
-            ax.loglog(*zip(*points, strict=True), color=color, markersize=4, label=label, **style)
-        ax.set_ylim(1e-7, 2)
+            shown = [(seconds, max(gap, FLOOR)) for seconds, gap in points]
+            ax.loglog(*zip(*shown, strict=True), color=color, markersize=4, label=label, **style)
+        ax.set_ylim(FLOOR / 2, 2)
         ax.set_title(f"{problem['name']}\n{problem['data']}", fontsize=9)
         ax.set_xlabel("CPU seconds")
         ax.grid(alpha=0.3)
