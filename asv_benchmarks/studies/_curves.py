@@ -11,6 +11,7 @@ Without ``--data`` the sets are those that scikit-learn ships, and there is no r
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,7 @@ SENTENCES = 2_000
 GOALS = 1e-1, 1e-2, 1e-3, 1e-5
 _TOLS = 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6
 _ITERATIONS = tuple(4**k for k in range(7))
+_STEPS = 1, 2, 3, 4, 6, 10  # of Newton's method
 FLOOR = 1e-7  # of the figure: smaller gaps are drawn there
 _CUT = 10.0  # seconds; a ladder ends after a fit that took as long
 
@@ -118,7 +120,10 @@ def linear(tasks: Any, loss: str) -> Problem:
                 ),
                 settings,
             )
-            for solver, settings in (("lbfgs", _ITERATIONS), ("newton-cholesky", (1, 2, 3, 4, 6, 10)))
+            for solver, settings in (
+                ("lbfgs", _ITERATIONS),
+                ("newton-cholesky", (1, 2, 3, 4, 6, 10)),
+            )
         }
     peers["SGDClassifier"] = (sgd, _ITERATIONS)
     return Problem(
@@ -248,12 +253,19 @@ def reached(points: Points, goal: float) -> str:
     return f"{min(seconds):.2g}" if seconds else "--"
 
 
+def readable(content: dict) -> str:
+    """JSON in which the innermost lists, such as a row of a table, are a line each."""
+    text = json.dumps(content, indent=1)
+    return re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text) + "\n"
+
+
 def draw(problems: list[dict], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams |= {"svg.hashsalt": "curves", "svg.fonttype": "path", "font.size": 9}
+    matplotlib.rcParams |= {"font.size": 9}
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     figure, axes = plt.subplots(
         1, len(problems), figsize=(3.1 * len(problems), 3.0), layout="constrained", squeeze=False
@@ -265,13 +277,15 @@ def draw(problems: list[dict], path: Path) -> None:
             label = "this package, certified" if name == "ours" else name
             shown = [(seconds, max(gap, FLOOR)) for seconds, gap in points]
             ax.loglog(*zip(*shown, strict=True), color=color, markersize=4, label=label, **style)
-        ax.set_ylim(FLOOR / 2, 2)
+        ax.set_ylim(FLOOR / 2, 3)
         ax.set_title(f"{problem['name']}\n{problem['data']}", fontsize=9)
+        ax.set_xlim(ax.get_xlim()[0] / 2, ax.get_xlim()[1] * 2)
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_xlabel("CPU seconds")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7, loc="lower left")
+        ax.legend(fontsize=6.5, loc="best", framealpha=0.9)
     axes[0][0].set_ylabel("relative gap to the optimum")
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=130)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -344,5 +358,5 @@ def measure(arguments: argparse.Namespace) -> list[dict]:
             },
             "curves": curves,
         }
-        arguments.json.write_text(json.dumps(content, indent=1) + "\n")
+        arguments.json.write_text(readable(content))
     return curves
