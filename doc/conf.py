@@ -14,7 +14,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import sklearn_bundle.losses
 from sklearn_bundle.core.shared_docs import project_url
 
-sys.path[:0] = [str(Path(__file__).parents[1] / ".ci"), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[1] / ".ci"))
+sys.path.insert(0, str(Path(__file__).parent))  # results.py
 from docstrings import is_for_solvers
 
 project = "sklearn-bundle"
