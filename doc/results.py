@@ -97,7 +97,7 @@ class Measured(Directive):
         if self.arguments[0] not in tables:
             raise self.error(f"no table {self.arguments[0]!r} in {FOLDER}")
         entry = tables[self.arguments[0]]
-        lines = [*table(entry), "", ".. class:: measured-source", "", source(entry), ""]
+        lines = [*table(entry), "", ".. rst-class:: measured-source", "", source(entry), ""]
         parent = self.state.parent.__class__()
         self.state.nested_parse(StringList(lines, source=str(FOLDER)), 0, parent)
         return parent.children
