@@ -14,9 +14,6 @@ import re
 from pathlib import Path
 from statistics import geometric_mean
 
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
-
 FOLDER = Path(__file__).parents[1] / "asv_benchmarks" / "results"
 SOURCE = "command", "date", "version", "machine", "peer", "data"
 _NUMBER = re.compile(r"\d*\.?\d+")
@@ -87,24 +84,29 @@ def table(entry: dict) -> list[str]:
     return lines
 
 
-class Measured(Directive):
-    """``.. measured:: NAME``"""
-
-    required_arguments = 1
-
-    def run(self):
-        tables, _ = load()
-        if self.arguments[0] not in tables:
-            raise self.error(f"no table {self.arguments[0]!r} in {FOLDER}")
-        entry = tables[self.arguments[0]]
-        lines = [*table(entry), "", ".. rst-class:: measured-source", "", source(entry), ""]
-        parent = self.state.parent.__class__()
-        self.state.nested_parse(StringList(lines, source=str(FOLDER)), 0, parent)
-        return parent.children
-
-
 def setup(app):
+    from docutils.parsers.rst import Directive  # here, so that tests need no Sphinx
+    from docutils.statemachine import StringList
+
+    tables, figures = load()
+
+    class Measured(Directive):
+        """``.. measured:: NAME``"""
+
+        required_arguments = 1
+
+        def run(self):
+            (name,) = self.arguments
+            if name not in tables:
+                raise self.error(f"no table {name!r} in {FOLDER}")
+            entry = tables[name]
+            below = ["", ".. rst-class:: measured-source", "", source(entry), ""]
+            parent = self.state.parent.__class__()
+            lines = StringList([*table(entry), *below], source=str(FOLDER))
+            self.state.nested_parse(lines, 0, parent)
+            return parent.children
+
     app.add_directive("measured", Measured)
-    found = texts(load()[1])
-    app.config.rst_prolog = "\n".join(f".. |{k}| replace:: {v}" for k, v in found.items()) + "\n"
+    lines = [f".. |{name}| replace:: {text}" for name, text in texts(figures).items()]
+    app.config.rst_prolog = "\n".join(lines) + "\n"
     return {"parallel_read_safe": True}

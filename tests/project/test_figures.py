@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("results", ROOT / "doc/results.py")
 results = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(results)
 
 # Each page of doc/papers is the output of its own command; changes.rst is history.
 PAGES = sorted(
@@ -28,12 +29,6 @@ _CLAIMS = re.compile(
 _RATIOS = re.compile(r"\bratios?\b|/ ours|over ours|times faster|faster than|speedup")
 LIST = ".. list-table::\n   :header-rows: 1\n\n   * - data\n     - ratio\n   * - a9a\n     - {}\n"
 _RULE = re.compile(r"^ *=+( +=+)+$")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def load_results():
-    pytest.importorskip("docutils")
-    _spec.loader.exec_module(results)
 
 
 def tables_of(text: str):
