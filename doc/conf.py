@@ -15,6 +15,7 @@ import sklearn_bundle.losses
 from sklearn_bundle.core.shared_docs import project_url
 
 sys.path.insert(0, str(Path(__file__).parents[1] / ".ci"))
+sys.path.insert(0, str(Path(__file__).parent))  # results.py
 from docstrings import is_for_solvers
 
 project = "sklearn-bundle"
@@ -24,6 +25,7 @@ release = sklearn_bundle.__version__
 version = release
 
 extensions = [
+    "results",  # measured figures
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",

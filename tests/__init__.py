@@ -39,6 +39,7 @@ project
     test_release.py
     test_stress.py
     test_pages.py               /core/shared_docs.py
+    test_figures.py
     test_paper_peers.py
     test_cells.py
     test_references.py

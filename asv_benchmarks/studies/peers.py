@@ -11,6 +11,7 @@ python asv_benchmarks/studies/peers.py crf --data FOLDER
 python asv_benchmarks/studies/peers.py measures --data FOLDER
 python asv_benchmarks/studies/peers.py structured --data FOLDER
 python asv_benchmarks/studies/peers.py cluster --data FOLDER
+python asv_benchmarks/studies/peers.py curves --data FOLDER
 """
 
 import argparse
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where benchmarks
 import _cells
 import _cluster
 import _crf
+import _curves
 import _kernel
 import _kernel_same
 import _linear
@@ -44,6 +46,7 @@ STUDIES = {
     "measures": _measures,
     "structured": _structured,
     "cluster": _cluster,
+    "curves": _curves,
 }
 
 
