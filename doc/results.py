@@ -1,4 +1,4 @@
-"""Figures of ``asv_benchmarks/results/*.json`` in pages: the one place that has measured ratios.
+"""Figures of ``asv_benchmarks/measured/*.json`` in pages: the one place that has measured ratios.
 
 A file there has the results of one command: ``tables`` with columns and rows, and ``figures``, each
 a summary of a table, or a value. What holds for all of them (``command``, ``date``, ``version``,
@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from statistics import geometric_mean
 
-FOLDER = Path(__file__).parents[1] / "asv_benchmarks" / "results"
+FOLDER = Path(__file__).parents[1] / "asv_benchmarks" / "measured"
 SOURCE = "command", "date", "version", "machine", "peer", "data"
 _NUMBER = re.compile(r"\d*\.?\d+")
 

@@ -1,4 +1,4 @@
-"""Every ratio on a page comes from asv_benchmarks/results: what is copied goes stale."""
+"""Every ratio on a page comes from asv_benchmarks/measured: what is copied goes stale."""
 
 import importlib.util
 import re
