@@ -14,7 +14,7 @@ _spec.loader.exec_module(results)
 # Each page of doc/papers is the output of its own command; changes.rst is history.
 PAGES = sorted(
     path
-    for pattern in ("doc/*.rst", "doc/user_guide/*.rst", "doc/user_guide/*.txt")
+    for pattern in ("doc/*.rst", "doc/user_guide/*.rst")
     for path in ROOT.glob(pattern)
     if path.name != "changes.rst"
 )
