@@ -24,7 +24,8 @@ def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: 
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     most = max(np.diff(X.indptr[tokens]).max(initial=0), lengths.max(initial=0))
     small = np.uint16 if most <= np.iinfo(np.uint16).max else np.uint32
-    attributes, slots, positions = (np.empty(X.nnz, kind) for kind in (np.uint32, small, small))
+    attributes = np.empty(X.nnz, np.uint32)
+    slots, positions = np.empty(X.nnz, small), np.empty(X.nnz, small)
     values = np.empty(X.nnz, X.dtype)
     blocks, entries = by_attribute(
         tokens,

@@ -37,8 +37,8 @@ class Chains(NamedTuple):
     blocks: NDArray[np.int64]
     attributes: NDArray[np.uint32]
     entries: NDArray[np.int64]
-    slots: NDArray[np.uint16] | NDArray[np.uint32]
-    positions: NDArray[np.uint16] | NDArray[np.uint32]
+    slots: NDArray[np.uint16 | np.uint32]
+    positions: NDArray[np.uint16 | np.uint32]
     values: NDArray[np.float64] | NDArray[np.float32]
 
 
