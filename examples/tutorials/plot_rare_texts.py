@@ -79,9 +79,9 @@ def best(loss):
 # ---------------------------------
 #
 # If the probability is p, an alarm costs 1 - p on average, and silence 10 p. So the alarm pays from
-# p = 1/11 on. That needs no tuning, but it needs p to be right. With the log loss it is if the
-# regularization is not too strong. The scores of the hinge loss become probabilities by
-# calibration in inner folds.
+# p = 1/11 on. That needs no tuning, but it needs p to be right near 1/11. Regularization pulls the
+# probabilities of few positives down, which the first panel of the picture shows. The scores of the
+# hinge loss become probabilities by calibration in inner folds.
 
 n_train = len(y) * 4 // 5
 log_loss = BMRMClassifier("log_loss", reg_lambda=best("log_loss"), tol=1e-6)
@@ -161,8 +161,9 @@ for name, cost in costs.items():
 # The picture
 # -----------
 #
-# Left: whether the probabilities are right. Right: what each rule costs more than the first one.
-# A bar whose line reaches the zero is no real difference.
+# Left: whether the probabilities are right; above the dotted line more texts are positive than
+# predicted. Right: what each rule costs more than the first one. A bar whose line reaches the zero
+# is no difference that these texts can show.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained")
 for name, color in zip(models, ("#0072B2", "#CC79A7", "#009E73", "#D55E00"), strict=True):
