@@ -82,9 +82,13 @@ class Round(NamedTuple):
 _ROUNDS = Round(1e-6, False), Round(1e-6, True), Round(1e-9, True), Round(1e-12, True)
 
 
-def rounds_of(tol: float) -> list[Round]:
-    """What a search asks for: of all values the first, of those left open the others."""
-    return [at._replace(tol=min(tol, at.tol)) for at in _ROUNDS]
+def rounds_of(tol: float, *, curved: bool = True) -> list[Round]:
+    """What a search asks for: of all values the first, of those left open the others.
+
+    Without ``curved``, losses narrow no bounds, and only the gaps differ.
+    """
+    rounds = [at._replace(tol=min(tol, at.tol)) for at in _ROUNDS]
+    return rounds if curved else list({at.tol: at for at in rounds}.values())
 
 
 class CertainFolds:

@@ -405,8 +405,7 @@ n_features_in_, feature_names_in_
         of_folds = _Folds(single, data, given, values, scorer, single._seed())
         if not self.certain:
             return folds, of_folds.scores
-        # Losses narrow no ball here.
-        rounds = list({at.tol: at for at in rounds_of(self.tol)}.values())
+        rounds = rounds_of(self.tol, curved=False)
         self._choice = CertainFolds(of_folds.known, folds, len(values), rounds)
         self._require = "sharedmem"  # the bounds of all folds are kept together
         return folds, self._choice.begin

@@ -183,8 +183,8 @@ class KernelSearch(Search):
         if self.certain:
             known_of = partial(self._known_of_fold, data, kernels, values, scorer)
             n_values = len(self._grid(values))
-            rounds = {at.tol: at for at in rounds_of(self.tol)}  # losses narrow no ball here
-            self._choice = CertainFolds(known_of, folds, n_values, list(rounds.values()))
+            rounds = rounds_of(self.tol, curved=False)
+            self._choice = CertainFolds(known_of, folds, n_values, rounds)
             return folds, self._choice.begin
         return folds, partial(self._scores_of_fold, data, kernels, values, scorer)
 

@@ -1,5 +1,6 @@
 """Gaps of rows against Fenchel's inequality, and the balls that follow against exact optima."""
 
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -62,6 +63,21 @@ def test_the_largest_sum_is_that_of_the_worst_residuals():
     most = largest_sum(gaps, r, errors)
     ends = np.array([gaps(r + t * errors) for t in np.linspace(-1.0, 1.0, 21)]).max(axis=0)
     assert most == pytest.approx(ends.sum()) and most >= ends.sum()
+
+
+def test_rounding_is_on_the_side_of_the_bound():
+    """Slopes that differ from beta in their last digits only, and sums, in exact arithmetic."""
+    r, C = RNG.normal(size=N), RNG.uniform(0.1, 10.0, N)
+    beta = C * excess(r, 0.3, 0.5) * (1.0 + RNG.integers(-1, 2, N) * 2.0**-52)
+    found = squared_gaps(r, beta, C, 0.3, 0.5)
+    for got, *exact in zip(found.tolist(), *map(np.ndarray.tolist, (r, beta, C)), strict=True):
+        r_i, beta_i, C_i = map(Fraction, exact)
+        above, below = r_i - Fraction(0.3), -r_i - Fraction(0.5)
+        slope = C_i * (max(above, 0) - max(below, 0))
+        assert Fraction(got) >= (slope - beta_i) ** 2 / (2 * C_i)
+    for _ in range(20):
+        terms = RNG.uniform(0.0, 1.0, 1000)
+        assert Fraction(largest_sum(lambda r: r, terms, 0.0)) >= sum(map(Fraction, terms.tolist()))
 
 
 def test_coefficients_off_the_hyperplane_have_a_gap():
