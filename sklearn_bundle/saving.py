@@ -9,7 +9,8 @@ import zipfile
 from contextlib import nullcontext
 from importlib import import_module
 from inspect import isabstract, signature
-from os import PathLike
+from os import PathLike, fspath, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,7 +25,9 @@ from sklearn_bundle.core.values import shown
 
 __all__ = ["load", "save"]
 
-_FORMAT = 1  # a later one is added when a reader of this one could not understand it
+# A later one is added when a reader of this one could not understand it: for a new class, too, and
+# for a new parameter.
+_FORMAT = 1
 _MODEL = "model.json"
 _NO_COMPRESSION = zipfile.ZIP_STORED  # so that a file needs no more memory than it is long
 _TEXT = "utf-8", "surrogatepass"  # words are whatever their readers made of them
@@ -56,14 +59,14 @@ def save(estimator: Any, file: File) -> None:
     estimator : estimator of this package
         Fitted or not. An instance of a class derived from it is refused.
     file : str, path-like or binary file
-        Where to write; a file that is there is replaced. Any name will do.
+        Where to write; a file that is there is replaced once all is written. Any name will do.
 
     Raises
     ------
     TypeError
-        If the estimator, or what it holds, is not a number, a string, an array, a list, tuple or
-        dict of these, or an object of this package: functions, random generators, data frames
-        and losses of your own are refused by name, before anything is written.
+        If it is no estimator of this package, or holds anything but numbers, strings, arrays,
+        lists, tuples and dicts of these, and objects of this package. Functions, random generators,
+        data frames and losses of your own are refused by name, before anything is written.
 
     See Also
     --------
@@ -109,9 +112,21 @@ def save(estimator: Any, file: File) -> None:
         "model": writer.encoded(estimator, name),
     }
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    if hasattr(file, "write"):
+        _write(file, text, writer.arrays)
+        return
+    beside = Path(f"{fspath(file)}.part")  # pyright: ignore[reportArgumentType]
+    try:
+        _write(beside, text, writer.arrays)
+        replace(beside, file)  # pyright: ignore[reportArgumentType]
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write(file: Any, text: str, arrays: dict[str, np.ndarray]) -> None:
     with zipfile.ZipFile(file, "w", _NO_COMPRESSION) as archive:
         archive.writestr(zipfile.ZipInfo(_MODEL, _DATE), text.encode(*_TEXT))
-        for member, array in writer.arrays.items():
+        for member, array in arrays.items():
             with archive.open(zipfile.ZipInfo(member, _DATE), "w", force_zip64=True) as out:
                 npy.write_array(out, array, allow_pickle=False)
 
@@ -167,9 +182,9 @@ def load(file: File) -> Any:
         except _LaterFormat as error:
             raise ValueError(f"{name} cannot be read: {error}") from None
         except Exception as error:  # whatever the bytes made of zip, JSON, npy or our own classes
+            reason = f"{error}" if isinstance(error, ValueError) else repr(error)
             raise ValueError(
-                f"{name} is not a file of sklearn_bundle.save, or it is damaged: "
-                f"{error or type(error).__name__}"
+                f"{name} was not written by sklearn_bundle.save, or it is damaged: {reason}"
             ) from error
 
 
@@ -183,13 +198,13 @@ def _read(archive: zipfile.ZipFile) -> Any:
     if _MODEL not in archive.namelist():
         raise ValueError(f"it has no {_MODEL}")
     document = json.loads(archive.read(_MODEL).decode(*_TEXT), parse_constant=_refuse)
-    version = document["format"]
+    version, written_by = document["format"], document.get("written_by", {})
     if type(version) is not int or version < 1:
         raise ValueError(f"format {shown(version)}")
     if version > _FORMAT:
         raise _LaterFormat(
             f"it has format {version}, of sklearn_bundle "
-            f"{document['written_by']['sklearn_bundle']}; this version, "
+            f"{written_by.get('sklearn_bundle', 'of a later version')}; this version, "
             f"{sklearn_bundle.__version__}, reads formats up to {_FORMAT}. Update the package."
         )
     estimator = Reader(archive, _made).decoded(document["model"])
@@ -199,7 +214,7 @@ def _read(archive: zipfile.ZipFile) -> Any:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 # ---- classes and their names -----------------------------------------------------------------
@@ -259,7 +274,7 @@ def _made(name: str, groups: dict[str, dict[str, Any]]) -> Any:
     made = kind(**given)
     for own, value in groups["fitted"].items():
         if own not in _PRIVATE and not _FITTED.fullmatch(own):
-            raise ValueError(f"{own!r} is no name of a fitted attribute")
+            raise ValueError(f"{own!r} is not the name of a fitted attribute")
         setattr(made, f"_{own}" if own in _PRIVATE else own, value)
     _complete(made)
     return made
@@ -273,9 +288,17 @@ def _complete(made: Any) -> None:
         _require("dual_coef", made.dual_coef, (len(counts) - 1 or 1, n))
         _require("intercept", made.intercept, (len(counts) * (len(counts) - 1) // 2 or 1,))
         if counts.sum() != n:
-            raise ValueError(f"{counts.sum()} support vectors by class, {n} in all")
-    if "_scores" in own and made._scores.kernel.name == "precomputed":
-        _require_within("support_", made._scores.vectors, 0, made.n_features_in_ - 1)
+            raise ValueError(f"n_support adds up to {counts.sum()}, but vectors has {n} rows")
+    if "_scores" in own:
+        vectors, kernel = made._scores.vectors, made._scores.kernel.name
+        if kernel == "precomputed":
+            _require_within("support_", vectors, 0, made.n_features_in_ - 1)
+        elif kernel in ("rbf", "linear", "poly"):
+            _require("vectors", vectors, (vectors.shape[0], made.n_features_in_))
+        else:
+            raise ValueError(f"there is no kernel {shown(kernel)}")
+        if "classes_" in own:
+            _require("n_support", made._scores.n_support, (len(made.classes_),))
     if "attribute_names_" in own:
         made._vocabulary = places_of(made.attribute_names_)
     if "transitions_" in own:

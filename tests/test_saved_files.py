@@ -293,16 +293,19 @@ SCORES = *FITTED, "scores"
         (put("model", "object", ["SwapSVC"]), "damaged"),
         (put("model", {"object": "losses.Hinge", "parameters": {}, "fitted": {}}), "no estimator"),
         (put("model", "parameters", "new", 1), "SwapSVC has no parameter 'new' in this version"),
-        (put(*FITTED, "predict", 1), "'predict' is no name of a fitted attribute"),
-        (put(*FITTED, "__class__", 1), "'__class__' is no name"),
+        (put(*FITTED, "predict", 1), "'predict' is not the name of a fitted attribute"),
+        (put(*FITTED, "__class__", 1), "'__class__' is not the name"),
         (put(*FITTED, "coef_", {"call": "os.system"}), "unknown kind 'call'"),
         (put(*FITTED, "coef_", {}), "unknown kind None"),
-        (put(*FITTED, "coef_", {"array": "../secret.npy"}), "no name of an array"),
+        (put(*FITTED, "coef_", {"array": "../secret.npy"}), "is not the name of an array"),
         (put(*FITTED, "coef_", {"array": "arrays/no.npy"}), "arrays/no.npy"),
-        (put(*FITTED, "coef_", {"scalar": "O", "value": 1}), "'O' is no type of a number"),
-        (put(*FITTED, "tol_", math.nan), "NaN is no JSON"),
+        (put(*FITTED, "coef_", {"scalar": "O", "value": 1}), "'O' is not a type of numbers"),
+        (put(*FITTED, "tol_", math.nan), "NaN is not JSON"),
         (put(*FITTED, "n_features_in_", 3), "support_ must hold integers from 0 to 2"),
-        (put(*SCORES, "parameters", "n_support", [1, 2]), "damaged"),
+        (
+            put(*SCORES, "parameters", "n_support", [1, 2]),
+            "n_support adds up to 3, but vectors has",
+        ),
     ],
     ids=str,
 )
@@ -335,7 +338,7 @@ def test_changed_arrays_are_refused(data, message):
 )
 def test_other_files_are_refused(data, tmp_path):
     (tmp_path / "model.bin").write_bytes(data)
-    with pytest.raises(ValueError, match=r"model\.bin is not a file of sklearn_bundle\.save"):
+    with pytest.raises(ValueError, match=r"model\.bin was not written by sklearn_bundle\.save"):
         sklearn_bundle.load(tmp_path / "model.bin")
 
 
@@ -383,3 +386,50 @@ def test_a_file_with_a_bit_turned_is_refused():
     data[data.index(b"arrays/intercept_") + 200] ^= 1
     with pytest.raises(ValueError, match="damaged"):
         sklearn_bundle.load(io.BytesIO(bytes(data)))
+
+
+def test_arrays_whose_names_would_be_equal_stay_apart():
+    weights = {"a_2": np.zeros(2), "a": [np.ones(2), np.full(2, 2.0)], "a_": np.full(2, 3.0)}
+    restored = through_a_file(BMRMClassifier(class_weight=weights)).class_weight
+    assert restored["a_2"].tolist() == [0.0, 0.0] and restored["a_"].tolist() == [3.0, 3.0]
+    assert [part.tolist() for part in restored["a"]] == [[1.0, 1.0], [2.0, 2.0]]
+
+
+def test_what_ends_a_save_leaves_the_file_that_was_there(tmp_path, monkeypatch):
+    file = tmp_path / "model.zip"
+    sklearn_bundle.save(SwapSVC().fit(X, TWO), file)
+    before = file.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sklearn_bundle.saving.npy.write_array", full)
+    with pytest.raises(OSError, match="No space"):
+        sklearn_bundle.save(SwapSVC().fit(X, TWO), file)
+    assert file.read_bytes() == before and list(tmp_path.iterdir()) == [file]
+
+
+def test_numbers_that_other_machines_lack():
+    model = through_a_file(BMRMClassifier(tol=np.longdouble(1e-2)))
+    assert model.tol == 1e-2 and type(model.tol) is float
+    with pytest.raises(TypeError, match="class_weight cannot be saved"):
+        through_a_file(BMRMClassifier(class_weight=np.ones(2, np.longdouble)))
+
+
+def test_labels_may_be_dates():
+    dates = np.array(["2026-11-25", "2026-11-26"], "datetime64[D]")[TWO]
+    model = SwapSVC().fit(X, dates)
+    assert (through_a_file(model).predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_shapes_of_kernel_machines_are_compared(convert):
+    """Compiled code reads as many columns as the data have."""
+    for part, message in (("vectors", "vectors has the shape"), ("classes_", "n_support has the")):
+        model = SwapSVC().fit(convert(X), THREE)
+        if part == "vectors":
+            model._scores.vectors = model._scores.vectors[:, :1].copy()
+        else:
+            model.classes_ = model.classes_[:2].copy()
+        with pytest.raises(ValueError, match=message):
+            through_a_file(model)

@@ -24,11 +24,11 @@ _CONVERT = (
 
 
 def refuse_misread(name: str, values: Any, *, dates: bool = False) -> None:
-    """ValueError for masked entries, an array with fields and, unless ``dates``, dates and codes.
+    """ValueError for masked entries, an array with fields, dates and columns of categories.
 
     numpy ignores the mask, reads dates as counts of days or nanoseconds, rows with fields as one
-    value, and categories that are numbers as their order. A masked array without a masked entry is
-    an array. Labels and queries may be dates, or categories.
+    value, and numbers that name categories as amounts. A masked array without a masked entry is an
+    array. With ``dates``, dates and categories pass: they may be labels and queries.
     """
     if hasattr(type(values), "collect") and hasattr(type(values), "lazy"):
         raise ValueError(f"{name} is a LazyFrame, which holds no rows yet: pass its collect().")

@@ -187,12 +187,12 @@ def hint(kind: type, name: str) -> str | None:
 
 
 class ForCallers:
-    """Errors end where the caller can read them.
+    """Tracebacks end at the caller's own line.
 
     Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint.
     Errors about what the caller passed have no frames inside the package, where nothing is wrong:
-    a notebook shows some seven lines for each. Both are done by a function around the methods of a
-    subclass.
+    a notebook shows seven lines or so for each frame. Both are done by a function around the
+    methods of a subclass.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -210,11 +210,11 @@ _CALLED = (
 
 
 def _for_callers(method: Callable[..., Any]) -> Callable[..., Any]:
-    own = signature(method).parameters
+    own, hints = signature(method).parameters, method.__name__ in ("__init__", "fit")
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        unknown = next((name for name in kwargs if name not in own), None)
+        unknown = next((name for name in kwargs if name not in own), None) if hints else None
         advice = None if unknown is None else hint(type(self), unknown)
         try:
             return method(self, *args, **kwargs)

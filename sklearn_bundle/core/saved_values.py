@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from itertools import chain, count
 from typing import Any
 from zipfile import ZipFile
 
@@ -13,7 +14,8 @@ from numpy.lib import format as npy
 from sklearn_bundle.core.values import plain, shown
 
 _LONGEST = 60  # letters of a member's name: most file systems take 255, if it is unpacked
-_NUMBERS = "biufSUV"  # kinds of arrays in npy files
+_NUMBERS = "biufSUVmM"  # kinds of arrays in npy files
+_LARGEST = 8  # bytes of a float that every machine has: longdouble differs
 _SCALAR = re.compile(r"[<>=|]?[biufU]\d+")
 _MEMBER = re.compile(r"arrays/\w+\.npy")
 
@@ -49,7 +51,7 @@ class Writer:
             items = value.items()
             pairs = [[self.encoded(k, place), self.encoded(v, f"{place}.{k}")] for k, v in items]
             return {"dict": pairs}
-        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU" and _is_portable(value):
             return {"scalar": value.dtype.str, "value": self.encoded(value.item(), place)}
         if isinstance(value, np.ma.MaskedArray):
             parts = {"masked": value.data, "mask": value.mask, "fill_value": value.fill_value}
@@ -74,14 +76,13 @@ class Writer:
         if array.dtype.hasobject:
             entries = [self.encoded(entry, place) for entry in array.ravel().tolist()]
             return {"objects": entries, "shape": list(array.shape)}
-        if array.dtype.kind not in _NUMBERS:
+        if array.dtype.kind not in _NUMBERS or not _is_portable(array):
             raise cannot_save(array, place, f" of dtype {array.dtype}")
         name = self._names.get(id(array))
         if name is None:
             stem = re.sub(r"[^0-9A-Za-z]+", "_", place.partition(".")[2])[:_LONGEST]
-            name = f"arrays/{stem}.npy"
-            if name in self.arrays:
-                name = f"arrays/{stem}_{len(self.arrays)}.npy"
+            names = (f"arrays/{stem}{end}.npy" for end in chain([""], map("_{}".format, count(2))))
+            name = next(name for name in names if name not in self.arrays)
             self._names[id(array)], self.arrays[name] = name, array
         return {"array": name}
 
@@ -94,6 +95,10 @@ class Writer:
             "shape": list(matrix.shape),
             **{name: self._array(part, f"{place}.{name}") for name, part in parts.items()},
         }
+
+
+def _is_portable(value: Any) -> bool:
+    return value.dtype.kind != "f" or value.dtype.itemsize <= _LARGEST
 
 
 def cannot_save(value: Any, place: str, further: str = "") -> TypeError:
@@ -146,7 +151,7 @@ class Reader:
 
     def _array(self, name: str) -> np.ndarray:
         if not _MEMBER.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no name of an array")
+            raise ValueError(f"{shown(name)} is not the name of an array")
         if name not in self._arrays:
             with self._archive.open(name) as member:
                 array = npy.read_array(member, allow_pickle=False)
@@ -158,7 +163,7 @@ class Reader:
 
     def _scalar(self, of: dict[str, Any]) -> Any:
         if not _SCALAR.fullmatch(of["scalar"]):
-            raise ValueError(f"{shown(of['scalar'])} is no type of a number")
+            raise ValueError(f"{shown(of['scalar'])} is not a type of numbers")
         return np.dtype(of["scalar"]).type(self.decoded(of["value"]))
 
     def _masked(self, of: dict[str, Any]) -> Any:

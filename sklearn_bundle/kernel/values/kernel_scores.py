@@ -54,9 +54,7 @@ class KernelScores:
         self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
-        if (
-            self.dual_coef.shape[1] == 0
-        ):  # no support vectors, so that there is no largest one either
+        if self.dual_coef.shape[1] == 0:  # without support vectors there is no largest one either
             return np.repeat(self.intercept[:, np.newaxis], Z.shape[0], axis=1)
         narrow = len(self._pairs) == 1 and self.kernel.name == "rbf"
         if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self.vectors)):
