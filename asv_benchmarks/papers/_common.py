@@ -165,7 +165,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise SystemExit('--figure needs matplotlib: pip install "sklearn-bundle[plot]"') from error
+        raise SystemExit('--figure needs matplotlib: pip install ".[plot]"') from error
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 

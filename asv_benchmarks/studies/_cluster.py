@@ -65,7 +65,7 @@ def _cluster() -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise MissingError(f"{error}; pip install 'sklearn-bundle[dask]'") from None
+        raise MissingError(f"{error}; pip install '.[dask]'") from None
     made = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with made, Client(made) as client:
         yield client

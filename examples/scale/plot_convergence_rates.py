@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_bundle import BMRMClassifier, PragamSVC
 
 # %%
-# Made data: 14 categorical variables, one-hot encoded, and a label that depends on them with much
-# noise.
+# Simulated data: 14 categorical variables, one-hot encoded, and a label that depends on them with
+# much noise.
 
 rng = np.random.default_rng(0)
 n_samples, levels = 3000, [11, 9, 7, 4, 5, 2, 2, 2, 3, 10, 9, 12, 7, 17]

@@ -2,7 +2,7 @@
 Data larger than memory, then on a cluster
 ==========================================
 
-Fit a linear model to rows that never are in memory together, and keep the certificate. First the
+Fit a linear model to rows that are never in memory together, and keep the certificate. First the
 rows stay in a file on this machine; then in blocks on the workers of a dask cluster, where nothing
 but sums over rows travels. The peer is :class:`~sklearn.linear_model.SGDClassifier`, which reads
 the same blocks one by one.
@@ -110,9 +110,9 @@ def block_by_block(passes, bound, test):
 # The same fit on a cluster
 # -------------------------
 #
-# Blocks are made where they stay: no row is ever on the client. The cluster here is two processes
+# Each worker makes its own blocks: no row is ever on the client. The cluster here is two processes
 # on this machine. On real ones the call is the same, and :doc:`/user_guide/cluster` says what it
-# costs. Without dask (``pip install "sklearn-bundle[dask]"``) this part is left out.
+# costs. Without dask (``pip install ".[dask]"``) this part is left out.
 
 
 def on_a_cluster():

@@ -72,7 +72,7 @@ print(X[2][0])
 
 
 def fit_ours(X, y):
-    return SDCACRF(reg_lambda=REG_LAMBDA, tol=1e-4, random_state=0).fit(X, y)
+    return SDCACRF(reg_lambda=REG_LAMBDA, fit_intercept=False, tol=1e-4, random_state=0).fit(X, y)
 
 
 def fit_peer(X, y):
@@ -115,7 +115,7 @@ print(f"labels that are surely those of the exact optimum: {np.mean(np.concatena
 # %%
 # Precision, recall and F1 of whole names. The interval is for the F1 of other sentences of this
 # kind: the middle 95 % when 300 sentences are drawn again and again from these. Both models
-# minimize the same objective, so the interval of their difference should hold the zero.
+# minimize the same objective, so the interval of their difference should contain zero.
 
 
 def scores(predicted, drawn=slice(None)):

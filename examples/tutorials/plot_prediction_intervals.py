@@ -119,8 +119,8 @@ print(table.round(3).to_string())
 # %%
 # Coefficients are fitted to the training rows, so plain quantiles are a little too narrow on new
 # ones. The conformal row moves both bounds outward by a margin that a held-out third of the
-# training rows asks for (Romano, Patterson and Candès, 2019). That pays with width, and with fewer
-# rows to fit; it holds its share over all rows, not in every third.
+# training rows asks for (Romano, Patterson and Candès, 2019). The price is wider intervals and
+# fewer rows to fit; it holds its share over all rows, not in every third.
 #
 # What the peer takes
 # -------------------

@@ -8,7 +8,7 @@ is noise.
 
 The lists are real: the authors of scipy and scikit-learn end a docstring with "See Also". A query
 is a function or class, the candidates are the 20 of its package whose descriptions are the most
-similar, and those that its authors list are relevant. The text of a query is without its list.
+similar, and those that its authors list are relevant. The text of a query leaves out its list.
 """
 
 from time import process_time
@@ -152,7 +152,7 @@ for name, values in results.items():
 
 # %%
 # All that learn are far ahead of the plain similarity. Among them look at the error, one standard
-# error over the queries: a difference of less than twice that is none that you should pay for. So
+# error over the queries: a difference of less than twice that is not worth paying for. So
 # begin with the cheapest.
 #
 # What the ranker weighs

@@ -162,7 +162,7 @@ for name, cost in costs.items():
 # -----------
 #
 # Left: whether the probabilities are right; above the dotted line more texts are positive than
-# predicted. Right: what each rule costs more than the first one. A bar whose line reaches the zero
+# predicted. Right: what each rule costs more than the first one. A bar whose line reaches zero
 # is no difference that these texts can show.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained")

@@ -82,7 +82,7 @@ spread = (frame["to"] - frame["sample, from"]).median() / 2
 print(f"the sample's part is {spread:.2f} in the median, the solver's at most {radius(model):.5f}")
 
 # %%
-# So the digits after the first are the sample's, not the tumors'. And a small coefficient does not
+# So only the first digit says something about tumors in general. And a small coefficient does not
 # mean that the feature says nothing: radius, perimeter and area are nearly the same measurement,
 # and share one effect between them. Read them together:
 

@@ -96,7 +96,7 @@ print(f"difference of the accuracies {difference.mean():+.4f}, standard error {e
 
 # %%
 # A third reason is the training set, which was one of many. Ten other halves show it. They share
-# rows, so the usual standard error is too small; Nadeau and Bengio (2003) add the share of the test
+# rows, so the usual standard error is too small; Nadeau and Bengio (2003) add the ratio of the test
 # rows to the training rows, here 1.
 
 

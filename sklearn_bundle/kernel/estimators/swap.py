@@ -69,7 +69,7 @@ class SwapSVC(KernelClassifier, Certificates):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses: try 1e-2 to 1e3; smaller is simpler. The best C of the two losses
+        Weight of the losses: try 1e-3 to 1e3; smaller is simpler. The best C of the two losses
         differs.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         "hinge" is what SVC minimizes.
@@ -147,7 +147,7 @@ class SwapSVC(KernelClassifier, Certificates):
 
     See Also
     --------
-    SwapSVCCV : Chooses C by cross-validation.
+    SwapSVCCV : Chooses C and gamma by cross-validation.
     PragamSVC : Linear, hinge loss, an intercept that is not penalized.
 
     Notes

@@ -164,7 +164,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses: try 1e-2 to 1e3; smaller is simpler. With the squared loss it does not
+        Weight of the losses: try 1e-3 to 1e3; smaller is simpler. With the squared loss it does not
         depend on the unit of y. The best C of the two losses differs.
     loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
 default="squared_epsilon_insensitive"

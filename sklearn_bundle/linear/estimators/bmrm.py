@@ -91,7 +91,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``;
         at least 0, and 0 on the diagonal. None means 1 per confusion; for "ontology", the number
-        of nodes that are ancestors of one of the two only.
+        of nodes that are one of the two or above it, and not the other or above it.
     scaling : {"margin", "slack"}, default="margin"
         For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
     edges : list of (parent, child) pairs, default=None

@@ -34,7 +34,7 @@ from sklearn_bundle.structured.readers.structures import checked_model, forget
 
 @fill_doc
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
-    """Support vector machine for sequences, segments, graphs, matchings and trees, certified.
+    """Support vector machine for sequences, segments, graphs, matchings and sets of labels.
 
     Take it where an output has parts that depend on each other, and a mistake has a cost of your
     own. For labels of tokens with probabilities, :class:`SDCACRF` takes less time. A model defines
