@@ -47,7 +47,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
         accuracy. If the matrix is shared, a callable gets kernel values in place of X, and may use
         only `predict` and `decision_function`.
     %(certain)s
-        It takes 1.5 to 20 times as long as `tol` 1e-2, since close choices need fits in double
+        It takes 1.5 to 27 times as long as `tol` 1e-2, since close choices need fits in double
         precision and folds then share no values. It needs the default score, and X itself rather
         than kernel="precomputed".
     %(kernel)s
@@ -229,7 +229,7 @@ default="squared_epsilon_insensitive"
         R^2. If all folds share kernel values, a callable gets these in place of X, and may use only
         `predict`.
     %(certain)s
-        It takes 1.5 to 20 times as long as `tol` 1e-2, since close choices need fits in double
+        It takes 1.5 to 27 times as long as `tol` 1e-2, since close choices need fits in double
         precision and folds then share no values. It needs the default score, and X itself rather
         than kernel="precomputed".
     %(SwapSVR.epsilon)s
