@@ -93,9 +93,9 @@ def scores_of_rows(chains, i, rows, out):
             out[c] += rows[rest + S + c]
             out[(T - 1) * S + c] += rows[rest + 2 * S + c]
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        source = np.int64(chains.slots[e]) * S
-        target = np.int64(chains.positions[e]) * S
-        value = chains.values[e]
+        source = np.int64(chains.places[e, 0]) * S
+        target = np.int64(chains.places[e, 1]) * S
+        value = chains.values[e * chains.step]
         for c in range(S):
             out[target + c] += value * rows[source + c]
 

@@ -29,21 +29,22 @@ def make_ours(task: ChainTask, solver: str | None, **settings: Any) -> Any:
 
 
 class _MeasuredCRF(SDCACRF):
-    """SDCACRF that keeps its solver, to be looked at."""
+    """SDCACRF that knows what its dual point took, 0 where there was none.
 
-    def _solver(self, *arguments: Any) -> Any:
-        self.last_solver = super()._solver(*arguments)
-        return self.last_solver
+    The dual point itself is gone, or studies of memory would count that of an earlier fit.
+    """
+
+    dual_megabytes: float
+
+    def _keep(self, solver: Any, result: Any) -> Any:
+        kept = super()._keep(solver, result)
+        known = hasattr(kept, "nodes")
+        self.dual_megabytes = (kept.nodes.nbytes + kept.pairs.nbytes) / 1e6 if known else 0.0
+        return kept
 
     def _further_attributes(self, *arguments: Any) -> dict[str, Any]:
         """What fits is a copy: this is what the estimator gets of it."""
-        return super()._further_attributes(*arguments) | {"last_solver": self.last_solver}
-
-    @property
-    def dual_megabytes(self) -> float:
-        """What the dual point takes, 0 where there is none."""
-        kept = self.last_solver.kept
-        return (kept.nodes.nbytes + kept.pairs.nbytes) / 1e6 if hasattr(kept, "nodes") else 0.0
+        return super()._further_attributes(*arguments) | {"dual_megabytes": self.dual_megabytes}
 
 
 class Contest:
@@ -103,7 +104,7 @@ class Contest:
             "objective": float(model.objective_),
             "gap": float(model.dual_gap_ / model.objective_),
             "status": str(model.status_),
-            "solver": model.last_solver.name,
+            "solver": model.solver_,
             "dual_megabytes": model.dual_megabytes,
             "scores": self._task.scores(lambda part: predicted(model, part)),
         }

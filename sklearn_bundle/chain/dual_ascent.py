@@ -133,7 +133,7 @@ class DualSolver:
             self._use_proximal_term()
         self._calls = problem.n_sequences * potentials
         self._best = Best(least=0.0)
-        self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
+        self._best.offer(problem.at_zero, np.zeros(problem.n_parameters), is_free=True)
         self._proved = 0.0  # the highest bound that was recomputed
         self._confirmed: State | None = None
 
@@ -219,7 +219,7 @@ class DualSolver:
             self._w, self._raw, self._precision = of_steps
         best = self._best
         if moving:
-            best.offer(primal, w)
+            best.offer(primal, w, is_free=True)
         best.recompute(best.primal, best.point, max(self._proved, self._dual - self._bound_error))
         self._proved = best.bound
         self._confirmed = self._state(estimate)

@@ -19,35 +19,61 @@ def padded(n_labels: int) -> int:
     return -(-n_labels // WIDTH) * WIDTH
 
 
-def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
-    """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code."""
+def pack(
+    X: sp.csr_array,
+    lengths: NDArray[np.int64],
+    n_labels: int,
+    intercept: bool,
+    *,
+    overwrite: bool = False,
+) -> Chains:
+    """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code.
+
+    With ``overwrite`` this form takes the memory of X, which is lost.
+    """
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    most = max(np.diff(X.indptr[tokens]).max(initial=0), lengths.max(initial=0))
-    small = np.uint16 if most <= np.iinfo(np.uint16).max else np.uint32
-    attributes = np.empty(X.nnz, np.uint32)
-    slots, positions = np.empty(X.nnz, small), np.empty(X.nnz, small)
-    values = np.empty(X.nnz, X.dtype)
-    blocks, entries = by_attribute(
-        tokens,
-        frozen(X.indptr),
-        frozen(X.indices),
-        frozen(X.data),
-        X.shape[1],
-        (attributes, slots, positions, values),
+    indptr = X.indptr.astype(np.int64)
+    entries = indptr[tokens]
+    most = max(np.diff(entries).max(initial=0), lengths.max(initial=0))
+    kinds = (np.uint32, np.uint16) if most <= np.iinfo(np.uint16).max else (np.uint64, np.uint32)
+    indices, values = X.indices, X.data
+    if overwrite and indices.itemsize == np.dtype(kinds[0]).itemsize:
+        indices = indices.view(kinds[0])
+    else:
+        indices = indices.astype(kinds[0])
+    if not overwrite:
+        values = values.copy()
+    attributes = np.empty(len(values), np.uint32)
+    places = indices.view(kinds[1]).reshape(-1, 2)
+    number = np.full(X.shape[1], -1)
+    blocks = by_attribute(
+        tokens, frozen(indptr), frozen(indices), values, number, places, attributes
     )
-    attributes = attributes[: blocks[-1]].copy()
+    step = int(len(values) == 0 or values.min() < values.max())
+    if step == 0:  # the one value, in single precision if that holds it
+        values = values[:1].copy()
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        values = single if single == values else values
+    attributes = attributes[: blocks[-1]].copy()  # of fewer pages than there was room for
     width = padded(n_labels)
-    rest = tokens, blocks, attributes, entries, slots, positions, values
-    return Chains(n_labels, width, X.shape[1], intercept, *rest)
+    rest = tokens, blocks, attributes, entries, places, values
+    return Chains(n_labels, width, X.shape[1], intercept, step, *rest)
 
 
 def unpacked(chains: Chains) -> sp.csr_array:
     """The inverse of :func:`pack`: all tokens as rows."""
     counts = np.diff(chains.entries)
-    tokens = np.repeat(chains.tokens[:-1], counts) + chains.positions
-    columns = chains.attributes[np.repeat(chains.blocks[:-1], counts) + chains.slots]
+    slots, positions = chains.places.T
+    tokens = np.repeat(chains.tokens[:-1], counts) + positions
+    columns = chains.attributes[np.repeat(chains.blocks[:-1], counts) + slots]
     shape = int(chains.tokens[-1]), chains.n_attributes
-    return sp.csr_array((chains.values, (tokens, columns)), shape)
+    return sp.csr_array((values_of(chains), (tokens, columns)), shape)
+
+
+def values_of(chains: Chains) -> NDArray[np.float64] | NDArray[np.float32]:
+    """The value of each entry."""
+    return np.broadcast_to(chains.values, len(chains.places))
 
 
 class Weights(NamedTuple):

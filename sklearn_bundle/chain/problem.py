@@ -17,7 +17,7 @@ from sklearn_bundle.chain._compiled.chain_dual import (
     Potentials,
 )
 from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
-from sklearn_bundle.chain.model import pack, unpacked
+from sklearn_bundle.chain.model import pack, padded, unpacked
 from sklearn_bundle.chain.penalty import ElasticPenalty
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.roundoff import DOUBLE
@@ -51,8 +51,7 @@ class ChainRounding:
     Parameters
     ----------
     X : CSR of shape (n_tokens, n_attributes)
-    tokens : ndarray of int64 of shape (n_sequences + 1,)
-        Where sequences begin.
+    lengths : ndarray of int64 of shape (n_sequences,)
     width : int
         Entries of a row of w.
 
@@ -67,16 +66,16 @@ class ChainRounding:
         position in chain_rounding.py.
     """
 
-    def __init__(self, X: sp.csr_array, tokens: NDArray[np.int64], width: int):
+    def __init__(self, X: sp.csr_array, lengths: NDArray[np.int64], width: int):
         sizes = RowSizes.of(X)
         self._largest = sizes.largest
         self._scales = np.concatenate([sizes.scales**2, np.zeros(width)])
         self._width = width
         reach = (sizes.entries + _BIASES + 1.0) * np.sqrt(sizes.lengths**2 + _BIASES)
-        self._reach = DOUBLE * np.add.reduceat(reach, tokens[:-1])
+        self._reach = DOUBLE * np.add.reduceat(reach, np.cumsum(lengths) - lengths)
         self.norms = sizes.norms + _OTHERS
         counts = column_counts(X)
-        longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
+        longest, n_sequences = lengths.max(), len(lengths)
         self.depth = float(max(counts.max(initial=0), longest + n_sequences))
         passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
         self.of_gains = 2.0 * DOUBLE * (passed_on + 80.0)
@@ -120,12 +119,27 @@ class ChainProblem:
     n_threads : int
     l1_ratio : float
         From 0 to 1.
+    overwrite : bool
+        Whether the memory of X may be used, which loses X.
     """
 
     def __init__(
-        self, X, lengths, labels, n_labels, weights, reg_lambda, intercept, n_threads, l1_ratio=0.0
+        self,
+        X,
+        lengths,
+        labels,
+        n_labels,
+        weights,
+        reg_lambda,
+        intercept,
+        n_threads,
+        l1_ratio=0.0,
+        *,
+        overwrite=False,
     ):
-        self.chains = pack(X, lengths, n_labels, intercept)
+        self._rounding = ChainRounding(X, lengths, padded(n_labels))
+        self.of_gains = self._rounding.of_gains
+        self.chains = pack(X, lengths, n_labels, intercept, overwrite=overwrite)
         self.labels = np.ascontiguousarray(labels, np.int64)
         self.weights = weights
         self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
@@ -134,8 +148,6 @@ class ChainProblem:
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
         self.at_zero = float(weights @ lengths) * float(np.log(n_labels))  # P(0)
         self.density = X.nnz / (X.shape[0] * X.shape[1])
-        self._rounding = ChainRounding(X, self.chains.tokens, self.chains.width)
-        self.of_gains = self._rounding.of_gains
         self._n_threads = n_threads
         self._runner = BlockRunner(n_threads)
         size = self.n_tokens * self.chains.width + X.nnz

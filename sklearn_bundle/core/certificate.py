@@ -147,15 +147,16 @@ class Best:
         """Objective minus the proved bound; negative if the two have crossed."""
         return self.primal - self.bound
 
-    def offer(self, primal: float, point: Any) -> bool:
+    def offer(self, primal: float, point: Any, *, is_free: bool = False) -> bool:
         """Keep the point if its objective is lower; returns whether it is.
 
-        What rounding added to the last recomputed objective is added to this one too.
+        It is not copied if it ``is_free``: if no later step can change it. What rounding added to
+        the last recomputed objective is added to this one too.
         """
         primal += self._excess  # or fresh and recomputed objectives would take turns for ever
         better = primal < self.primal
         if better:
-            self.primal, self.point = primal, copied(point)
+            self.primal, self.point = primal, point if is_free else copied(point)
         return better
 
     def replace(self, primal: float, point: Any) -> None:
@@ -201,7 +202,8 @@ class Best:
         fresh = confirmed(bound, primal, self._advice, terms, self._rounding)
         missing = min(self.least - fresh, rounding.of_objective)
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
-        self.primal, self.point = primal + self._excess, copied(point)
+        self.primal = primal + self._excess
+        self.point = point if point is self.point else copied(point)
         self.bound = max(fresh, self.least)
         self.dual_certificate = copied(dual_certificate)
 

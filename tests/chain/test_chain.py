@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.chain._compiled.chain_dual import Potentials
 from sklearn_bundle.chain.dual_ascent import DualSolver
-from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart
+from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart, unpacked
 from sklearn_bundle.core.lbfgs import SmoothObjective
 from sklearn_bundle.linear.solvers.protocols import missing
 from tests import reference_chain as reference
@@ -110,24 +110,55 @@ def test_parameters_in_one_vector_and_apart():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_entries_by_attribute_come_back(dtype, index):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_entries_by_attribute_come_back(dtype, index, overwrite):
     lengths = np.array([4, 1, 7, 1, 3])
     rng = np.random.default_rng(0)
     X = sp.csr_array((rng.normal(size=(16, 30)) * (rng.random((16, 30)) < 0.3)).astype(dtype))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    chains = pack(X, lengths, 3, True)
+    given = X.toarray()
+    chains = pack(X, lengths, 3, True, overwrite=overwrite)
     assert chains.values.dtype == dtype
+    assert np.shares_memory(chains.values, X.data) == overwrite
+    assert np.shares_memory(chains.places, X.indices) == (overwrite and index == np.int32)
+    assert overwrite or (X.toarray() == given).all()
     back = np.zeros(X.shape)
     for i in range(len(lengths)):
         attributes = chains.attributes[chains.blocks[i] : chains.blocks[i + 1]]
         assert len(set(attributes)) == len(attributes)
         entries = slice(chains.entries[i], chains.entries[i + 1])
-        slots = chains.slots[entries]
+        slots, positions = chains.places[entries].T
         assert (np.diff(slots.astype(int)) >= 0).all()  # sorted by attributes
         assert_array_equal(np.unique(slots), np.arange(len(attributes)))
-        rows = chains.tokens[i] + chains.positions[entries]
+        rows = chains.tokens[i] + positions
         back[rows, attributes[slots]] = chains.values[entries]
-    assert_array_equal(back, X.toarray())
+    assert_array_equal(back, given)
+    assert_array_equal(unpacked(chains).toarray(), given)
+
+
+@pytest.mark.parametrize("n", [65_535, 65_536])
+@pytest.mark.parametrize("long", [False, True])
+def test_the_last_number_of_16_bits(n, long):
+    """As many attributes of a token, or tokens of a sequence."""
+    shape = (n, 1) if long else (1, n)
+    X = sp.csr_array(np.arange(1.0, n + 1.0).reshape(shape))
+    X = sp.csr_array(sp.vstack([X, X[::-1]]))
+    chains = pack(X, np.full(2, shape[0]), 2, True)
+    assert chains.places.dtype == (np.uint16 if n < 65_536 else np.uint32)
+    assert chains.places.max() == n - 1
+    assert (unpacked(chains) != X).nnz == 0
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, 1e300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_values_are_kept_once(value, dtype):
+    value = dtype(min(value, float(np.finfo(dtype).max)))
+    X = sp.csr_array(np.array([[1, 0, 1], [1, 1, 0], [0, 0, 0]]) * value)
+    chains = pack(X, np.array([2, 1]), 2, True)
+    assert len(chains.values) == 1 and chains.values[0] == value
+    assert_array_equal(unpacked(chains).toarray(), X.toarray())
+    empty = pack(0.0 * X[:, :0], np.array([2, 1]), 2, True)
+    assert unpacked(empty).shape == (3, 0)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -25,57 +25,61 @@ class Chains(NamedTuple):
 
     Sequence i has the tokens ``tokens[i]:tokens[i + 1]``, the attributes ``attributes[blocks[i]:
     blocks[i + 1]]`` and the entries ``entries[i]:entries[i + 1]``, sorted by attributes: entry e is
-    the value ``values[e]`` of its attribute number ``slots[e]`` at its token ``positions[e]``. The
-    numbers of slots and positions have 16 bits if no sequence has more entries or tokens.
+    the value ``values[e * step]`` of its attribute number ``places[e, 0]`` at its token
+    ``places[e, 1]``. These numbers have 16 bits if no sequence has more entries or tokens. The step
+    is 0 if all values are the same, as they are for attributes that are names: there is one then.
     """
 
     n_labels: int
     width: int
     n_attributes: int
     intercept: bool
+    step: int
     tokens: NDArray[np.int64]
     blocks: NDArray[np.int64]
     attributes: NDArray[np.uint32]
     entries: NDArray[np.int64]
-    slots: NDArray[np.uint16 | np.uint32]
-    positions: NDArray[np.uint16 | np.uint32]
+    places: NDArray[np.uint16 | np.uint32]
     values: NDArray[np.float64] | NDArray[np.float32]
 
 
 @jit
-def by_attribute(tokens, indptr, indices, values, n_attributes, out):
-    """Convert rows of CSR to blocks, attributes and entries as in :class:`Chains`.
+def by_attribute(tokens, indptr, indices, values, number, places, attributes):
+    """Sort the entries of each sequence by attributes; returns ``blocks`` as in :class:`Chains`.
 
-    ``out`` are the arrays attributes, slots, positions and values, with room for all entries.
+    ``indptr``, ``indices`` and ``values`` are those of CSR. ``places`` may be the memory of
+    ``indices``; ``values`` are sorted where they are. ``attributes`` has room for as many as there
+    are entries, and ``number`` holds -1 for each attribute.
     """
-    attributes, slots, positions, sorted_values = out
-    slot = np.full(n_attributes, -1, np.int64)
-    ends = np.zeros(attributes.shape[0], np.int64)
-    blocks = np.zeros(tokens.shape[0], np.int64)
-    entries = np.zeros(tokens.shape[0], np.int64)
-    count = 0
+    most = 0
     for i in range(tokens.shape[0] - 1):
-        start, first, last = count, indptr[tokens[i]], indptr[tokens[i + 1]]
+        most = max(most, indptr[tokens[i + 1]] - indptr[tokens[i]])
+    slots, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    given = np.empty(most, values.dtype)
+    blocks = np.zeros(tokens.shape[0], np.int64)
+    for i in range(tokens.shape[0] - 1):
+        start = count = blocks[i]
+        first, last = indptr[tokens[i]], indptr[tokens[i + 1]]
         for e in range(first, last):
             a = indices[e]
-            if slot[a] < start:
-                slot[a] = count
+            if number[a] < start:
+                ends[count - start] = 0
                 attributes[count] = a
+                number[a] = count
                 count += 1
-            ends[slot[a]] += 1
+            slots[e - first], given[e - first] = number[a] - start, values[e]
+            ends[slots[e - first]] += 1
         at = first
-        for u in range(start, count):
+        for u in range(count - start):
             at += ends[u]
             ends[u] = at - ends[u]
         for t in range(tokens[i], tokens[i + 1]):
-            for e in range(indptr[t], indptr[t + 1]):
-                u = slot[indices[e]]
-                slots[ends[u]] = u - start
-                positions[ends[u]] = t - tokens[i]
-                sorted_values[ends[u]] = values[e]
-                ends[u] += 1
-        blocks[i + 1], entries[i + 1] = count, last
-    return blocks, entries
+            for e in range(indptr[t] - first, indptr[t + 1] - first):
+                at = ends[slots[e]]
+                places[at, 0], places[at, 1], values[at] = slots[e], t - tokens[i], given[e]
+                ends[slots[e]] += 1
+        blocks[i + 1] = count
+    return blocks
 
 
 @inner
@@ -107,9 +111,9 @@ def scores(chains, i, w, out):
                 prefetch(w, row + c)
             prefetch(w, row + S - 1)  # rows need not begin at a cache line
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        source = np.int64(chains.attributes[first + chains.slots[e]]) * S
-        target = np.int64(chains.positions[e]) * S
-        value = spread(chains.values, e)
+        source = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
+        target = np.int64(chains.places[e, 1]) * S
+        value = spread(chains.values, e * chains.step)
         for c in range(0, S, WIDTH):
             store(out, target + c, fma(value, load(w, source + c), load(out, target + c)))
 
@@ -132,9 +136,9 @@ def add_features(chains, i, factor, nodes, edges, w):
     S = chains.width
     first = chains.blocks[i]
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        source = np.int64(chains.positions[e]) * S
-        target = np.int64(chains.attributes[first + chains.slots[e]]) * S
-        value = splat(factor * chains.values[e])
+        source = np.int64(chains.places[e, 1]) * S
+        target = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
+        value = splat(factor * chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
             store(w, target + c, fma(value, load(nodes, source + c), load(w, target + c)))
     T = chains.tokens[i + 1] - chains.tokens[i]

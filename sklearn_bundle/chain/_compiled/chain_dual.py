@@ -105,9 +105,9 @@ def aggregate(chains, i, nodes, edges, out):
     for x in range(size):
         out[x] = 0.0
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        row = np.int64(chains.slots[e]) * S
-        source = np.int64(chains.positions[e]) * S
-        value = spread(chains.values, e)
+        row = np.int64(chains.places[e, 0]) * S
+        source = np.int64(chains.places[e, 1]) * S
+        value = spread(chains.values, e * chains.step)
         for c in range(0, S, WIDTH):
             store(out, row + c, fma(value, load(nodes, source + c), load(out, row + c)))
     if T > 1:

@@ -238,18 +238,19 @@ def _features(chains, i, labels, factor, work, indices, values):
     size = 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
         entries[size] = e  # no branch: it would be mispredicted too often
-        size += work.wrong[chains.positions[e]]
+        size += work.wrong[chains.places[e, 1]]
     out = indices, values, factor
     count = pending = at = 0
     slot = np.int64(-1)
     for x in range(size):
         e = entries[x]
-        if chains.slots[e] != slot:
+        if chains.places[e, 0] != slot:
             count, pending = flush(sums, touched, pending, at, out, count), 0
-            slot = np.int64(chains.slots[e])
+            slot = np.int64(chains.places[e, 0])
             at = np.int64(chains.attributes[first + slot]) * S
-        t = np.int64(chains.positions[e])
-        pending = _exchange(sums, touched, pending, labels[start + t], path[t], chains.values[e])
+        t = np.int64(chains.places[e, 1])
+        value = chains.values[e * chains.step]
+        pending = _exchange(sums, touched, pending, labels[start + t], path[t], value)
     count, pending = flush(sums, touched, pending, at, out, count), 0
     at = chains.n_attributes * S
     for t in range(1, T):
@@ -379,8 +380,8 @@ def errors_of_scores(chains, i, T, work):
         reach[t], norms[t], counts[t] = work.bias, 0.0, _BIASES + 4
     first = chains.blocks[i]
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        t, value = chains.positions[e], np.float64(chains.values[e])
-        reach[t] += abs(value) * work.envelope[chains.attributes[first + chains.slots[e]]]
+        t, value = chains.places[e, 1], np.float64(chains.values[e * chains.step])
+        reach[t] += abs(value) * work.envelope[chains.attributes[first + chains.places[e, 0]]]
         norms[t] += value * value
         counts[t] += 1
     errors = 0.0

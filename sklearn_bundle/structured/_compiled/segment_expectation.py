@@ -315,9 +315,9 @@ def _against(is_so, is_not, row, K, label, truly, nodes, at):
 def _add_attributes(chains, i, weight, nodes, gradient):
     W, first = chains.width, chains.blocks[i]
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        source = np.int64(chains.positions[e]) * W
-        target = np.int64(chains.attributes[first + chains.slots[e]]) * W
-        value = splat(weight * chains.values[e])
+        source = np.int64(chains.places[e, 1]) * W
+        target = np.int64(chains.attributes[first + chains.places[e, 0]]) * W
+        value = splat(weight * chains.values[e * chains.step])
         for c in range(0, W, WIDTH):
             row = fma(value, load(nodes, source + c), load(gradient, target + c))
             store(gradient, target + c, row)

@@ -371,18 +371,18 @@ def _attributes(outputs, i, work, out, count):
     first, size = chains.blocks[i], 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
         entries[size] = e  # no branch: it would be mispredicted too often
-        size += work.counts[chains.positions[e]] > 0
+        size += work.counts[chains.places[e, 1]] > 0
     pending = at = 0
     slot = np.int64(-1)
     for x in range(size):
         e = entries[x]
-        if chains.slots[e] != slot:
+        if chains.places[e, 0] != slot:
             count, pending = flush(sums, touched, pending, at, out, count), 0
-            slot = np.int64(chains.slots[e])
+            slot = np.int64(chains.places[e, 0])
             at = np.int64(chains.attributes[first + slot]) * chains.width
-        changes = np.int64(chains.positions[e]) * _CHANGES
-        for c in range(changes, changes + work.counts[chains.positions[e]]):
-            sums[work.columns[c]] += work.signs[c] * chains.values[e]
+        changes = np.int64(chains.places[e, 1]) * _CHANGES
+        for c in range(changes, changes + work.counts[chains.places[e, 1]]):
+            sums[work.columns[c]] += work.signs[c] * chains.values[e * chains.step]
             touched[pending] = work.columns[c]
             pending += 1
     return flush(sums, touched, pending, at, out, count)

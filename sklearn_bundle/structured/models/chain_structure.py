@@ -261,6 +261,6 @@ def _longest(chains: Chains) -> NDArray[np.int64]:
 def attribute_entries(chains: Chains, changes: int) -> NDArray[np.int64]:
     """Upper bound on the entries for attributes, if a token differs in so many columns."""
     first = np.repeat(chains.blocks[:-1], np.diff(chains.entries))
-    repeats = np.bincount(first + chains.slots, minlength=int(chains.blocks[-1]))
+    repeats = np.bincount(first + chains.places[:, 0], minlength=int(chains.blocks[-1]))
     until = ends_of(np.minimum(changes * repeats, chains.n_labels))
     return until[chains.blocks[1:]] - until[chains.blocks[:-1]]

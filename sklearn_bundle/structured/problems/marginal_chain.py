@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
+from sklearn_bundle.chain.model import values_of
 from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.parallel import row_blocks
 from sklearn_bundle.linear.problems.linear import Point
@@ -186,6 +187,6 @@ class MarginalDual:
 def _lengths(chains: Chains, weights: Array) -> float:
     """The sum of the norms of the features of all tokens, with the weights of their sequences."""
     sequences = np.repeat(np.arange(len(weights)), np.diff(chains.entries))
-    tokens = chains.tokens[sequences] + chains.positions
-    squares = np.bincount(tokens, chains.values.astype(np.float64) ** 2, chains.tokens[-1])
+    tokens = chains.tokens[sequences] + chains.places[:, 1]
+    squares = np.bincount(tokens, values_of(chains).astype(np.float64) ** 2, chains.tokens[-1])
     return float(np.repeat(weights, np.diff(chains.tokens)) @ (np.sqrt(squares) + _OTHERS))
