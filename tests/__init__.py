@@ -113,6 +113,7 @@ linear/problems
     test_linear_rounding.py     linear_rounding.py
     test_score_region.py        score_region.py /linear/rows/amid_rows.py
     test_curved_region.py       curved_region.py kinked_region.py kink_rows.py
+    test_kink_rows.py           kink_rows.py /linear/solvers/newton.py
     test_class_intercepts.py    class_intercepts.py
     test_order_region.py        order_region.py
     test_row_blocks.py          row_block.py row_blocks.py round_risk.py
