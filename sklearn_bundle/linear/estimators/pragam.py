@@ -40,7 +40,7 @@ class PragamSVC(CertifiedLinearClassifier):
     Parameters
     ----------
     %(reg_lambda)s
-    %(mean_loss_C: 1/2 ||w||^2)s
+    %(mean_loss_C)s
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
@@ -52,7 +52,7 @@ class PragamSVC(CertifiedLinearClassifier):
     %(tol: 1e-3)s
     max_iter : int, default=10000
         Maximum number of iterations per class, of three to four products with X or X' each.
-    %(max_time: the whole fit)s
+    %(max_time)s
     %(class_weight: the sample weights)s
     warm_start : bool, default=False
         Whether the next fit starts from this one, if it has the same X, y, weights and intercept.
