@@ -114,7 +114,8 @@ class Search(CertifiedEstimator):
     [search_max_time]
     max_time : float, default=None
         Time limit in seconds for the whole search, without compilation. At least a fifth is for the
-        final fit. The choice is among the values with a score on the most folds.
+        final fit. A fit that the limit ends has no score; the choice is among the values with
+        scores on the most folds, and a warning says so.
 
     [search_verbose]
     verbose : int, default=0

@@ -50,8 +50,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
         Maximum number of steps of every fit, per pair of classes; with "hinge", of working sets.
     %(search_max_time)s
     %(search_cache_size)s
-    class_weight : dict or "balanced", default=None
-        Factors on C by class; "balanced" gives all classes the same total weight in all data.
+    %(SwapSVC.class_weight)s
     %(SwapSVC.decision_function_shape)s
     %(SwapSVC.break_ties)s
     %(n_jobs: over the folds, and in the final fit)s

@@ -174,11 +174,12 @@ default="squared_epsilon_insensitive"
     %(kernel)s
     %(tol: 1e-2)s
     %(max_iter_kernel)s
+        With "epsilon_insensitive" each solves a working set.
     %(max_time)s
     %(cache_size_factors)s
     %(warm_start_function: X, y, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the factor)s
+    %(random_state: the factor of the kernel matrix)s
     %(verbose)s
 
     Attributes

@@ -54,8 +54,8 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
 
     [mean_loss_C]
     C : float, default=None
-        In place of `reg_lambda`: ``C = 1 / (W reg_lambda)`` as in scikit-learn, with W the sum of
-        the weights, n without any.
+        In place of `reg_lambda`: ``C = 1 / (W reg_lambda)``, with W the sum of the weights, n
+        without any.
     """
 
     reg_lambda: float | None = None  # a parameter, except of searches

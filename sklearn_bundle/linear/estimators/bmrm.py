@@ -82,6 +82,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         instance from :mod:`sklearn_bundle.losses`, or your own.
     %(reg_lambda)s
     %(mean_loss_C)s
+        With "squared_hinge" it is twice the C of LinearSVC.
     %(regularizer)s
     %(l1_ratio)s
     cost : array-like of shape (n_classes, n_classes), default=None
@@ -120,7 +121,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights w.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b; of "roc_auc" for the best balanced accuracy in training.
+        Intercepts b.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second of two is +1.
     %(reg_lambda_)s

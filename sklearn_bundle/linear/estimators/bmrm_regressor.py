@@ -67,14 +67,15 @@ class BMRMRegressor(
         With the prediction f and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
         the parameter `quantile`; ``max(0, |r| - epsilon)``, and half its square; ``r^2 / 2`` up to
         ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" ``exp(f) - y f + y log y
-        - y``, with f the logarithm of the mean. Or an instance of
+        - y``, with f the logarithm of the mean. Or a
         :class:`~sklearn_bundle.losses.RegressionLoss`, yours included.
     reg_lambda : float, default=None
         Regularization strength relative to the mean loss: for y of variance one try 1e-1 to 1e-5;
-        larger is simpler. It is the alpha of Lasso, QuantileRegressor and PoissonRegressor, and
-        that of Ridge divided by n. None, unless C is set, is 1e-4 in the unit of y: see
-        :doc:`/user_guide/regress`.
+        larger is simpler. It is the alpha of Lasso, QuantileRegressor and PoissonRegressor, and the
+        alpha of Ridge over n. None means 1e-4 for y of variance one, and otherwise follows the unit
+        of y: see :doc:`/user_guide/regress`.
     %(mean_loss_C)s
+        With "squared_epsilon_insensitive" it is twice the C of LinearSVR.
     %(regularizer)s
     %(l1_ratio)s
     quantile : float, default=0.5
@@ -101,8 +102,8 @@ class BMRMRegressor(
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
-    %(max_iter_products)s
-        Per target.
+    max_iter : int, default=1000
+        Maximum number of iterations per target.
     %(max_time)s
     fit_intercept : bool, default=True
         Whether to fit b, which is not penalized.
