@@ -87,7 +87,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     %(l1_ratio)s
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``.
-        None means 1 or, in a tree, the length of the path.
+        None means 1 or, in a tree, the length of the path between the classes.
     scaling : {"margin", "slack"}, default="margin"
         For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
     edges : list of (parent, child) pairs, default=None

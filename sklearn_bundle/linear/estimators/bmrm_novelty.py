@@ -76,7 +76,7 @@ class BMRMNoveltyDetector(
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
-    %(warm_start_planes: X, weights, nu or rho, and regularizer)s
+    %(warm_start_planes: data, nu or rho, and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s
 
