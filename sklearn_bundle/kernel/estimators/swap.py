@@ -86,7 +86,7 @@ class SwapSVC(KernelClassifier, Certificates):
     n_candidates : int, default=None
         For Algorithms 1 to 5: random points to search first. None searches all.
     n_initial : int, default=1
-        For the same: random points whose solution is the start.
+        For the same: random points whose solution is the start; 1 is the first point.
     active_set : "auto", int or None, default="auto"
         For the same: random points to solve first. None takes all; "auto" all or 2,000.
     %(class_weight: C)s
