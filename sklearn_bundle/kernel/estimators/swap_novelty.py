@@ -60,11 +60,12 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     %(kernel)s
     %(tol: 1e-3)s
     %(max_iter_kernel)s
-    %(max_time: the whole fit)s
+        With `nu` each solves a working set.
+    %(max_time)s
     %(cache_size_factors)s
-    %(warm_start_function: X, weights and kernel; C and tol)s
+    %(warm_start_function: X, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the points from which the factor is built)s
+    %(random_state: the factor of the kernel matrix)s
     %(verbose)s
 
     Attributes

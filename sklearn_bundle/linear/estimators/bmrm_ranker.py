@@ -98,7 +98,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     %(theta)s
     %(tol: 1e-3)s
     %(max_iter_products)s
-    %(max_time: the whole fit)s
+    %(max_time)s
     %(warm_start_planes: data, loss and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s
