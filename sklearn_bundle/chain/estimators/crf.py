@@ -174,6 +174,8 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
+    User guide: :ref:`crf`.
+
     The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). "exponentiated" is
     [2]_ with gap sampling; with L1 the dual solvers are proximal SDCA [3]_. The dual solvers know P
     only after a pass over the data, so a fit that ends early may return w = 0. See

@@ -152,6 +152,8 @@ class SwapSVC(KernelClassifier, Certificates):
 
     Notes
     -----
+    User guide: :ref:`kernels`.
+
     The dual of the L2-SVM is (2) of [1]_ up to a scale: ``min a'Ka`` on the unit simplex, with
     ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the value reached, the model has
     ``alpha = a / Q``, and ``1 / (2 Q)`` is the bound. That of the hinge is ``sum_i alpha_i - 1/2

@@ -90,6 +90,10 @@ n_features_in_, feature_names_in_, shape_fit_
     --------
     SwapSVC : With a given C; describes the objective.
 
+    Notes
+    -----
+    User guide: :ref:`kernels`.
+
     References
     ----------
     %(swap_paper: 1)s
@@ -269,6 +273,10 @@ n_features_in_, feature_names_in_, shape_fit_
     --------
     SwapSVR : With a given C; describes the objective and has the references.
     SwapSVCCV : The same for labels.
+
+    Notes
+    -----
+    User guide: :ref:`kernels`.
 
     Examples
     --------

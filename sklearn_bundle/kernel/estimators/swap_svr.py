@@ -216,6 +216,8 @@ default="squared_epsilon_insensitive"
 
     Notes
     -----
+    User guide: :ref:`kernels`.
+
     The squared loss penalizes the intercept like the weight of a constant feature 1. With ``H_ij =
     k(x_i, x_j) + 1 + delta_ij / C_i`` every v gives the bound ``max(0, <y, v> - epsilon
     ||v||_1)^2 / (2 v'Hv)``, from the problem on the simplex of section 2 of [1]_. It is solved by

@@ -160,6 +160,8 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
 
     Notes
     -----
+    User guide: :ref:`classify`.
+
     Losses: tables 5 and 6 and appendices A.3 and A.4 of [1]_. Bound: theorem 2, for L2 equation
     (10) and corollary 3. See :doc:`/user_guide/bmrm_solvers`.
 

@@ -252,6 +252,10 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     --------
     BMRMClassifier : With a given reg_lambda; describes the objective.
 
+    Notes
+    -----
+    User guide: :ref:`paths`.
+
     References
     ----------
     %(bmrm_paper: 1)s
@@ -366,6 +370,10 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     See Also
     --------
     BMRMRegressor : With a given reg_lambda; describes the objective.
+
+    Notes
+    -----
+    User guide: :ref:`paths`.
 
     References
     ----------

@@ -116,6 +116,8 @@ class BMRMNoveltyDetector(
 
     Notes
     -----
+    User guide: :ref:`novelties`.
+
     With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
     by ``n nu reg_lambda``, so both make the same decisions. The lower bound is ``-||X' u||^2 / (2
     reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the

@@ -148,6 +148,8 @@ class BMRMRegressor(
 
     Notes
     -----
+    User guide: :ref:`regress`.
+
     The default of reg_lambda is ``1e-4 s^(p - q)`` with s the spread of y, the loss of degree p in
     its residual, and Omega of degree q in w. This is ``1e-4 / s`` for "absolute_error", "quantile"
     and "epsilon_insensitive" with L2, and 1e-4 for the others with L2. "poisson" and the entropies

@@ -159,10 +159,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
+    User guide: :ref:`structured`.
+
     Margin rescaling is (3) of [1]_ and [4]_, slack rescaling (17) and (22); its quadratic form has
     l_i(y) in place of its square root in [5]_. The bound is the dual at the weights of the kept
     outputs, (7) of [1]_; that of "lbfgs" has the gap ``||grad P(w)||^2 / (2 reg_lambda)``. See
-    :doc:`/user_guide/structured` and :doc:`/user_guide/structured_theory`.
+    :doc:`/user_guide/structured_theory`.
 
     For scikit-learn it is a classifier only with models of classes. Otherwise an integer `cv`
     means folds in the order of the data; if these are sorted, pass ``KFold(shuffle=True)``.
