@@ -155,9 +155,10 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). The dual solvers know
-    P only after a pass over the data, so a fit that ends early may return w = 0. See
-    :doc:`/user_guide/crf_theory`.
+    User guide: :ref:`crf`, :doc:`/user_guide/crf_theory`.
+
+    The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). Dual solvers know P
+    only after a pass over the data, so a fit that ends early may return w = 0.
 
     In searches an integer `cv` means folds in the order of the data; if these are sorted, pass
     ``KFold(shuffle=True)``.

@@ -314,6 +314,10 @@ n_features_in_, feature_names_in_
     --------
     SDCACRF : With a given reg_lambda; describes the objective.
 
+    Notes
+    -----
+    User guide: :ref:`crf`.
+
     References
     ----------
     %(sdca_paper: 1)s

@@ -141,8 +141,9 @@ class SwapSVC(KernelClassifier, Certificates):
 
     Notes
     -----
-    The bounds are dual values, for the L2-SVM of (2) of [1]_. See
-    :doc:`/user_guide/kernels_theory`.
+    User guide: :ref:`kernels`, :doc:`/user_guide/kernels_theory`.
+
+    Bounds are dual values, of the L2-SVM (2) of [1]_.
 
     References
     ----------

@@ -241,6 +241,10 @@ n_features_in_, feature_names_in_, shape_fit_
     SwapSVR : With a given C; describes the objective and has the references.
     SwapSVCCV : The same for labels.
 
+    Notes
+    -----
+    User guide: :ref:`kernels`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes

@@ -213,6 +213,8 @@ default="squared_epsilon_insensitive"
 
     Notes
     -----
+    User guide: :ref:`kernels`.
+
     The bounds are dual values, for the squared loss of the problem of section 2 of [1]_. It is
     solved by conjugate gradients in the space of functions, preconditioned as in [2]_; the other
     loss by working sets. See :doc:`/user_guide/kernels_theory`.

@@ -148,8 +148,9 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
 
     Notes
     -----
-    Losses: tables 5 and 6, appendices A.3 and A.4 of [1]_. Bound: theorem 2, for L2 (10). See
-    :doc:`/user_guide/bmrm_solvers`.
+    User guide: :ref:`classify`, :doc:`/user_guide/bmrm_solvers`.
+
+    Losses: tables 5 and 6, appendices A.3, A.4 of [1]_. Bound: theorem 2, for L2 (10).
 
     References
     ----------

@@ -251,6 +251,10 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     --------
     BMRMClassifier : With a given reg_lambda; describes the objective and has the reference.
 
+    Notes
+    -----
+    User guide: :ref:`paths`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -359,6 +363,10 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     See Also
     --------
     BMRMRegressor : With a given reg_lambda; describes the objective and has the reference.
+
+    Notes
+    -----
+    User guide: :ref:`paths`.
 
     Examples
     --------

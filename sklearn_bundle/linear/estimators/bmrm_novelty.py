@@ -116,6 +116,8 @@ class BMRMNoveltyDetector(
 
     Notes
     -----
+    User guide: :ref:`novelties`.
+
     With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
     by ``n nu reg_lambda``. The lower bound is the dual (3.10) of [2]_. If the origin lies inside
     the data, w = 0 is optimal, with the objective 0; with centered data this holds for every nu.

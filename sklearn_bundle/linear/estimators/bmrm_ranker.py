@@ -136,6 +136,8 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
 
     Notes
     -----
+    User guide: :ref:`ranking`.
+
     Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", one linear
     assignment per query), with their errors corrected. With "ordinal" and "preference" the weight
     of a pair is the product of the weights of its two rows; with "ndcg" a query has one weight,

@@ -144,6 +144,8 @@ class BMRMRegressor(
 
     Notes
     -----
+    User guide: :ref:`regress`.
+
     Losses: table 5 of [1]_, with its pinball loss corrected. Bound: theorem 2; see
     :doc:`/user_guide/bmrm_solvers`.
 

@@ -95,6 +95,8 @@ class PragamSVC(CertifiedLinearClassifier):
 
     Notes
     -----
+    User guide: :ref:`pragam-svc`.
+
     The method is section 4 and appendices B and C of [1]_; the objective is its (20), the dual its
     (21) and (22). :doc:`/papers/pragam_theory` has the method, its rate (26), and the adaptive
     rule. At exit the objective and the bound are recomputed from the data.

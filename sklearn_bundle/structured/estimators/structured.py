@@ -140,6 +140,8 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
+    User guide: :ref:`structured`.
+
     Margin rescaling is (3) of [1]_, slack rescaling (17) and (22); the bound is the dual (7). See
     :doc:`/user_guide/structured_theory`.
 
