@@ -7,7 +7,6 @@ than the largest of its scores do.
 
 import numpy as np
 
-from tests import reference_regularizers as regularizers
 from tests.reference_programme import LONG, LONG_EPS
 
 REFERENCE = 1e-9  # of the terms of an objective: what an interior-point method leaves at least
@@ -51,9 +50,7 @@ def missed(problem, best, bound):
     error = best.error + REFERENCE * getattr(problem, "size", 0.0)
     error = max(float(min(error, best.value - bound + problem.slack)), 0.0)
     error += len(problem.point) * float(LONG_EPS * abs(best.value))
-    modulus = 1.0
-    if hasattr(problem, "omega"):
-        modulus = problem.reg_lambda * _strong_convexity(problem.omega)
+    modulus = getattr(problem, "modulus", 1.0)  # of a function in its own metric
     return np.sqrt(2.0 * error / modulus) if modulus > 0.0 else np.nan
 
 
@@ -91,16 +88,6 @@ def _kernel_faults(region, problem, best, off):
     if not apart <= region.radius * (1 + 1e-9) + off + lost:
         return [f"the function is {apart} from the optimum's, radius {region.radius}"]
     return []
-
-
-def _strong_convexity(omega):
-    if isinstance(omega, regularizers.Quadratic):
-        return float(np.linalg.eigvalsh(np.asarray(omega.B, float))[0])
-    if isinstance(omega, regularizers.L1):
-        return float(omega.ridge)
-    if isinstance(omega, regularizers.Lp):
-        return float(omega.p) - 1.0
-    return 0.0
 
 
 def _best_intercepts(problem, best):

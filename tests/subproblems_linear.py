@@ -99,6 +99,11 @@ class Linear:
         return Optimum(value, CLARABEL * float(abs(value)), point)
 
     @property
+    def modulus(self):
+        """Of strong convexity in w."""
+        return self.reg_lambda * self.omega.modulus
+
+    @property
     def is_smooth(self):
         """And known to all digits: a loss of one score, and a quadratic regularizer."""
         omega = isinstance(self.omega, regularizers.Quadratic)

@@ -84,6 +84,13 @@ def test_lies_about_scores_are_seen(seed, fit):
         assert kinds(problem, with_region(model, bent)) == {"region"}
 
 
+def test_lies_about_the_ball_of_chains_are_seen():
+    problem = draw(53_000_000_001, "SDCACRF")
+    model = quiet(problem.model, problem.X, problem.y, problem.weights)
+    assert judged(problem, model).faults == []
+    assert kinds(problem, with_region(model, lambda region: (0.1 * region.radius,))) == {"region"}
+
+
 def test_lies_about_one_of_many_intercepts_are_seen(fit):
     """Any b that leaves all targets in the tube is a best one; one outside is none."""
     problem, model = fit(611)
