@@ -38,11 +38,13 @@ project
     test_walks.py
     test_release.py
     test_stress.py
+    test_judge_of_regions.py
     test_pages.py               /core/shared_docs.py
     test_figures.py
     test_paper_peers.py
     test_cells.py
     test_references.py
+    test_references_digits.py
     test_references_structured.py
 
 core
