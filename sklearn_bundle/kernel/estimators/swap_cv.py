@@ -15,6 +15,7 @@ from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search
 from sklearn_bundle.kernel.estimators.swap import SwapSVC
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
 from sklearn_bundle.kernel.problems.box import BoxProblem
+from sklearn_bundle.kernel.solvers.pairs import suits
 
 # Features up to which the pairs of one-versus-one compute their own kernel values. That took half
 # the time of reading a shared matrix with 16 features, and 1.8 times as long with 256; the two are
@@ -173,7 +174,7 @@ n_features_in_, feature_names_in_, shape_fit_
         targets = single._targets(data)
         with single._problem(data, targets[0], 1) as task:
             if isinstance(task, BoxProblem):
-                return True
+                return len(targets) == 1 or not suits(data.values)
             problem = task.problem
         if len(targets) == 1 or not problem.computed or problem.sparse:
             return True
