@@ -210,21 +210,23 @@ def _middle(dual, y):
 
 
 @inner
-def _intercept(scores, part, y, low, high):
-    """The intercept that is best for these scores of the points ``part``; NaN without an end."""
-    kinks, needed = np.empty(part.shape[0]), 0.0
-    for r in range(part.shape[0]):
-        kinks[r] = y[part[r]] - scores[r]
-        needed += high[part[r]]
-    order = np.argsort(kinks)
-    rounding = 4.0 * DOUBLE * (part.shape[0] + 1.0) * needed
+def _intercept(scores, y, low, high):
+    """The intercept that is best for these scores: between kinks of both classes, so not infinite.
+
+    In the middle if there are more than one.
+    """
+    n, needed = y.shape[0], 0.0
+    for k in range(n):
+        needed += high[k]
+    rounding = 4.0 * DOUBLE * (n + 1.0) * needed
+    kinks = y - scores
     passed, first, last = 0.0, np.nan, np.nan
-    for r in order:
-        passed += high[part[r]] - low[part[r]]
+    for k in np.argsort(kinks):
+        passed += high[k] - low[k]
         if passed >= needed - rounding and not first == first:
-            first = kinks[r]
+            first = kinks[k]
         if passed > needed + rounding:
-            last = kinks[r]
+            last = kinks[k]
             break
     return 0.5 * (first + last)
 
@@ -340,19 +342,21 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
                 coef[0, r] = beta[part[r]]
             n_tiles = -(-count // exact_sums.TILE)
             exact_sums.added(features[:count], points.gamma, coef, 0, n_tiles, sums)
-            b = _intercept(sums[0], part, y, low, high)
-            exact[:count] = sums[0]
+            exact[:] = scores  # about right at points without a loss: they limit the intercept
+            for r in range(count):
+                exact[part[r]] = sums[0, r]
+            b = _intercept(exact, y, low, high)
         part = order[:count]
         roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
         of_exact = DOUBLE * (points.of_value + roundings + _LAST) * size
         primal, excess, bound = _certified(
-            beta[part], exact[:count], y[part], low[part], high[part], of_exact, b, longest
+            beta[part], exact[part], y[part], low[part], high[part], of_exact, b, longest
         )
         if indefinite or not _reached(primal, excess, bound, limits.tol):
             return c
-        betas[c], scores_of[c], errors_of[c] = beta, scores, reach
-        for r in range(count):
-            scores_of[c, part[r]], errors_of[c, part[r]] = exact[r], of_exact
+        betas[c], scores_of[c], errors_of[c] = beta, exact, reach
+        for k in part:
+            errors_of[c, k] = of_exact
         found[c, 0], found[c, 1], found[c, 2] = primal, excess, bound
         found[c, 3], found[c, 4], found[c, 5] = steps, n_rows - before, b
     return scales.shape[0]

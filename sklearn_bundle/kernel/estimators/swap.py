@@ -57,6 +57,12 @@ class _Task(NamedTuple):
         return self.problem.gap_by_rows(alpha)
 
 
+class _Solved(NamedTuple):
+    """In place of a solver, after a fit in one call: where the next fit may start."""
+
+    kept: SimplexPoints | BoxPoints
+
+
 @fill_doc
 class SwapSVC(KernelClassifier, Certificates):
     """Kernel support vector machine with a certificate; the objective of SVC as an option.
@@ -352,14 +358,20 @@ class SwapSVC(KernelClassifier, Certificates):
         max_time: float | None = None,
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Any, SolverResult]:
-        """In one call where nothing continues from the fit, and nothing may end it early."""
-        if kept is None and max_time is None and not self.warm_start:
+        """In one call where the fit does not continue from another, nor has a limit of time."""
+        if kept is None and max_time is None:
             for result in self._at_once(problem, np.ones(1)):
                 if observe is not None:
                     observe(result.n_iter, result.as_state())
-                return None, result
+                return _Solved(self._points_of(problem, result)), result
         limits = {"solver": solver, "max_time": max_time, "observe": observe}
         return super()._run_solver(problem, kept, seed, **limits)
+
+    @staticmethod
+    def _points_of(task: _Task | BoxProblem, result: SolverResult) -> SimplexPoints | BoxPoints:
+        if isinstance(task, BoxProblem):
+            return BoxPoints(result.point)
+        return SimplexPoints(result.point / result.point.sum(), n_steps=result.n_iter)
 
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
@@ -372,12 +384,12 @@ class SwapSVC(KernelClassifier, Certificates):
     def _released(self, solver: _AnySolver) -> None:
         """None: a solver holds kernel rows, so a new one starts from its points."""
 
-    def _next_start(self, solver: _AnySolver | None, result: SolverResult, last: Any) -> Any:
+    def _next_start(self, solver: _AnySolver | _Solved, result: SolverResult, last: Any) -> Any:
         """The solver if it has rows of all points, otherwise its best point.
 
         None after a solution in one call, which the next value may have too.
         """
-        if solver is None:
+        if isinstance(solver, _Solved):
             return None
         if isinstance(solver, WorkingSetSolver):
             return solver
