@@ -6,6 +6,7 @@ Group 3  many rows, with the peak memory of our fit and of SVC's
 Group 4  SwapSVCCV against GridSearchCV(SVC()): 5 folds, 5 values of C
 Group 5  SwapSVR against SVR over a grid of C and epsilon
 Group 6  SwapNoveltyDetector against OneClassSVM
+--growth instead: time and memory of SwapSVC from 1e3 rows to all of kddcup99
 
 gamma is what SVC takes for "scale", computed once on the training part. All have their default tol:
 for us 1e-2, the certified relative gap, for the peers 1e-3, the violation of the optimality

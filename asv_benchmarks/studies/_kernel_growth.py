@@ -32,7 +32,7 @@ def growth(tasks: ModuleType | None, most_rows: int, repeat: int) -> list[dict[s
     """Print a table and the fitted exponents of both losses; returns the rows."""
     if tasks is None:
         raise MissingError("growth comes with --data FOLDER only")
-    print(f"\n{_SET}, {__doc__.strip()}\n")
+    print(f"\n{_SET}, {(__doc__ or '').strip()}\n")
     data, results = load(_SET, tasks), []
     order = np.random.default_rng(0).permutation(len(data.y))
     gamma, table = scale_gamma(data.X), Table(_COLUMNS)

@@ -164,7 +164,6 @@ class SolverResult(Certificate):
         end = int(history["iteration"][-1]), history, state.excess, state.ball
         return cls(*values, status, *end)
 
-
     def as_state(self) -> State:
         """What an observer of the last iteration sees."""
         passes = int(self.history["passes"][-1])

@@ -220,10 +220,10 @@ def _intercept(scores, y, low, high):
         needed += high[k]
     rounding = 4.0 * DOUBLE * (n + 1.0) * needed
     kinks = y - scores
-    passed, first, last = 0.0, np.nan, np.nan
+    passed, first, last = 0.0, np.inf, np.inf
     for k in np.argsort(kinks):
         passed += high[k] - low[k]
-        if passed >= needed - rounding and not first == first:
+        if passed >= needed - rounding and first == np.inf:
             first = kinks[k]
         if passed > needed + rounding:
             last = kinks[k]
@@ -264,8 +264,8 @@ def _certified(beta, scores, y, low, high, error, b, longest):
 def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
     """The SVM with the hinge loss at each C of ``scales``, by steps of ``working_set.solve``.
 
-    As :func:`squared_hinge`, with ``scores_of`` and ``errors_of``, of the shape of ``betas``: scores
-    without the intercept, and bounds of their errors. The intercept comes behind in ``found``.
+    As :func:`squared_hinge`, with ``scores_of`` and ``errors_of``, of the shape of ``betas``:
+    scores without the intercept, and bounds of their errors. The last of ``found`` is that.
     """
     chosen, y = points.chosen, points.y
     n, d = chosen.shape[0], points.values.shape[1]

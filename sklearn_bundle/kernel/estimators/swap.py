@@ -322,9 +322,7 @@ class SwapSVC(KernelClassifier, Certificates):
         with self._problem(data, target, 1) as task:
             return self._at_once(task, Cs / Cs[0])
 
-    def _at_once(
-        self, task: _Task | BoxProblem, ratios: NDArray[np.float64]
-    ) -> list[SolverResult]:
+    def _at_once(self, task: _Task | BoxProblem, ratios: NDArray[np.float64]) -> list[SolverResult]:
         """Solutions at multiples of the costs, ascending, of a pair that is a part of the data.
 
         One compiled call finds them; as many as meet the tolerance.

@@ -39,7 +39,7 @@ class PairPath(NamedTuple):
     costs: Array
     Cs: Array
     tol: float
-    cache_bytes: int
+    cache_bytes: float
 
     def squared_hinge(self, most_steps: float) -> list[SolverResult]:
         """As the dual of the L2-SVM."""

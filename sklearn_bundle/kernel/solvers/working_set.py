@@ -23,7 +23,9 @@ from sklearn_bundle.kernel.values.row_cache import RowCache, rows_of
 
 Array = NDArray[np.float64]
 
-WHOLE_SET = 5000  # points up to which all are one set, if they are dense: fewer calls, and fewer rows
+WHOLE_SET = (
+    5000  # points up to which all are one set, if they are dense: fewer calls, and fewer rows
+)
 _FIRST = 128  # points of the first set; each has up to twice as many as the last
 _SHARE = 0.1  # of the largest violation, to which a set is solved; its other points move as well
 STEPS_OF_SET = 100  # per point of a set at most: an ill-conditioned one would take many thousands

@@ -7,7 +7,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapSVC, SwapSVCCV
-from sklearn_bundle.kernel.estimators.swap import SwapSVC as Estimator
 from sklearn_bundle.kernel.solvers.pairs import PairPath, suits
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
@@ -15,15 +14,19 @@ from tests.certificates import judge
 from tests.kernel_machines import optimum
 
 GAMMA, CS, ALL_ROWS = 0.05, np.array([0.03, 1.0, 30.0]), 1 << 30
+RNG = np.random.default_rng(0)
 LOSSES = "squared_hinge", "hinge"
+
+
+THREE = np.arange(12) % 3
 
 
 def path_of(data, tol, weighted=False, cache_bytes=ALL_ROWS):
     X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
     values = KernelData(X, Kernel("rbf", GAMMA), np.float32)
     assert suits(values)
-    weights = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y))
-    return PairPath(values, np.arange(len(y)), y, weights.astype(float), CS, tol, cache_bytes)
+    weights = 1.0 + np.arange(len(y)) % 3 if weighted else np.ones(len(y))
+    return PairPath(values, np.arange(len(y)), y, weights, CS, tol, cache_bytes)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -85,13 +88,21 @@ def test_without_memory_for_the_rows_others_go_on(data, loss, cache_bytes):
 
 SHAPES = {
     "one row each": (np.arange(3.0)[:, np.newaxis], [0, 1, 2], None),
-    "a class of one row": (np.random.default_rng(0).normal(size=(13, 2)), [0] * 6 + [1] * 6 + [2], None),
-    "constant column": (np.c_[np.ones(12), np.arange(12.0)], np.arange(12) % 3, None),
-    "only constants": (np.ones((12, 2)), np.arange(12) % 3, None),
-    "columns of 1e8": (1e8 + np.random.default_rng(1).normal(size=(12, 3)), np.arange(12) % 3, None),
+    "a class of one row": (
+        np.random.default_rng(0).normal(size=(13, 2)),
+        [0] * 6 + [1] * 6 + [2],
+        None,
+    ),
+    "constant column": (np.c_[np.ones(12), np.arange(12.0)], THREE, None),
+    "only constants": (np.ones((12, 2)), THREE, None),
+    "columns of 1e8": (
+        1e8 + RNG.normal(size=(12, 3)),
+        THREE,
+        None,
+    ),
     "weights of one row a class": (
-        np.random.default_rng(2).normal(size=(12, 3)),
-        np.arange(12) % 3,
+        RNG.normal(size=(12, 3)),
+        THREE,
         np.repeat([1.0, 0.0], [3, 9]),
     ),
 }
@@ -108,21 +119,22 @@ def test_plain_shapes(shape, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.filterwarnings("ignore:.* chose ")
 def test_a_search_has_the_scores_of_single_fits(loss, monkeypatch):
     """With each pair in one call, and without."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=120), [-0.5, 0.0, 0.5])
-    calls, first = [], Estimator._first_solutions
+    calls, first = [], SwapSVC._first_solutions
 
     def counted(self, *arguments):
         calls.append(len(found := first(self, *arguments)))
         return found
 
-    monkeypatch.setattr(Estimator, "_first_solutions", counted)
+    monkeypatch.setattr(SwapSVC, "_first_solutions", counted)
     search = SwapSVCCV([0.1, 1.0, 10.0], loss=loss, tol=1e-5, cv=3).fit(X, y)
     assert calls == [3] * 18  # three folds of six pairs
-    monkeypatch.setattr(Estimator, "_at_once", lambda *_: [])
+    monkeypatch.setattr(SwapSVC, "_at_once", lambda *_: [])
     other = SwapSVCCV([0.1, 1.0, 10.0], loss=loss, tol=1e-5, cv=3).fit(X, y)
     assert calls == [3] * 18 + [0] * 18
     assert_allclose(search.scores_, other.scores_, atol=0.026)  # one row of a fold
