@@ -16,11 +16,13 @@ from sklearn_bundle.kernel.estimators.swap import SwapSVC
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
 from sklearn_bundle.kernel.problems.box import BoxProblem
 from sklearn_bundle.kernel.solvers.pairs import suits
+from sklearn_bundle.kernel.solvers.working_set import WHOLE_SET
 
-# Features up to which the pairs of one-versus-one compute their own kernel values. That took half
-# the time of reading a shared matrix with 16 features, and 1.8 times as long with 256; the two are
-# equal near 100.
-_FEW_FEATURES = 64
+# Features up to which pairs of classes compute their own kernel values. Where a pair is one call,
+# with all C, that took .8 (squared hinge) and .5 (hinge) of the time of a shared matrix with 256
+# features, 2.0 and 1.3 times as long with 784. Otherwise, with the squared hinge, half the time with
+# 16 features and 1.8 times as long with 256; the two are equal near 100.
+_FEATURES_AT_ONCE, _FEATURES = 256, 64
 
 
 @fill_doc
@@ -30,8 +32,8 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     Kernel values do not depend on C, and a fold uses a part of their matrix. They are therefore
     computed once for all folds and values of C, and each fit of a fold starts from the one with the
     next smaller C. With several values of gamma, this matrix is one of squared distances, from
-    which a fold takes the kernel values of its points. For three or more classes, the squared hinge
-    and dense X of at most 64 features, each pair of classes computes the values that it needs,
+    which a fold takes the kernel values of its points. For three or more classes, the kernel "rbf"
+    and dense X of at most 256 features, each pair of classes computes the values that it needs,
     which takes less time. Then the model is fitted to all data with the best values. gamma="scale"
     and "distance" and balanced class weights are computed from all data, not from each training
     part. Each fit uses the method of :class:`SwapSVC`; on a shared matrix the default for the
@@ -172,14 +174,18 @@ n_features_in_, feature_names_in_, shape_fit_
         """Not if it is faster that pairs of classes compute the kernel values that they need."""
         single = self._single()
         targets = single._targets(data)
+        if len(targets) == 1:
+            return True
+        at_once = suits(data.values) and max(len(y) for _, y in targets) <= WHOLE_SET
         with single._problem(data, targets[0], 1) as task:
             if isinstance(task, BoxProblem):
-                return len(targets) == 1 or not suits(data.values)
-            problem = task.problem
-        if len(targets) == 1 or not problem.computed or problem.sparse:
-            return True
-        few = data.values.X.shape[1] <= _FEW_FEATURES
-        return not (few and single._method(problem) == "decomposition")
+                computed = at_once
+            else:
+                problem = task.problem
+                computed = problem.computed and not problem.sparse
+                computed = computed and single._method(problem) == "decomposition"
+        few = _FEATURES_AT_ONCE if at_once else _FEATURES
+        return not (computed and data.values.X.shape[1] <= few)
 
     def _part(self, samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
         labels, weights = samples.labels[train], samples.weights[train]
