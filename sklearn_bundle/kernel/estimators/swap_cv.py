@@ -20,8 +20,8 @@ from sklearn_bundle.kernel.solvers.working_set import WHOLE_SET
 
 # Features up to which pairs of classes compute their own kernel values. Where a pair is one call,
 # with all C, that took .8 (squared hinge) and .5 (hinge) of the time of a shared matrix with 256
-# features, 2.0 and 1.3 times as long with 784. Otherwise, with the squared hinge, half the time with
-# 16 features and 1.8 times as long with 256; the two are equal near 100.
+# features, 2.0 and 1.3 times as long with 784. Otherwise, with the squared hinge, half the time
+# with 16 features and 1.8 times as long with 256; the two are equal near 100.
 _FEATURES_AT_ONCE, _FEATURES = 256, 64
 
 
