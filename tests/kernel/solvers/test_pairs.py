@@ -25,7 +25,7 @@ def path_of(data, tol, weighted=False, cache_bytes=ALL_ROWS):
     X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
     values = KernelData(X, Kernel("rbf", GAMMA), np.float32)
     assert suits(values)
-    weights = 1.0 + np.arange(len(y)) % 3 if weighted else np.ones(len(y))
+    weights = np.arange(len(y)) % 3 + 1.0 if weighted else np.ones(len(y))
     return PairPath(values, np.arange(len(y)), y, weights, CS, tol, cache_bytes)
 
 
