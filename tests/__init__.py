@@ -197,6 +197,7 @@ kernel/solvers
                                 /kernel/_compiled/tiles.py /jit/lanes.py
                                 /jit/exact_sums.py /kernel/values/kernel.py
                                 /kernel/values/_exact_sums.py
+    test_pairs.py               pairs.py /kernel/_compiled/pairs.py /kernel/estimators/swap.py
     test_working_set.py         working_set.py /kernel/_compiled/working_set.py
     test_whole.py               whole.py /kernel/_compiled/decomposition.py
                                 /kernel/problems/l2svm.py /kernel/values/kernel_data.py

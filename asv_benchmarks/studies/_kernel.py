@@ -6,6 +6,7 @@ Group 3  many rows, with the peak memory of our fit and of SVC's
 Group 4  SwapSVCCV against GridSearchCV(SVC()): 5 folds, 5 values of C
 Group 5  SwapSVR against SVR over a grid of C and epsilon
 Group 6  SwapNoveltyDetector against OneClassSVM
+--growth instead: time and memory of SwapSVC from 1e3 rows to all of kddcup99
 
 gamma is what SVC takes for "scale", computed once on the training part. All have their default tol:
 for us 1e-2, the certified relative gap, for the peers 1e-3, the violation of the optimality
@@ -33,6 +34,7 @@ from _kernel_contest import (
     make_search,
     make_svc,
 )
+from _kernel_growth import growth
 from _kernel_tube import Novelty, Regression, run_group
 from _measure import MissingError, Table, header, load_tasks, quiet_single_thread, write_json
 from _memory import peak_memory
@@ -116,12 +118,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--C", nargs="+", type=float, default=CS, help="of groups 1 to 3 (default .1 1 10 100)"
     )
+    parser.add_argument(
+        "--growth",
+        nargs="?",
+        type=int,
+        const=1_000_000,
+        metavar="ROWS",
+        help="time and memory by rows, up to so many (default 1000000), nothing else",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the tables; a task or a peer that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
-    tasks, peers = load_tasks(arguments.data), _peers(arguments.peers)
+    tasks = load_tasks(arguments.data)
+    if arguments.growth is not None:
+        write_json(arguments.json, growth(tasks, arguments.growth, arguments.repeat))
+        return
+    peers = _peers(arguments.peers)
     versions = {}
     if "intelex" in peers:
         versions["scikit-learn-intelex"] = metadata.version("scikit-learn-intelex")

@@ -100,7 +100,7 @@ def _measure(kind: str, n: int, make: Callable[[], Any], repeat: int) -> dict[st
         **{"data": kind, "n": n, "d": d, "n_entries": X.nnz if sp.issparse(X) else X.size},
         **{"seconds": median(taken), "n_iter": model.n_iter_, "status": model.status_},
         **{"passes": int(model.history_["passes"][-1]), "solver": solvers_used(model)},
-        **{"vectors": _peak_vectors(make, X, y), "planes": model.n_iter_ * d / n},
+        **{"vectors": peak_vectors(make, X, y), "planes": model.n_iter_ * d / n},
     }
 
 
@@ -123,7 +123,7 @@ def make_data(kind: str, n: int) -> tuple[Any, Array]:
 # ---- memory --------------------------------------------------------------------------------
 
 
-def _peak_vectors(make: Callable[[], Any], X: Any, y: Array) -> float:
+def peak_vectors(make: Callable[[], Any], X: Any, y: Array) -> float:
     """What the fit adds to a process that holds the data, in vectors of n float64."""
     with TemporaryDirectory(prefix="peak_memory_") as folder:
         path = Path(folder, "data")

@@ -267,6 +267,12 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         values.check()
         return values
 
+    def _first_solutions(
+        self, data: Any, target: Any, Cs: NDArray[np.float64]
+    ) -> list[SolverResult]:
+        """Solutions at the first few of ascending C that can be found together; C changes."""
+        return []
+
     def _region(self, problem: Any, result: SolverResult) -> KernelRegion | None:
         """The objective has the modulus 1 in w, or in w and b together where b is penalized.
 

@@ -76,19 +76,21 @@ def machine(data: ClassificationData, kernel: Kernel, solutions: list) -> dict[s
     """
     alphas, intercepts = zip(*solutions, strict=True)
     subproblems, n_classes = pairs_of(data), len(data.classes)
+    of_all = np.concatenate(alphas)
+    active = np.flatnonzero(of_all)
+    points = np.concatenate([points for points, _ in subproblems])[active]
+    signed = (of_all * np.concatenate([y for _, y in subproblems]))[active]
     used = np.zeros(len(data.labels), dtype=bool)
-    for (points, _), alpha in zip(subproblems, alphas, strict=True):
-        used[points[alpha != 0.0]] = True
+    used[points] = True
     support = np.flatnonzero(used)
     support = support[np.argsort(data.labels[support], kind="stable")]  # by classes
     place = np.zeros(len(used), dtype=np.intp)
     place[support] = np.arange(len(support))
     coef = np.zeros((max(1, n_classes - 1), len(support)))
-    classes = list(combinations(range(n_classes), 2))
-    for (i, j), (points, y), alpha in zip(classes, subproblems, alphas, strict=True):
-        active = np.flatnonzero(alpha)
-        rows = np.where(data.labels[points[active]] == i, j - 1, i) if n_classes > 2 else 0
-        coef[rows, place[points[active]]] = alpha[active] * y[active]
+    pairs = np.array(list(combinations(range(n_classes), 2)))
+    i, j = np.repeat(pairs, [len(alpha) for alpha in alphas], axis=0)[active].T
+    rows = np.where(data.labels[points] == i, j - 1, i) if n_classes > 2 else 0
+    coef[rows, place[points]] = signed
     sums = [np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)]
     given = zip(intercepts, sums, strict=True)
     intercept = np.array([of_all if b is None else b for b, of_all in given])

@@ -286,7 +286,15 @@ class KernelSearch(Search):
         where an earlier one of the same C has ended.
         """
         (k, target), kept, dtype = numbered, None, data.values.dtype
-        for C, place in zip(Cs, fits.places.tolist(), strict=True):
+        places, first, start = fits.places.tolist(), [], perf_counter()
+        if fits.ends is None and fits.limit.left is None:
+            first = single._first_solutions(data, target, Cs)
+        for place, result in zip(places, first, strict=False):
+            if fits.report is not None:
+                fits.report(place, [result], (perf_counter() - start) / len(first))
+                start = perf_counter()
+            yield result
+        for C, place in zip(Cs[len(first) :], places[len(first) :], strict=True):
             start = perf_counter()
             single.C, single.max_time = float(C), fits.limit.left
             last, was = (fits.ends or {}).get((place, k), (None, dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from numbers import Integral
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.contract import SolverResult, Status, run
+from sklearn_bundle.core.contract import SolverResult, State, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.shared_docs import fill_doc
@@ -23,9 +24,15 @@ from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.kernel.solvers.base import HandoverSolver, KernelSolver, SimplexPoints
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
+from sklearn_bundle.kernel.solvers.pairs import PairPath, suits
 from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SwapSolver
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
-from sklearn_bundle.kernel.solvers.working_set import BoxPoints, WorkingSetSolver, working_sets
+from sklearn_bundle.kernel.solvers.working_set import (
+    WHOLE_SET,
+    BoxPoints,
+    WorkingSetSolver,
+    working_sets,
+)
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 
 _MANY = 4000  # points above which an active set saves time
@@ -48,6 +55,12 @@ class _Task(NamedTuple):
 
     def gap_by_rows(self, alpha: NDArray[np.float64]) -> float:
         return self.problem.gap_by_rows(alpha)
+
+
+class _Solved(NamedTuple):
+    """In place of a solver, after a fit in one call: where the next fit may start."""
+
+    kept: SimplexPoints | BoxPoints
 
 
 @fill_doc
@@ -283,6 +296,64 @@ class SwapSVC(KernelClassifier, Certificates):
         problem = L2SVM(data.values, members, signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
+    def _first_solutions(
+        self, data: KernelTraining, target: Pair, Cs: NDArray[np.float64]
+    ) -> list[SolverResult]:
+        self.C = float(Cs[-1])
+        self._costs(data.samples, target[0])  # all C are in the range if both ends are
+        self.C = float(Cs[0])
+        with self._problem(data, target, 1) as task:
+            return self._at_once(task, Cs / Cs[0])
+
+    def _at_once(self, task: _Task | BoxProblem, ratios: NDArray[np.float64]) -> list[SolverResult]:
+        """Solutions at multiples of the costs, ascending, of a pair that is a part of the data.
+
+        One compiled call finds them; as many as meet the tolerance.
+        """
+        problem = task.problem if isinstance(task, _Task) else task
+        data, n = problem.data, problem.n
+        if n == data.X.shape[0] or not suits(data):
+            return []
+        of_path = ratios, self.tol, task.cache_bytes
+        if isinstance(problem, BoxProblem):
+            if n > WHOLE_SET or self.max_iter < 2:
+                return []
+            box = problem.box
+            path = PairPath(data, problem.points, box.target, box.high - box.low, *of_path)
+            results, scores, errors = path.hinge()
+            if len(results) == 1:
+                problem.know(results[0].point, scores[0], errors[0])
+            return results
+        if n > _WHOLE or self._method(problem) != "decomposition" or not self._has_blocks(problem):
+            return []
+        path = PairPath(data, problem.points, problem.y, 1.0 / problem.ridge, *of_path)
+        return path.squared_hinge(self.max_iter)
+
+    def _run_solver(
+        self,
+        problem: _Task | BoxProblem,
+        kept: Any,
+        seed: int | None,
+        *,
+        solver: Any = None,
+        max_time: float | None = None,
+        observe: Callable[[int, State], Status | None] | None = None,
+    ) -> tuple[Any, SolverResult]:
+        """In one call where the fit does not continue from another, nor has a limit of time."""
+        if kept is None and max_time is None:
+            for result in self._at_once(problem, np.ones(1)):
+                if observe is not None:
+                    observe(result.n_iter, result.as_state())
+                return _Solved(self._points_of(problem, result)), result
+        limits = {"solver": solver, "max_time": max_time, "observe": observe}
+        return super()._run_solver(problem, kept, seed, **limits)
+
+    @staticmethod
+    def _points_of(task: _Task | BoxProblem, result: SolverResult) -> SimplexPoints | BoxPoints:
+        if isinstance(task, BoxProblem):
+            return BoxPoints(result.point)
+        return SimplexPoints(result.point / result.point.sum(), n_steps=result.n_iter)
+
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
@@ -294,8 +365,13 @@ class SwapSVC(KernelClassifier, Certificates):
     def _released(self, solver: _AnySolver) -> None:
         """None: a solver holds kernel rows, so a new one starts from its points."""
 
-    def _next_start(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
-        """The solver if it has rows of all points, otherwise its best point."""
+    def _next_start(self, solver: _AnySolver | _Solved, result: SolverResult, last: Any) -> Any:
+        """The solver if it has rows of all points, otherwise its best point.
+
+        None after a solution in one call, which the next value may have too.
+        """
+        if isinstance(solver, _Solved):
+            return None
         if isinstance(solver, WorkingSetSolver):
             return solver
         solver = solver.current if isinstance(solver, HandoverSolver) else solver

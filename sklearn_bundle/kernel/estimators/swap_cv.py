@@ -15,11 +15,14 @@ from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search
 from sklearn_bundle.kernel.estimators.swap import SwapSVC
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
 from sklearn_bundle.kernel.problems.box import BoxProblem
+from sklearn_bundle.kernel.solvers.pairs import suits
+from sklearn_bundle.kernel.solvers.working_set import WHOLE_SET
 
-# Features up to which the pairs of one-versus-one compute their own kernel values. That took half
-# the time of reading a shared matrix with 16 features, and 1.8 times as long with 256; the two are
-# equal near 100.
-_FEW_FEATURES = 64
+# Features up to which pairs of classes compute their own kernel values. Where a pair is one call,
+# with all C, that took .8 (squared hinge) and .5 (hinge) of the time of a shared matrix with 256
+# features, 2.0 and 1.3 times as long with 784. Otherwise, with the squared hinge, half the time
+# with 16 features and 1.8 times as long with 256; the two are equal near 100.
+_FEATURES_AT_ONCE, _FEATURES = 256, 64
 
 
 @fill_doc
@@ -27,8 +30,8 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C, or C and gamma, by cross-validation.
 
     Take it in place of a grid search. Folds share one matrix of kernel values, or of squared
-    distances with several gammas, and each fit starts from the one with the next smaller C; see
-    :doc:`/user_guide/kernels`. Then the model is fitted to all data with the best values.
+    distances with several gammas (pairs of classes may not), and each fit starts from the one with
+    the next smaller C; see :doc:`/user_guide/kernels`. Then the best values fit all data.
     gamma="scale" and "distance" and balanced class weights are computed from all data, not from
     each training part.
 
@@ -152,14 +155,18 @@ n_features_in_, feature_names_in_, shape_fit_
         """Not if it is faster that pairs of classes compute the kernel values that they need."""
         single = self._single()
         targets = single._targets(data)
+        if len(targets) == 1:
+            return True
+        at_once = suits(data.values) and max(len(y) for _, y in targets) <= WHOLE_SET
         with single._problem(data, targets[0], 1) as task:
             if isinstance(task, BoxProblem):
-                return True
-            problem = task.problem
-        if len(targets) == 1 or not problem.computed or problem.sparse:
-            return True
-        few = data.values.X.shape[1] <= _FEW_FEATURES
-        return not (few and single._method(problem) == "decomposition")
+                computed = at_once
+            else:
+                problem = task.problem
+                computed = problem.computed and not problem.sparse
+                computed = computed and single._method(problem) == "decomposition"
+        few = _FEATURES_AT_ONCE if at_once else _FEATURES
+        return not (computed and data.values.X.shape[1] <= few)
 
     def _part(self, samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
         labels, weights = samples.labels[train], samples.weights[train]

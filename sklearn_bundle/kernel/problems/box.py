@@ -242,6 +242,10 @@ class BoxProblem:
         reach += ADDED * (np.abs(scores) + np.abs(self.box.target) + self.box.width)
         return self.box.intercepts(scores + reach, scores - reach)
 
+    def know(self, beta: Array, scores: Array, errors: Array) -> None:
+        """Take scores of a certified beta from elsewhere, with bounds of their errors."""
+        self._known = beta, scores, errors
+
     def gap_by_rows(self, beta: Array, b: float) -> float:
         """An upper bound of the sum of the gaps of the rows at beta and b.
 

@@ -23,10 +23,12 @@ from sklearn_bundle.kernel.values.row_cache import RowCache, rows_of
 
 Array = NDArray[np.float64]
 
-_WHOLE = 5000  # points up to which all are one set, if they are dense: fewer calls, and fewer rows
+WHOLE_SET = (
+    5000  # points up to which all are one set, if they are dense: fewer calls, and fewer rows
+)
 _FIRST = 128  # points of the first set; each has up to twice as many as the last
 _SHARE = 0.1  # of the largest violation, to which a set is solved; its other points move as well
-_STEPS = 100  # per point of a set at most: an ill-conditioned one would take many thousands
+STEPS_OF_SET = 100  # per point of a set at most: an ill-conditioned one would take many thousands
 _KEPT = 0.5  # share of a set that stays in the next one
 
 
@@ -97,7 +99,7 @@ class WorkingSetSolver(KernelSolver):
         self._set = np.empty(0, np.intp)
         self._source: working_set.Source | None = None  # if all points are one set
         if last is None or last._problem.dtype != problem.dtype:
-            if problem.n <= _WHOLE:
+            if problem.n <= WHOLE_SET:
                 self._source = problem.source()
             self._take_rows()
         else:
@@ -263,7 +265,7 @@ class WorkingSetSolver(KernelSolver):
         of_box = low, high, box.target[chosen], box.width, box.total, b
         # Rounding of slopes is the least that makes sense if the set is all points.
         least = _SHARE * self._violation if self._source is None else SINGLE * np.abs(g).max()
-        limits = least, SLACK * self._tol, _STEPS * n
+        limits = least, SLACK * self._tol, STEPS_OF_SET * n
         steps, n_rows, indefinite = working_set.solve(
             self._source, rows, n_rows, diagonal, g, of_box, beta, *limits
         )

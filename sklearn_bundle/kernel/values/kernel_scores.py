@@ -1,7 +1,7 @@
 """Scores of new points by a kernel machine: one machine, or one for each pair of classes."""
 
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,7 +67,7 @@ class KernelScores:
             scores = self.scores(Z)
             return scores, DOUBLE * np.abs(scores)
         scores, rounding = self._scores_and_rounding(Z, np.float64, n_threads)
-        sizes = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
+        sizes = self._sums_of_pairs(np.abs(self.dual_coef))
         largest = np.sqrt(self._largest() * self.diagonal(Z))
         sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * np.outer(sizes, largest)
         # The intercept may be the sum of the coefficients.
@@ -147,7 +147,7 @@ class KernelScores:
     @cached_property
     def _norms(self) -> NDArray[np.float64]:
         """Euclidean norms of the coefficients of each pair."""
-        return np.sqrt([np.sum(part**2) for part in self._parts_of_pairs()])
+        return np.sqrt(self._sums_of_pairs(self.dual_coef**2))
 
     @cached_property
     def _of_sums(self) -> NDArray[np.float64]:
@@ -157,19 +157,23 @@ class KernelScores:
         """
         unit = 0.5 * float(np.finfo(np.float32).eps)
         largest = max(1.0, float(self._single.diagonal.max()))
-        sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
-        pieces = np.array([max(1.0, len(part) / SUMMED) for part in self._parts_of_pairs()])
+        sums, (i, j) = self._sums_of_pairs(np.abs(self.dual_coef)), np.transpose(self._pairs)
+        pieces = np.maximum(1.0, (self.n_support[i] + self.n_support[j]) / SUMMED)
         return unit * largest * np.sqrt(SUMMED / pieces) * sums
 
-    def _parts_of_pairs(self):
-        """Coefficients of each pair, in two parts."""
+    def _sums_of_pairs(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the coefficients of each pair of what there is for each of ``dual_coef``."""
         if len(self._pairs) == 1:
-            yield self.dual_coef[0]
-            return
-        ends = self._ends
-        for i, j in self._pairs:
-            of_i = self.dual_coef[j - 1, ends[i] : ends[i + 1]]
-            yield np.concatenate([of_i, self.dual_coef[i, ends[j] : ends[j + 1]]])
+            return values.sum(axis=1)
+        ends, (i, j) = self._ends, np.transpose(self._pairs)
+        sums = np.array([values[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)])
+        return sums[i, j - 1] + sums[j, i]
+
+    @cached_property
+    def _pairs_of_class(self) -> list[NDArray[np.intp]]:
+        """For each class the places of its pairs, in the order of the other classes."""
+        pairs = np.array(self._pairs)
+        return [np.flatnonzero((pairs == c).any(axis=1)) for c in range(len(self._ends) - 1)]
 
     def _add(self, block: np.ndarray, out: NDArray[np.float64]) -> None:
         """Scores of some rows, whose kernel values are in ``block``."""
@@ -177,16 +181,13 @@ class KernelScores:
         if len(self._pairs) == 1:
             add_products(block, self.dual_coef[0], out[0])
             return
-        index = {pair: p for p, pair in enumerate(self._pairs)}
         coef = self.dual_coef.astype(block.dtype)
         for c in range(len(self._ends) - 1):
             sums = np.zeros((len(coef), len(block)))
             for start in range(self._ends[c], self._ends[c + 1], SUMMED):
                 own = slice(start, min(start + SUMMED, self._ends[c + 1]))
                 sums += coef[:, own] @ block[:, own].T
-            for row in range(len(coef)):
-                other = row if row < c else row + 1
-                out[index[min(c, other), max(c, other)]] += sums[row]
+            out[self._pairs_of_class[c]] += sums
 
     def coef_of_pairs(self) -> NDArray[np.float64]:
         """Coefficients of all support vectors in each pair, of shape (n_pairs, n_support)."""

@@ -209,7 +209,7 @@ def test_rows_are_added_and_gathered():
 def test_the_optimum(monkeypatch, kind, size, dtype, whole):
     """In sets of few points as well, whose rows give way to others."""
     monkeypatch.setattr(solvers, "MOST", size)
-    monkeypatch.setattr(solvers, "_WHOLE", whole)
+    monkeypatch.setattr(solvers, "WHOLE_SET", whole)
     problem, exact = machine(kind, dtype=dtype, cache_bytes=1.0)
     best = exact.optimum()
     result = run(WorkingSetSolver(problem), tol=1e-9, max_iter=5000)
