@@ -59,11 +59,11 @@ class Sizes(NamedTuple):
     def of(cls, squares: Array, loss: Loss, target: Any, weights: Array, scores: Array) -> "Sizes":
         """Of rows with these scores; ``squares`` are those of their columns."""
         of_score = score_loss(loss)
-        if of_score is not None and of_score.quadratic:  # whose fits take less than these sums
+        if of_score is not None:
             square = float(np.vdot(scores, scores))
             near = _NEAR * np.sqrt(square / len(scores))
             args = of_score.formula(), scores, target, weights, near, _NEAR
-            *of_columns, moved = loops.sizes(*args)
+            *of_columns, moved, _ = loops.sizes(*args)
             return cls(float(len(scores)), squares, *np.reshape(of_columns, (2, 1)), moved, square)
         G = _nearby_slopes(loss, target, weights, scores).reshape(len(scores), -1)
         f = scores.reshape(G.shape)

@@ -10,6 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.core.sparse import squared_lengths
+from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
@@ -275,18 +276,20 @@ def _of_one(
 def _slope(problem: LinearProblem, scores: Array, sign: float, reach: Array, b: float) -> float:
     """Derivative in b of the risk of ``scores + sign reach + b``; 0 if its sign may be rounding."""
     loss, y, weights = problem.loss, problem.target, problem.weights
+    known = score_loss(loss)
+    formula = None if known is None else known.formula()
 
     def part(rows: slice) -> tuple[float, ...]:
         there = sign * reach[rows]
         there += scores[rows]
         there += b
-        out = np.empty_like(there)
-        value = loss.evaluate(there, y[rows], weights[rows], out)
-        return value, float(out.sum()), float(np.abs(out).sum())
+        if formula is not None:
+            _, size, _, slope = loops.sizes(formula, there, y[rows], weights[rows], 0.0, 0.0)
+            return slope, size
+        slopes = weights[rows] * loss.gradient(there, y[rows])
+        return float(slopes.sum()), float(np.abs(slopes).sum())
 
-    value, slope, size = problem.rows.sums(part)
-    if not np.isfinite(value):
-        return 0.0
+    slope, size = problem.rows.sums(part)
     return slope if abs(slope) > (likely(len(scores)) + _FEW) * DOUBLE * size else 0.0
 
 

@@ -205,18 +205,23 @@ class DenseRows(RowOperator):
         return scores
 
     def distances(self, center: Array) -> Array:
-        squares = np.empty(self.shape[0])
+        squares, ones = np.empty(self.shape[0]), np.ones(self.shape[1])
         for rows, block in self._centered(center):
-            np.einsum("ij,ij->i", block, block, out=squares[rows])
+            np.square(block, out=block)
+            np.matmul(block, ones, out=squares[rows])
         return squares
 
     def _centered(self, center: Array) -> Iterator[tuple[slice, Array]]:
-        """Blocks of ``X - center``, which cost no accuracy where the center is far from 0."""
+        """Blocks of ``X - center``, which cost no accuracy where the center is far from 0.
+
+        The center is repeated for all rows of a block: numpy subtracts short rows one by one.
+        """
         (X,), (n, d) = self._arrays, self.shape
-        height = max(1, _CENTERED // d)
+        height = min(max(1, _CENTERED // d), n)
+        centers = np.tile(center, height).reshape(height, d)
         for start in range(0, n, height):
-            rows = slice(start, start + height)
-            yield rows, X[rows] - center
+            rows = slice(start, min(start + height, n))
+            yield rows, X[rows] - centers[: rows.stop - start]
         self.passes += 1
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
