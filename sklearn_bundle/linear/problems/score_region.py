@@ -150,7 +150,7 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     if not (quantile or problem.fit_intercept or problem.n_free):
         return ScoreRegion(weights, radius, np.zeros(d), nothing, nothing)
     if squared_errors(loss) is not None:
-        mean = problem.rows.gradient(problem.weights)
+        mean = problem.rows.mean(problem.weights)
         region = ScoreRegion(weights, radius, mean, nothing, nothing)
         return region._replace(**_of_means(problem, region))
     amid = problem.rows.amid

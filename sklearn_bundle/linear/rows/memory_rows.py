@@ -42,6 +42,7 @@ class DenseRows(RowOperator):
 
     def __init__(self, X: np.ndarray, runner: BlockRunner):
         super().__init__(X, (frozen(X),), X.size, runner)
+        self._known_mean: tuple[Array, Array] | None = None  # and its weights
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         return self._products(rows, coefs, np.zeros(self.shape[1]), free)
@@ -66,8 +67,10 @@ class DenseRows(RowOperator):
         if centered:
             squares = H.diagonal()
             if (squares > _CANCELLED * (squares - m * m)).any():
-                H, q, m = self._moments_about(center + m, y_center, weights, target)
+                center = center + m
+                H, q, m = self._moments_about(center, y_center, weights, target)
             H -= np.outer(m, m)
+            self._known_mean = weights, (center + m)[:d]
         return np.ascontiguousarray(H[:d, :d]), q[:d]
 
     def _moments_about(
@@ -130,7 +133,12 @@ class DenseRows(RowOperator):
         return self.shape[0] / _DENSE_PRODUCTS
 
     def _mean(self, weights: Array, centered: bool) -> Array:
-        return self.gradient(weights) if centered else np.zeros(self.shape[1])
+        return self.mean(weights) if centered else np.zeros(self.shape[1])
+
+    def mean(self, weights: Array) -> Array:
+        """That of :meth:`moments`, whose terms are no larger, if it has the same weights."""
+        known = self._known_mean
+        return known[1] if known is not None and known[0] is weights else super().mean(weights)
 
     def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
