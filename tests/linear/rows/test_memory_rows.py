@@ -39,7 +39,9 @@ def test_moments(shape, centered, dtype):
         of_two = rows.mean(np.full(len(y), 2.0 / len(y)))  # not those of the moments
     eps = np.finfo(float).eps
     assert_allclose(mean, weights @ X, rtol=0.0, atol=8.0 * eps * np.abs(X).max())
-    assert_allclose(of_two, 2.0 * X.mean(axis=0, dtype=float), rtol=0.0, atol=8.0 * eps * np.abs(X).max())
+    assert_allclose(
+        of_two, 2.0 * X.mean(axis=0, dtype=float), rtol=0.0, atol=8.0 * eps * np.abs(X).max()
+    )
     Z, z = X.astype(np.longdouble), y.astype(np.longdouble)
     if centered:
         total = weights.astype(np.longdouble).sum()  # 1, but for rounding
