@@ -14,7 +14,7 @@ from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
-from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import Softmax, class_covariance, softmax_loss
 from sklearn_bundle.linear.problems.class_intercepts import MOST_CLASSES, hinge_intercepts
@@ -162,7 +162,7 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     if not (joint is not None or hinge is not None or quantile or of_rows):
         return region
     at_center = intercept + weights @ center
-    if _is_hopeless(region, some, at_center):
+    if _is_hopeless(region, some, 0.0 if isinstance(loss, RegressionLoss) else at_center):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     scores, reach = _reaches(problem, region, at_center)
     if joint is not None:
@@ -219,11 +219,13 @@ def with_curvature(
     return region._replace(curved=curved_region(problem, reg_lambda, given, ends))
 
 
-def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array) -> bool:
+def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array | float) -> bool:
     """Whether the scores of some rows may be off by as much as their size.
 
     The interval of the intercept is about as wide again, so that no more than one label in twenty
-    would be certain: not worth a pass over all rows, which may be a fifth of a fit.
+    would be certain: not worth a pass over all rows, which may be a fifth of a fit. Of a regression
+    the size is that of their differences to the center's score: an interval would be four times as
+    wide as the scores are apart.
     """
     scores, squares = some.around(region.center, region.weights), some.distances(region.center)
     reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
