@@ -162,7 +162,10 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     if not (joint is not None or hinge is not None or quantile or of_rows):
         return region
     at_center = intercept + weights @ center
-    if _is_hopeless(region, some, 0.0 if isinstance(loss, RegressionLoss) else at_center):
+    shift = 0.0 if isinstance(loss, RegressionLoss) else at_center
+    # Differences of the intercepts of k classes may be off by so much: see _of_classes.
+    factor = 1.0 if joint is None else (k - 1) * np.sqrt(2.0)
+    if _is_hopeless(region, some, shift, factor):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     scores, reach = _reaches(problem, region, at_center)
     if joint is not None:
@@ -219,16 +222,18 @@ def with_curvature(
     return region._replace(curved=curved_region(problem, reg_lambda, given, ends))
 
 
-def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array | float) -> bool:
+def _is_hopeless(
+    region: ScoreRegion, some: RowOperator, at_center: Array | float, factor: float
+) -> bool:
     """Whether the scores of some rows may be off by as much as their size.
 
-    The interval of the intercept is about as wide again, so that no more than one label in twenty
+    The interval of the intercept is about as wide again (of classes, ``factor`` times), so that no more than one label in twenty
     would be certain: not worth a pass over all rows, which may be a fifth of a fit. Of a regression
     the size is that of their differences to the center's score: an interval would be four times as
     wide as the scores are apart.
     """
     scores, squares = some.around(region.center, region.weights), some.distances(region.center)
-    reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
+    reach = factor * region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
     return reach > float(np.sqrt(np.square(scores + at_center).mean(axis=0).max()))
 
 
