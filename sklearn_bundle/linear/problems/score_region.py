@@ -227,10 +227,10 @@ def _is_hopeless(
 ) -> bool:
     """Whether the scores of some rows may be off by as much as their size.
 
-    The interval of the intercept is about as wide again (of classes, ``factor`` times), so that no more than one label in twenty
-    would be certain: not worth a pass over all rows, which may be a fifth of a fit. Of a regression
-    the size is that of their differences to the center's score: an interval would be four times as
-    wide as the scores are apart.
+    The interval of the intercept is about as wide again (of classes, ``factor`` times), so that no
+    more than one label in twenty would be certain: not worth a pass over all rows, which may be a
+    fifth of a fit. Of a regression the size is that of their differences to the center's score: an
+    interval would be four times as wide as the scores are apart.
     """
     scores, squares = some.around(region.center, region.weights), some.distances(region.center)
     reach = factor * region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
