@@ -283,6 +283,7 @@ def _of_one(
 def _slope(problem: LinearProblem, scores: Array, sign: float, reach: Array, b: float) -> float:
     """Derivative in b of the risk of ``scores + sign reach + b``; 0 if its sign may be rounding."""
     loss, y, weights = problem.loss, problem.target, problem.weights
+    assert isinstance(loss, SampleLoss)
     known = score_loss(loss)
     formula = None if known is None else known.formula()
 
