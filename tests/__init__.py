@@ -38,11 +38,13 @@ project
     test_walks.py
     test_release.py
     test_stress.py
+    test_judge_of_regions.py
     test_pages.py               /core/shared_docs.py
     test_figures.py
     test_paper_peers.py
     test_cells.py
     test_references.py
+    test_references_digits.py
     test_references_structured.py
 
 core
@@ -113,6 +115,7 @@ linear/problems
     test_linear_rounding.py     linear_rounding.py
     test_score_region.py        score_region.py /linear/rows/amid_rows.py
     test_curved_region.py       curved_region.py kinked_region.py kink_rows.py
+    test_kink_rows.py           kink_rows.py /linear/solvers/newton.py
     test_class_intercepts.py    class_intercepts.py
     test_order_region.py        order_region.py
     test_row_blocks.py          row_block.py row_blocks.py round_risk.py

@@ -40,6 +40,7 @@ from tests.certificates import Fault, faults
 from tests.plain_shapes import plain
 from tests.random_data import features, labels, layout, sample_weights, scores, sizes
 from tests.reference_programme import Optimum
+from tests.regions import is_unknown
 from tests.subproblems import subproblems
 
 # What random parameters and data may deserve.
@@ -79,6 +80,7 @@ class Verdict:
     statuses: list = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     weak: bool = False
+    unknown: int = 0  # regions of which the reference is not sure enough
     refused: str = ""
     crashed: str = ""
     warned: str = ""
@@ -107,14 +109,13 @@ def verdict(problem):
     others = [w for w in others if not any(part in str(w.message) for part in REMARKS)]
     found.warned = f"{others[0].category.__name__}: {others[0].message}" if others else ""
     found.statuses = np.atleast_1d(model.status_).tolist()
-    with np.errstate(all="ignore"):  # references try points far out
-        _judge(found, model)
-    return found
+    return judged(problem, model, found)
 
 
-def _judge(found, model):
-    """Adds the faults; a reference that fails, or that an attained value disproves, is not used."""
-    problem = found.problem
+@np.errstate(all="ignore")  # references try points far out
+def judged(problem, model, found=None):
+    """What a fitted model says; a reference that fails, or that a value disproves, is not used."""
+    found = found or Verdict(problem)
     group = problem.further.get("group")
     parts = subproblems(model, problem.X, problem.y, problem.weights, group)
     for k, part in enumerate(parts):
@@ -126,6 +127,8 @@ def _judge(found, model):
         if best is None or not best.least <= value + part.rounding:
             found.weak, best = True, Optimum(value, np.inf)
         found.faults += faults(model, part, best, k if len(parts) > 1 else None)
+        found.unknown += is_unknown(model, part, best, np.atleast_1d(model.lower_bound_)[k], k)
+    return found
 
 
 def _seconds_again(problem):

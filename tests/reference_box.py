@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.reference_cones import by_clarabel, halflines, zeros
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum, solved
+from tests.reference_programme import EPS, LONG, LONG_EPS, SINGLE, Optimum, solved
 
-LONG_EPS = float(np.finfo(LONG).eps)
 _STEPS = 120  # of the interior-point method; 20 to 60 are usual
 _CLOSE = LONG(1e-17)  # relative gap at which it ends
 
@@ -201,10 +200,10 @@ class BoxMachine:
         """The coefficients are a dual point, from which the bound may come: then it is no less."""
         return True, ""
 
-    def region_faults(self, region, best, error):
+    def region_faults(self, region, best, off):
         """Whether the optimum's function and all of its intercepts are in the region."""
         coef, b = best.point[:-1], self.point[-1]
-        off, found = np.sqrt(2 * error), []
+        found = []
         change = coef - self.point[:-1]
         apart = np.sqrt(max(float(change @ self.K @ change), 0.0))
         sizes = float(np.abs(change) @ (self.sizes @ np.abs(change)))

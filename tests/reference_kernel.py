@@ -9,13 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.reference_cones import by_clarabel, halflines
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum, solved
+from tests.reference_programme import EPS, LONG, LONG_EPS, SINGLE, Optimum, solved
 
 # What may be taken off a bound: a share that nobody minds, and in proportion to the rounding of
 # kernel values and scores, as bounds for the largest ones of a row are larger than typical errors.
 # Far from the optimum that of the objective may be much beside the bound, but not beside the gap.
 SHARE_TAKEN_OFF, TAKEN_OFF, OF_GAP = 1e-8, 32, 1e-2
-LONG_EPS = float(np.finfo(LONG).eps)
 
 
 class L2SVM:

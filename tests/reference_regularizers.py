@@ -12,6 +12,7 @@ class Quadratic:
 
     def __init__(self, B):
         self.B = np.asarray(B, float)
+        self.modulus = float(np.linalg.eigvalsh(self.B)[0])  # of strong convexity
 
     def value(self, W):
         return np.sum((W @ self.B.astype(LONG)) * W) / 2
@@ -30,6 +31,7 @@ class L1:
 
     def __init__(self, thresholds=1.0, ridge=0.0):
         self.thresholds, self.ridge = np.asarray(thresholds, float), ridge
+        self.modulus = float(ridge)
 
     def value(self, W):
         return np.sum(self.thresholds * np.abs(W)) + self.ridge * np.sum(W * W) / 2
@@ -51,6 +53,7 @@ class Lp:
 
     def __init__(self, p):
         self.p = p
+        self.modulus = float(p) - 1.0
 
     def value(self, W):
         top = np.abs(W).max()
@@ -74,6 +77,8 @@ class Lp:
 
 class Entropy:
     """``sum_j (w_j log w_j + 1/e)``, or on the simplex ``sum_j w_j log w_j + log p``."""
+
+    modulus = 0.0
 
     def __init__(self, simplex=False):
         self.simplex = simplex

@@ -8,9 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.reference_cones import by_clarabel, halflines
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum, solved
-
-LONG_EPS = float(np.finfo(LONG).eps)
+from tests.reference_programme import EPS, LONG, LONG_EPS, SINGLE, Optimum, solved
 
 
 class TubeMachine:

@@ -1,40 +1,61 @@
 """What a fit says of the optimum's scores, held against an independent optimum.
 
-The reference is not the optimum either: by strong convexity its w is within ``sqrt(2 error / mu)``
-of it, and its best intercept moves by no more than the largest of its scores do.
+The reference is not the optimum either. How far off its w may be is proved where its method has a
+proof, and else follows from its objective by strong convexity; its best intercept moves by no more
+than the largest of its scores do.
 """
 
 import numpy as np
 
-from tests import reference_regularizers as regularizers
-from tests.reference_programme import LONG
+from tests.reference_programme import LONG, LONG_EPS
 
-SEARCHED = 1e-8  # of a score: precision to which the reference's intercept is searched
 REFERENCE = 1e-9  # of the terms of an objective: what an interior-point method leaves at least
-_STEPS = 150  # of that search, each of which leaves two thirds
+_STEPS = 150  # of a search by thirds, each of which leaves two thirds
 
 
 def region_faults(model, problem, best, bound, k):
     """Texts on the region of subproblem k that are not true of the reference at the rows of X."""
-    if "_regions" not in vars(model) or best.point is None:
+    region, off = _region(model, k), missed(problem, best, bound)
+    if region is None or not np.isfinite(off):
         return []
-    region = model._stored_regions()[k] if hasattr(model, "_stored_regions") else None
-    if region is None:
-        return []
-    missed = best.error + REFERENCE * getattr(problem, "size", 0.0)
-    error = max(float(min(missed, best.value - bound)), 0.0)
-    error += len(problem.point) * float(np.finfo(LONG).eps * abs(best.value))
     if hasattr(problem, "region_faults"):
-        return problem.region_faults(region, best, error)
+        return problem.region_faults(region, best, off)
     if hasattr(problem, "Z"):
-        if not np.isfinite(np.asarray(best.point, float)).all():  # where rounding beats Newton
-            return []
-        return _kernel_faults(region, problem, best, error)
-    modulus = problem.reg_lambda * _strong_convexity(problem.omega)
-    if not (modulus > 0.0 and np.isfinite(error)):
-        return []
+        return _kernel_faults(region, problem, best, off)
+    return _linear_faults(region, problem, best, off)
+
+
+def is_unknown(model, problem, best, bound, k):
+    """Whether a region cannot be judged: the reference itself may be off by more than it allows."""
+    region = _region(model, k)
+    return region is not None and not missed(problem, best, bound) <= region.radius
+
+
+def _region(model, k):
+    """What the model says of subproblem k, if it does."""
+    if "_regions" not in vars(model) or not hasattr(model, "_stored_regions"):
+        return None
+    return model._stored_regions()[k]
+
+
+def missed(problem, best, bound):
+    """How far the optimum's w may be from the reference's, or its function; NaN if unknown.
+
+    A bound of the fit that is no lie says how far the reference's value is from the optimum too.
+    """
+    if best.point is None or not np.isfinite(best.value):
+        return np.nan
+    if best.apart is not None:
+        return best.apart
+    error = best.error + REFERENCE * getattr(problem, "size", 0.0)
+    error = max(float(min(error, best.value - bound + problem.slack)), 0.0)
+    error += len(problem.point) * float(LONG_EPS * abs(best.value))
+    modulus = getattr(problem, "modulus", 1.0)  # of a function in its own metric
+    return np.sqrt(2.0 * error / modulus) if modulus > 0.0 else np.nan
+
+
+def _linear_faults(region, problem, best, off):
     W = np.asarray(best.point[0], LONG)
-    off = np.sqrt(2.0 * error / modulus)
     found, apart = [], np.linalg.norm(np.asarray(W - region.weights, float))
     if not apart <= region.radius * (1 + 1e-12) + off + 1e-12 * np.linalg.norm(region.weights):
         found.append(f"w is {apart} from the middle, radius {region.radius}")
@@ -42,23 +63,24 @@ def region_faults(model, problem, best, bound, k):
         return found
     if not problem.free and region.center.any():  # of a quantile, which is no intercept
         return found
-    X, b = problem.X, LONG(0)
+    X, least, most = problem.X, LONG(0), LONG(0)
     scores = X @ W[0]
     if problem.free and (region.center.any() or region.low < region.high):
-        b = _best_intercept(problem, scores, best.point[1][0])
+        least, most = _best_intercepts(problem, best)
     lengths = np.linalg.norm(np.asarray(X - region.center, float), axis=1)
-    slack = off * (lengths + lengths.max()) + SEARCHED * (np.abs(scores).max() + np.abs(b).max())
+    sizes = np.abs(X) @ np.abs(W[0]) + max(abs(least), abs(most))
+    slack = off * (lengths + lengths.max()) + (X.shape[1] + 2) * LONG_EPS * sizes
     low, high = region.intervals(np.asarray(X, float))
-    inside = (low[:, 0] - slack <= scores + b) & (scores + b <= high[:, 0] + slack)
+    inside = (low[:, 0] - slack <= scores + most) & (scores + least <= high[:, 0] + slack)
     if not inside.all():
         i = int(np.argmin(inside))
-        found.append(f"score {scores[i] + b} is not in [{low[i, 0]}, {high[i, 0]}] +- {slack[i]}")
+        f = f"[{scores[i] + least}, {scores[i] + most}]"
+        found.append(f"score {f} is not in [{low[i, 0]}, {high[i, 0]}] +- {slack[i]}")
     return found
 
 
-def _kernel_faults(region, problem, best, error):
+def _kernel_faults(region, problem, best, off):
     """Of the points of the subproblem, in the metric of the functions."""
-    off = np.sqrt(2.0 * error)
     change = (best.point - problem.point) * getattr(problem, "signs", LONG(1))
     apart = np.sqrt(max(float(change @ problem.Z @ change), 0.0))
     sizes = float(np.abs(change) @ (problem.sizes @ np.abs(change)))
@@ -68,22 +90,33 @@ def _kernel_faults(region, problem, best, error):
     return []
 
 
-def _strong_convexity(omega):
-    if isinstance(omega, regularizers.Quadratic):
-        return float(np.linalg.eigvalsh(np.asarray(omega.B, float))[0])
-    if isinstance(omega, regularizers.L1):
-        return float(omega.ridge)
-    if isinstance(omega, regularizers.Lp):
-        return float(omega.p) - 1.0
-    return 0.0
+def _best_intercepts(problem, best):
+    """Two numbers that a best b for the reference's w is between; the risk is convex in b."""
+    W, (b,) = best.point
+    if best.shift is not None:
+        return b - best.shift, b + best.shift
+    scores = problem.X @ W[0]
+    reach = LONG(2) * (np.abs(scores).max() + abs(b) + 1)
 
+    def risk(b):
+        return problem.risk.value(scores + b)
 
-def _best_intercept(problem, scores, start):
-    """By thirds: the risk is convex in b."""
-    reach = LONG(2) * (np.abs(scores).max() + abs(start) + 1)
-    low, high = start - reach, start + reach
+    ends = low, high = b - reach, b + reach
     for _ in range(_STEPS):
         third = (high - low) / 3
-        left, right = (problem.risk.value(scores + b) for b in (low + third, high - third))
-        low, high = (low + third, high) if left > right else (low, high - third)
-    return (low + high) / 2
+        left, right = low + third, high - third
+        low, high = (left, high) if risk(left) > risk(right) else (low, right)
+    middle = (low + high) / 2
+    # What rounding may make of the least value: the best b is none of those above it.
+    level = risk(middle) + 2 * problem.unknown(W, middle)
+    return [_crossed(risk, level, end, middle) for end in ends]
+
+
+def _crossed(risk, level, outside, inside):
+    """A point where the risk is above a level, next to one where it is not."""
+    if risk(outside) <= level:
+        return (outside - inside) * LONG(np.inf)
+    for _ in range(_STEPS):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if risk(middle) > level else (middle, outside)
+    return outside

@@ -177,7 +177,7 @@ class Chains(reference_chain.Model):
             _, gradient = self.objective_and_gradient(w)
             inside = np.clip(-gradient, -self.l1, self.l1)
             gradient = gradient + np.where(w == 0.0, inside, self.l1 * np.sign(w))
-            return Optimum(self.objective(w), float(gradient @ gradient / (2.0 * self.ridge)))
+            return Optimum(self.objective(w), float(gradient @ gradient / (2.0 * self.ridge)), w)
         widths = np.abs(np.concatenate(self.X)).max(axis=0)
         coef = np.tile(1.0 / np.maximum(widths, 1.0), self.K)
         units = np.r_[coef, np.ones(self.size - len(coef))]
@@ -190,7 +190,18 @@ class Chains(reference_chain.Model):
         v = minimize(scaled, np.zeros(self.size), jac=True, method="BFGS", options=limits).x
         _, gradient = self.objective_and_gradient(units * v)
         error = gradient @ gradient / (2.0 * self.reg_lambda)
-        return Optimum(self.objective(units * v), float(error))
+        return Optimum(self.objective(units * v), float(error), units * v)
+
+    @property
+    def modulus(self):
+        """Of strong convexity."""
+        return self.ridge
+
+    def region_faults(self, region, best, off):
+        """Whether the optimum is in the ball around the point."""
+        apart = float(np.linalg.norm((best.point - self.point).astype(float)))
+        inside = apart <= region.radius * (1 + 1e-12) + off + EPS * np.linalg.norm(best.point)
+        return [] if inside else [f"w is {apart} from the optimum's, radius {region.radius}"]
 
     def dual(self, bound):
         """The dual point is not exposed."""

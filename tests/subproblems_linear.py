@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from tests import reference_measures
 from tests import reference_programme as programmes
 from tests import reference_regularizers as regularizers
-from tests.reference_programme import EPS, LONG, Optimum
+from tests.reference_digits import Digits
+from tests.reference_programme import EPS, LONG, LONG_EPS, Optimum
 from tests.reference_structured import ancestors
 
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
@@ -14,16 +15,19 @@ CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and expone
 
 def merged_weights(model, n, y, sample_weight):
     """Sample weight times class weight; "balanced" counts the sample weights."""
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    weights = np.ones(n, LONG) if sample_weight is None else np.array(sample_weight, LONG)
     given = getattr(model, "class_weight", None)
     if given is None:
-        return weights.astype(LONG)
-    classes, labels = np.unique(y, return_inverse=True)
+        return weights
+    used = weights > 0  # no other rows make a class
+    classes, labels = np.unique(np.asarray(y)[used], return_inverse=True)
     if given == "balanced":
-        factors = weights.sum() / (len(classes) * np.bincount(labels, weights))
+        totals = np.bincount(labels, weights[used].astype(float))
+        factors = float(weights.sum()) / (len(classes) * totals)
     else:
         factors = np.array([given.get(label, 1.0) for label in classes.tolist()])
-    return weights.astype(LONG) * factors[labels]
+    weights[used] *= factors[labels]
+    return weights
 
 
 class Linear:
@@ -38,9 +42,8 @@ class Linear:
         W = np.atleast_2d(np.asarray(W, LONG))
         self.point = W, np.broadcast_to(np.asarray(b, LONG), len(W))
         self.rounding = self._rounding(*self.point)
-        self.slack = (
-            4 * EPS * abs(float(self.objective(self.point)))
-        )  # what rounding adds is taken off
+        # What rounding adds is taken off; this is what the judge itself does not know.
+        self.slack = 4 * EPS * abs(float(self.objective(self.point))) + self.unknown(*self.point)
 
     def objective(self, point):
         W, b = point
@@ -50,8 +53,9 @@ class Linear:
     def size(self):
         """Of the terms: of the objective, of the risk without features, and of the scores."""
         W, b = self.point
-        nothing = self.objective((0 * W + 1 / W.size, 0 * b))
         terms = np.abs(self.X) @ np.abs(W).T + np.abs(b)
+        nothing = self.reg_lambda * self.omega.value(0 * W + 1 / W.size)
+        nothing += self.risk.value(np.ravel(0 * terms))
         return float(self.objective(self.point) + abs(nothing) + terms.max())
 
     def _rounding(self, W, b):
@@ -61,6 +65,10 @@ class Linear:
         moved = self.risk.moved(scores.ravel(), sizes.ravel())
         penalty = (W.size + 2) * EPS * self.reg_lambda * self.omega.terms(W)
         return float(moved + (n + 2) * EPS * abs(self.risk.value(scores.ravel())) + penalty)
+
+    def unknown(self, W, b):
+        """Rounding of the objective in long double."""
+        return LONG_EPS / EPS * self._rounding(W, b)
 
     def optimum(self):
         """By the cone programme, in units of the features, centered if the intercept is free."""
@@ -85,43 +93,29 @@ class Linear:
         if isinstance(self.omega, regularizers.Entropy):
             W = self.omega.into_domain(W)
         point = W, x[b] - W @ center if self.free else np.zeros(K, LONG)
-        if (
-            isinstance(self.omega, regularizers.Quadratic)
-            and hasattr(self.risk, "slopes")
-            and K == 1
-        ):
-            point = self._polished(*point)
+        if self.is_smooth:
+            return self._proved(*point)
         value = self.objective(point)
         return Optimum(value, CLARABEL * float(abs(value)), point)
 
-    def _polished(self, W, b):
-        """Steps of Newton's method from here, as long as the objective falls."""
-        center = self.X.mean(axis=0) if self.free else np.zeros(self.X.shape[1], LONG)
-        rows = np.c_[self.X - center, np.ones(len(self.X), LONG)][:, : len(center) + self.free]
-        bend = np.zeros((rows.shape[1],) * 2, LONG)
-        bend[: W.size, : W.size] = self.reg_lambda * self.omega.B
-        best = self.objective((W, b))
-        for _ in range(50):
-            first, second = self.risk.slopes((self.X @ W.T + b).ravel())
-            gradient = rows.T @ (self.risk.weights * first)
-            gradient[: W.size] += bend[: W.size, : W.size] @ W[0]
-            hessian = bend + rows.T @ ((self.risk.weights * second)[:, None] * rows)
-            widths = np.sqrt(np.maximum(np.diag(hessian), np.finfo(LONG).tiny))
-            hessian = hessian / np.outer(widths, widths) + EPS**1.1 * np.eye(len(widths))
-            step = -programmes.solved(hessian, gradient / widths) / widths
-            toward, drift = step[: W.size], step[-1] if self.free else LONG(0)
-            share = LONG(1)
-            while share > 1e-9:
-                there = W + share * toward, b + share * (drift - toward @ center * self.free)
-                with np.errstate(over="ignore", invalid="ignore"):
-                    value = self.objective(there)
-                if value < best:
-                    break
-                share /= 4
-            else:
-                break
-            (W, b), best = there, value
-        return W, b
+    @property
+    def modulus(self):
+        """Of strong convexity in w."""
+        return self.reg_lambda * self.omega.modulus
+
+    @property
+    def is_smooth(self):
+        """And known to all digits: a loss of one score, and a quadratic regularizer."""
+        omega = isinstance(self.omega, regularizers.Quadratic)
+        return omega and hasattr(self.risk, "derivatives") and len(self.point[0]) == 1
+
+    def _proved(self, W, b):
+        """From a point near the optimum, which may be no number at all."""
+        digits = Digits(self.X, self.risk, self.omega.B, self.reg_lambda, self.free)
+        found = digits.optimum(W[0], b)
+        point = found.w[None], np.array([found.b])
+        error = found.missing + self.unknown(*point)
+        return Optimum(self.objective(point), error, point, found.apart, found.shift)
 
     def dual(self, bound):
         """The dual point is not exposed."""

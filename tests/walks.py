@@ -28,8 +28,8 @@ class Call(NamedTuple):
     within: tuple[str, ...]
 
 
-def binary():
-    X = np.random.default_rng(0).normal(size=(ROWS, 5))
+def binary(n=ROWS):
+    X = np.random.default_rng(0).normal(size=(n, 5))
     return X, (X[:, 0] + X[:, 1] > 0.3).astype(int)
 
 
@@ -43,7 +43,7 @@ def fit_blocks():
 
 
 FITS = {
-    "BMRMClassifier": lambda: BMRMClassifier().fit(*binary()),
+    "BMRMClassifier": lambda: BMRMClassifier().fit(*binary(400)),  # fewer are solved at once
     "SwapSVC": lambda: SwapSVC().fit(*binary()),
     "SDCACRF": lambda: SDCACRF().fit(WORDS, LABELS),
     "StructuredSVM": lambda: StructuredSVM().fit(WORDS, LABELS),

@@ -181,8 +181,8 @@ class _Bytes:
             self.bytes += len(pickle.dumps(each))
             return self._submit(workers, task, args, each)
 
-        def answers(workers: Any, futures: Any) -> Any:
-            found = self._answers(workers, futures)
+        def answers(workers: Any, futures: Any, name: str) -> Any:
+            found = self._answers(workers, futures, name)
             self.bytes += len(pickle.dumps(found))
             return found
 

@@ -11,7 +11,6 @@ Without ``--data`` the sets are those that scikit-learn ships, and there is no r
 
 import argparse
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from _chains import load as load_chains
 from _crfsuite import PEERS, CRFsuite
-from _measure import Table, cpu_seconds, header, load_tasks, quiet_single_thread, versions
+from _measure import Table, cpu_seconds, header, load_tasks, quiet_single_thread, readable, versions
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.linear_model import LogisticRegression, QuantileRegressor, SGDClassifier
 from sklearn.preprocessing import StandardScaler
@@ -251,12 +250,6 @@ def reached(points: Points, goal: float) -> str:
     """The seconds of the cheapest setting that is within the goal."""
     seconds = [s for s, excess in points if excess <= goal]
     return f"{min(seconds):.2g}" if seconds else "--"
-
-
-def readable(content: dict) -> str:
-    """JSON in which the innermost lists, such as a row of a table, are a line each."""
-    text = json.dumps(content, indent=1)
-    return re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text) + "\n"
 
 
 def draw(problems: list[dict], path: Path) -> None:

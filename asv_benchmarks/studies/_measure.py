@@ -12,7 +12,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -204,3 +204,22 @@ def write_json(path: Path | None, results: list[dict[str, Any]]) -> None:
     if path is not None:
         content = {"versions": versions(), "results": results}
         path.write_text(json.dumps(content, indent=1, default=lambda number: number.item()))
+
+
+def readable(content: Any, depth: int = 0) -> str:
+    """JSON with a line for each innermost list or dict, so that a changed row is a changed line."""
+    pad, inside = " " * depth, " " * (depth + 1)
+    if isinstance(content, dict) and (not depth or _is_nested(content.values())):
+        lines = (
+            f"{inside}{json.dumps(k, ensure_ascii=False)}: {readable(v, depth + 1)}"
+            for k, v in content.items()
+        )
+        return "{\n" + ",\n".join(lines) + "\n" + pad + "}" + ("" if depth else "\n")
+    if isinstance(content, list) and _is_nested(content):
+        lines = (f"{inside}{readable(v, depth + 1)}" for v in content)
+        return "[\n" + ",\n".join(lines) + "\n" + pad + "]"
+    return json.dumps(content, ensure_ascii=False)
+
+
+def _is_nested(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, list | dict) for value in values)

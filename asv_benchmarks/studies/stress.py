@@ -33,6 +33,7 @@ COLUMNS = [
     *(("estimator", 20), ("problems", 8), ("subproblems", 11), ("false bound", 11)),
     *(("false objective", 15), ("status, history", 15), ("stalled", 7), ("missed tol", 10)),
     *(("slow", 4), ("refused", 7), ("crashed", 7), ("warned", 6), ("weak reference", 14)),
+    ("no verdict", 10),
 ]
 
 
@@ -54,6 +55,7 @@ def counted(found) -> Counter:
             "crashed": bool(found.crashed),
             "warned": bool(found.warned),
             "weak reference": found.weak,
+            "no verdict": found.unknown,
         }
     )
 
@@ -85,6 +87,7 @@ def main() -> None:
     first = given.seed * 10**6
     seeds = range(first, first + given.problems) if given.problem is None else [given.problem]
     print(header("CPU seconds; a weak reference ended above the fit, and knows no optimum"))
+    print("no verdict: regions of the optimum, of which the reference knows less than the fit says")
     start, totals = process_time(), {name: Counter() for name in ESTIMATORS}
     for seed in seeds:
         found = verdict((draw_plain if given.plain else draw)(seed, given.only))

@@ -104,8 +104,8 @@ class Search(CertifiedEstimator):
 
     [search_tol]
     tol : float, default={}
-        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With
-        1e-3 the objective is proved to be within 0.1 % of its minimum, with 1e-2 within 1 %.
+        Largest relative duality gap of every fit, in (0, 1]. 1e-3 proves that the objective is
+        within 0.1 % of its minimum.
 
     [search_max_iter]
     max_iter : int, default={}
@@ -113,15 +113,13 @@ class Search(CertifiedEstimator):
 
     [search_max_time]
     max_time : float, default=None
-        Time limit in seconds for the whole search without compilation, checked between
-        iterations. None means no limit. At least a fifth is for the final fit, and the folds share
-        the others. A fit that the limit ends has no score, nor have the values after it. The choice
-        is among the values with a score on every fold or, if there is none, on the most folds; a
-        warning says so.
+        Time limit in seconds for the whole search, without compilation. At least a fifth is for the
+        final fit. A fit that the limit ends has no score; the choice is among the values with
+        scores on the most folds, and a warning says so.
 
     [search_verbose]
     verbose : int, default=0
-        1 prints one line per fold and, within long fits, up to four lines per second.
+        1 prints one line per fold, and the progress of long fits.
 
     [reg_lambdas]
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
@@ -133,8 +131,7 @@ class Search(CertifiedEstimator):
         1e-3 with L1 and the elastic net, otherwise 1e-6.
     Cs : int or array-like of shape (n_Cs,), default=None
         In place of `reg_lambdas`: values of the C of :class:`{}`, or their number, then
-        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
-        times the sum of its weights, as in a grid search over C. Setting both is an error.
+        equally spaced on a logarithmic scale from 1e-3 to 1e3.
 
     [Cs]
     Cs : int or array-like of shape (n_Cs,), default=7
@@ -143,9 +140,7 @@ class Search(CertifiedEstimator):
 
     [cv]
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds. None and an integer mean {} folds (5 by default) of the samples with a
-        positive weight. Other splitters get all samples; those without weight are then left out of
-        the folds.
+        Folds. None and an integer mean {} folds, 5 by default.
 
     [scoring]
     scoring : str, callable or None, default=None
@@ -154,21 +149,19 @@ class Search(CertifiedEstimator):
 
     [certain]
     certain : bool, default=False
-        Whether to go on until the choice is that of exact optima. All fits then have a `tol` of at
-        most 1e-6, and those of values that may still be the best go on, down to 1e-12 or to what
-        rounding leaves.
+        Whether to go on until the choice is that of exact optima: with a `tol` of at most 1e-6 in
+        all fits, and down to 1e-12 for values that may still be the best.
 
     [certainty]
     test_score_bounds_ : ndarray of shape ({}, n_folds, 2)
         With ``certain=True``: the least and the largest test score that the exact optimum of each
-        value and fold may have. `scores_` then lie between them.
+        value and fold may have.
     best_is_certain_ : bool
         With ``certain=True``: whether exact optima would lead to the same choice.
 
     [best_reg_lambda]
     reg_lambda_ : float
-        The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, a warning says so.
+        The value with the largest mean score; of equal scores, the largest value.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
 
@@ -178,10 +171,8 @@ class Search(CertifiedEstimator):
     mean_test_scores_ : ndarray of shape ({},)
         Mean scores over the folds.
     cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value: "mean_fit_time", "std_fit_time", "param_C" or "param_reg_lambda", "params",
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
-        are seconds; a fit that starts from the one before takes less than a separate fit.
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, an entry per
+        value. Times are in seconds.
 
     [search_warnings]
     ConvergenceWarning

@@ -6,6 +6,7 @@ MNE. Each is written once, in the docstring of a base class, under its name in b
     %(verbose)s                        the text under ``[verbose]`` in the docstring of a base
     %(random_state: the sampling)s     the same, with ``the sampling`` in place of its ``{}``
     %(SwapSVC.break_ties)s             an entry in the docstring of a base class
+    %(SwapSVC.break_ties: As there.)s  its name, type and default, with the text ``As there.``
 
 A marker stands on a line of its own. What follows it, further indented, continues the last entry
 of the text; a text that ends in the middle of a sentence needs that. A text ends at an empty line.
@@ -65,6 +66,8 @@ def shared_texts(cls: type) -> dict[str, str]:
 def _text(cls: type, shared: dict[str, str], marker: re.Match[str]) -> str:
     indent, owner, name, argument = marker.groups()
     text = shared.get(name) if owner is None else _entry(cls, owner, name)
+    if text and owner and argument:
+        text = text.partition("\n")[0] + "\n    {}"
     if text is None or ("{}" in text) != (argument is not None):
         raise ValueError(f"{cls.__name__}: no text for the marker {marker[0].strip()}")
     text = text.replace("{}", argument or "")
@@ -101,12 +104,12 @@ class Documented:
 
     [tol]
     tol : float, default={}
-        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. 1e-3
-        proves that the objective is within 0.1 % of its minimum.
+        Largest `relative_gap_` to accept, in (0, 1]. 1e-3 proves that the objective is within
+        0.1 % of its minimum.
 
     [max_time]
     max_time : float, default=None
-        Time limit in seconds for {}, without compilation.
+        Time limit in seconds, without compilation.
 
     [n_jobs]
     n_jobs : int, default=None
@@ -114,8 +117,7 @@ class Documented:
 
     [n_jobs_exact]
     n_jobs : int, default=None
-        Threads over {}.
-        The result does not depend on it, to the last bit. None means 1.
+        Threads over {}, without effect on the result. None means 1.
 
     [random_state]
     random_state : int, RandomState instance or None, default=None
@@ -127,8 +129,7 @@ class Documented:
 
     [class_weight]
     class_weight : dict or "balanced", default=None
-        Factors on {} by class. "balanced" gives all classes the same total
-        weight.
+        Factors on {} by class; "balanced" gives all classes the same total weight.
 
     [reg_lambda_]
     reg_lambda_ : float
@@ -142,24 +143,23 @@ class Documented:
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``: what `tol` limits.
+        ``dual_gap_ / abs(objective_)``.
     n_iter_ : int
         Number of iterations.
     status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" by rounding.
+        "converged", "max_iter", "max_time", "callback", "interrupted" or "stalled" (by rounding).
 
     [certificates]
     objective_, lower_bound_, dual_gap_ : float, or ndarray of shape (n_{},)
-        J at the returned point, a lower bound of its minimum, and their difference; one entry per
-        problem if there are several.
+        J at the returned point, a lower bound of its minimum, and their difference.
     converged_ : bool
-        Whether `status_` is "converged", for all {}.
+        Whether all {} have `status_` "converged".
     relative_gap_ : float
-        ``dual_gap_ / abs(objective_)``, the largest of all {}: what `tol` limits.
+        The largest ``dual_gap_ / abs(objective_)``.
     n_iter_ : int, or ndarray of shape (n_{},)
         Number of iterations.
     status_ : str, or list of str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" by rounding.
+        "converged", "max_iter", "max_time", "callback", "interrupted" or "stalled" (by rounding).
 
     [history]
     history_ : structured ndarray of shape (`n_iter_`,)
@@ -167,7 +167,7 @@ class Documented:
         ``passes`` ({}),
 
     [histories]
-    history_ : structured ndarray of shape (`n_iter_`,), or list of them
+    history_ : structured ndarray, or list of them
         The fit by iterations: ``iteration``, ``seconds``, ``objective``, ``lower_bound``,
         ``passes`` over X,
 
@@ -179,35 +179,32 @@ class Documented:
 
     [invalid]
     ValueError
-        Before anything is fitted: for a parameter out of its range, NaN or infinity, negative or
-        all-zero weights,
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights,
 
     [missed_tol]
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
 
     [bmrm_paper]
-    .. [{}] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [{}] C. H. Teo et al.: Bundle methods for regularized risk minimization. Journal of Machine
+       Learning Research 11, 2010.
 
     [kernel]
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
-        be positive semidefinite, unlike "sigmoid".
+        of kernel values; a callable maps (X, Z) to the array of shape (n_X, n_Z).
     gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
-        mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
+        For "rbf" and "poly": ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
+        mean of ``||x - z||^2`` over all pairs.
     degree : int, default=3
         Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Constant term of "poly", at least 0; 0 makes it homogeneous.
+        Constant of "poly", at least 0.
 
     [invalid_kernel]
     ValueError
-        Before anything is fitted: for a parameter out of its range, NaN or infinity, negative or
-        all-zero weights, a kernel matrix that is not square, a callable whose result has the wrong
-        shape, a kernel that is not symmetric or not positive semidefinite.
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights, or a kernel
+        that is not symmetric, not positive semidefinite or of the wrong shape.
 
     [swap_paper]
     .. [{}] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
@@ -219,16 +216,16 @@ class Documented:
 
     [cache_size_factors]
     cache_size : float, default=1000
-        Memory in MB, half for kernel values in single precision, half for factors of the kernel
-        matrix. If not all values fit, products recompute them by blocks.
+        Memory in MB, half for kernel values, half for factors of the kernel matrix. Values that do
+        not fit are computed again when needed.
 
     [warm_start_function]
     warm_start : bool, default=False
-        Whether the next fit starts from this one, if it has the same {} may differ.
+        Whether the next fit on the same {} starts from this one.
 
     [machine]
     support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a nonzero coefficient.
+        Rows of X with a nonzero coefficient.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features)
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
@@ -238,11 +235,11 @@ class Documented:
     shape_fit_ : tuple
         Shape of the training data.
     coef_ : ndarray or CSR of shape (1, n_features)
-        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
+        w, for the linear kernel only; CSR if X was sparse.
 
     [sdca_paper]
-    .. [{}] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
-       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+    .. [{}] R. Le Priol et al.: Adaptive stochastic dual coordinate ascent for conditional random
+       fields. Uncertainty in Artificial Intelligence, 2018.
     """
 
     _doc_link_module = "sklearn_bundle"

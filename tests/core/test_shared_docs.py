@@ -14,6 +14,9 @@ from sklearn_bundle.core.shared_docs import Documented, fill_doc, shared_texts
 PACKAGE = Path(sklearn_bundle.__file__).parent
 SOURCES = [file.read_text("utf-8") for file in PACKAGE.glob("*/estimators/*.py")]
 NAMES = re.findall(r"^@fill_doc\nclass (\w+)", "\n".join(SOURCES), re.MULTILINE)
+PUBLIC = {name: getattr(sklearn_bundle, name) for name in sorted(sklearn_bundle.__all__)}
+CLASSES = [name for name, found in PUBLIC.items() if inspect.isclass(found)]
+MOST = 900  # words, a reader's limit in a terminal: theory and long reasons stand on the pages
 TEXTS = {text for name in NAMES for text in shared_texts(getattr(sklearn_bundle, name))}
 
 # Without docstrings, of a search too, whose markers name its base class.
@@ -42,6 +45,8 @@ def test_markers_become_texts_and_entries_of_the_base():
         ----------
         %(Base.first)s
             It is continued.
+        %(Base.second: As there (on one line).)s
+            It is continued too.
         %(random_state: the order (of all))s
         %(verbose)s
         """
@@ -50,6 +55,7 @@ def test_markers_become_texts_and_entries_of_the_base():
     assert (Derived.__doc__ or "").endswith(
         "----------\n"
         "first : int, default=1\n    The first one,\n    on two lines.\n    It is continued.\n"
+        "second : int, default=2\n    As there (on one line).\n    It is continued too.\n"
         "random_state : int, RandomState instance or None, default=None\n"
         f"    Seed for the order (of all).\n{verbose}\n"
     )
@@ -59,6 +65,7 @@ def test_markers_become_texts_and_entries_of_the_base():
     "marker",
     [
         *("%(verbos)s", "%(Base.third)s", "%(Other.first)s", "%(random_state)s"),
+        *("%(Base.third: As there.)s", "%(Other.first: As there.)s"),
         *("%(verbose: loudly)s", "%(verbose)", "see %(verbose)s"),
     ],
 )
@@ -77,6 +84,12 @@ def test_estimators_show_the_whole_text(name):
     assert "%(" not in text
     for parameter in inspect.signature(kind).parameters:
         assert re.search(rf"^{parameter} : .+\n    \S", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_is_described_in_few_words(name):
+    text = inspect.getdoc(PUBLIC[name]) or ""
+    assert 100 < len(text.split()) <= MOST
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))

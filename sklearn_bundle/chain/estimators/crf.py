@@ -55,9 +55,8 @@ class ChainRegion(NamedTuple):
 class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field: sequence labels with probabilities, certified.
 
-    Take it to label the tokens of sequences, such as words. Without probabilities,
-    :class:`StructuredSVM` trains for your own costs. For sequences x_i of T_i tokens with labels
-    y_i it minimizes over w::
+    Take it to label the tokens of sequences, such as words, with probabilities. For costs of your
+    own take :class:`StructuredSVM`. For sequences x_i with labels y_i it minimizes over w::
 
         P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
                + sum_i s_i (-log p(y_i | x_i; w))
@@ -67,53 +66,43 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
                                         + start_[y_1] + end_[y_T])
 
     where the s_i are the sample weights, one per sequence, normalized to the sum one. The loss of a
-    sequence is not divided by its length. All parameters are regularized, as in [1]_: a weight per
-    attribute and label, whether or not they occur together, a weight per pair of successive labels
-    and, with `fit_intercept`, three biases per label. Without the biases this is CRFsuite's model.
+    sequence is not divided by its length T. All weights are regularized, biases too. Without
+    biases this is CRFsuite's model.
 
-    X is a list of sequences. A sequence is an array of shape (T, n_features), sparse or not, or a
-    list with a dict or a list of strings per token, which mean what they mean in CRFsuite. y is a
-    list of sequences of labels. A 2-D X stands for sequences of one token each, with y of shape
-    (n,). :ref:`crf-input` lists all forms.
+    X is a list of sequences: arrays of shape (T, n_features), sparse or not, or lists with a dict
+    or a list of strings per token, as in CRFsuite. y is a list of sequences of labels. A 2-D X
+    stands for sequences of one token. :ref:`crf-input` lists all forms.
 
     Parameters
     ----------
     reg_lambda : float, default=None
         Regularization strength relative to the mean loss of a sequence; larger is simpler. None
-        means one over the sum of the sample weights, 1/n without: try 10 to 0.01 times this.
-        CRFsuite's c2 is ``n reg_lambda / 2`` without L1.
+        means one over the sum of the sample weights, or 1/n: try 10 to 0.01 times this.
     l1_ratio : float, default=0.0
-        Share of L1 in the regularization, from 0 to 1: above 0, most weights are 0; see
-        :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
-        l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
+        Share of L1, in [0, 1]; above 0 most weights are 0. For CRFsuite's c1 and c2 take
+        ``reg_lambda = (c1 + 2 c2) / n`` and ``l1_ratio = c1 / (c1 + 2 c2)``.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
-        "auto": "lbfgs" for dense X, otherwise "exponentiated", which "lbfgs" takes over from if it
-        is slow.
-        "exponentiated": exponentiated gradient on the dual, with the sampling of [1]_.
+        "auto": "lbfgs" for dense X, otherwise "exponentiated", then "lbfgs" if that is slow.
+        "exponentiated": exponentiated gradient on the dual.
         "sdca": Algorithm 2 of [1]_.
         "lbfgs": L-BFGS on P, without L1.
     fit_intercept : bool, default=True
-        Whether labels have biases at any, the first and the last token. They are regularized.
+        Whether labels have biases.
     min_frequency : int, default=None
-        Drop named attributes that are nonzero at fewer tokens than this, sample weights included.
+        Drop named attributes that are nonzero at fewer tokens, counted with sample weights.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
-        How the dual solvers sample sequences (section 5 of [1]_): in proportion to the last known
-        gap; uniformly; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared radius of
-        the features; to the product of both; or always the largest gap, which may not converge.
+        How the dual solvers sample sequences (section 5 of [1]_). Keep "gap"; the others are for
+        comparison.
     nonuniformity : float, default=0.8
-        Share of the steps, in [0, 1], that use `sampling`; the others are uniform.
+        Share of the steps that use `sampling`; the others are uniform.
     line_search_tol : float, default=1e-3
-        For "sdca": the line search ends when Newton's next step, of a length in [0, 1], is at most
-        this.
+        For "sdca": the Newton step, in [0, 1], at which the line search ends.
     %(tol: 1e-2)s
-        1e-2 is usually enough for prediction; 1e-3 is for weights that are read or compared.
     max_iter : int, default=100
-        Maximum number of epochs, or of the iterations of "lbfgs", three of which are an epoch of
-        "auto".
-    %(max_time: the optimization)s
+        Maximum number of epochs, or of iterations of "lbfgs".
+    %(max_time)s
     warm_start : bool, default=False
-        Whether the next fit starts from this one, if it has the same X, y, weights, `fit_intercept`
-        and solver.
+        Whether the next fit on the same X, y and weights starts from this one.
     %(n_jobs: for passes over the data, L-BFGS and prediction)s
     %(random_state: the sampling)s
     %(verbose)s
@@ -123,90 +112,71 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
-        Weights of attributes with labels. Sparse after :meth:`sparsify`.
+        Weights of attributes with labels; sparse after :meth:`sparsify`.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        Weights of pairs of successive labels, ``transitions_[from, to]``.
-    intercept_ : ndarray of shape (n_classes,)
-        Bias of each label.
-    start_, end_ : ndarray of shape (n_classes,)
-        Additional bias at the first and at the last token.
+        Weights of successive labels, ``transitions_[from, to]``.
+    intercept_, start_, end_ : ndarray of shape (n_classes,)
+        Biases of labels, and additional ones at the first and last token.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, if X held dicts or lists of strings.
-    state_features_, transition_features_ : Mapping
-        ``coef_`` and ``transitions_`` in sklearn-crfsuite's form, ``{(attribute, label): weight}``
-        and ``{(from, to): weight}``; read-only.
+        Names of the columns of ``coef_``, if X held dicts or strings.
     %(certificate: P)s
     %(convergence)s
     solver_ : {"exponentiated", "sdca", "lbfgs"}
         The solver that the fit ended with.
     %(reg_lambda_)s
     history_ : structured ndarray of shape (`n_iter_`,)
-        The fit by iterations: ``iteration``, ``seconds``, ``objective`` (of the best point that a
-        pass has evaluated), ``lower_bound``, ``passes`` (marginals of sequences computed, over n)
-        and ``estimate`` (of the gap, from the last known ones of the sequences).
+        The fit by iterations: ``iteration``, ``seconds``, ``objective``, ``lower_bound``,
+        ``passes`` (sequences visited, over n) and ``estimate`` (of the gap).
     n_features_in_ : int
-        Number of features, or of attributes.
+        Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had data frames with string names.
+        Their names, if X had data frames with string names.
 
     Raises
     ------
     %(invalid)s
-        L-BFGS with L1, no sequence or only empty ones, X and y that differ in the number or length
-        of sequences, mixed kinds of features, a data frame with words in it, a single class, labels
-        that are missing or cannot be sorted.
+        L-BFGS with L1, only empty sequences, X and y of different lengths, mixed kinds of features,
+        a single class, labels that cannot be sorted.
     TypeError
-        For an X or y that is not a list of sequences.
+        For an X or y that is no list of sequences.
 
     Warns
     -----
     %(missed_tol)s
     UserWarning
-        For a key of dicts with numbers at some tokens and strings at others.
+        For a key with numbers at some tokens and strings at others.
 
     See Also
     --------
     SDCACRFCV : Chooses reg_lambda by cross-validation.
     crf_path : Models for many values of reg_lambda.
-    sklearn_bundle.metrics : Scores and scorers of label sequences and of the spans that they mark.
-    sklearn_bundle.datasets.load_conll : Reads files with a token per line.
-    sklearn_bundle.datasets.sequences_from_frame : Reads data frames with a row per token.
+    sklearn_bundle.metrics : Scores of label sequences and spans.
+    sklearn_bundle.datasets : Readers of files and data frames.
 
     Notes
     -----
-    The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). "exponentiated" is
-    [2]_ with gap sampling; with L1 the dual solvers are proximal SDCA [3]_. The dual solvers know P
-    only after a pass over the data, so a fit that ends early may return w = 0. See
-    :doc:`/user_guide/crf_theory`.
+    User guide: :ref:`crf`, :doc:`/user_guide/crf_theory`.
 
-    For scikit-learn it is no classifier, since y may be a list of lists: an integer `cv` means
-    folds in the order of the data. If these are sorted, pass ``KFold(shuffle=True)``.
+    The lower bound is the dual, (3) and (16) of [1]_; that of "lbfgs" is (8). Dual solvers know P
+    only after a pass over the data, so a fit that ends early may return w = 0.
+
+    In searches an integer `cv` means folds in the order of the data; if these are sorted, pass
+    ``KFold(shuffle=True)``.
 
     References
     ----------
     %(sdca_paper: 1)s
-    .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
-       algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
-       Learning Research 9 (2008), 1775-1822.
-    .. [3] S. Shalev-Shwartz, T. Zhang: Accelerated proximal stochastic dual coordinate ascent for
-       regularized loss minimization. International Conference on Machine Learning, 2014.
 
     Examples
     --------
     >>> from sklearn_bundle import SDCACRF
-    >>> X = [
-    ...     [{"word": "the"}, {"word": "old"}, {"word": "man"}, {"word": "sleeps", "ends": "s"}],
-    ...     [{"word": "they"}, {"word": "man"}, {"word": "the"}, {"word": "boats", "ends": "s"}],
-    ...     [{"word": "the"}, {"word": "boats", "ends": "s"}, {"word": "sleep"}],
-    ... ]
-    >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    >>> X = [[{"word": "the"}, {"word": "boats"}], [{"word": "they"}, {"word": "sleep"}]]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]]
     >>> model = SDCACRF(random_state=0).fit(X, y)
-    >>> model.status_, model.relative_gap_ <= 1e-2
-    ('converged', True)
-    >>> model.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "man"}]])
-    [['PRP', 'VB'], ['DT', 'NN']]
-    >>> model.coef_.shape, model.attribute_names_[:2].tolist()
-    ((5, 8), ['ends:s', 'word:boats'])
+    >>> model.status_
+    'converged'
+    >>> model.predict([[{"word": "the"}, {"word": "man"}]])
+    [['DT', 'NN']]
     """
 
     solver_: Literal["exponentiated", "sdca", "lbfgs"]

@@ -249,9 +249,9 @@ class _Folds(NamedTuple):
 class SDCACRFCV(Search, SDCACRF):
     """:class:`SDCACRF` that chooses reg_lambda by cross-validation along paths.
 
-    Attributes are read once, for all folds and values. Within a fold, each fit starts from the dual
-    variables of the fit with the next larger value; see :func:`crf_path`. Then the model is fitted
-    to all data with the best value. Each fit uses the method of [1]_.
+    Take it in place of a grid search. Attributes are read once, for all folds and values. Within a
+    fold, each fit starts from the dual variables of the one with the next larger value; see
+    :func:`crf_path`. Then the model is fitted to all data with the best value.
 
     Parameters
     ----------
@@ -270,8 +270,8 @@ scikit-learn's, callable or None, default=None
         labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
         weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
     %(certain)s
-        `max_iter` is for each of these three steps. It needs `l1_ratio` below 1 and the accuracy of
-        the tokens; folds do not run in processes.
+        `max_iter` limits each of these steps. It needs `l1_ratio` below 1 and the accuracy of the
+        tokens; folds do not run in processes.
     %(SDCACRF.l1_ratio)s
     %(SDCACRF.solver)s
     %(SDCACRF.fit_intercept)s
@@ -281,7 +281,7 @@ scikit-learn's, callable or None, default=None
     %(SDCACRF.nonuniformity)s
     %(SDCACRF.line_search_tol)s
     %(search_tol: 1e-2)s
-        1e-2 is usually enough for prediction; 1e-3 is for weights that are read or compared.
+        1e-2 is usually enough for prediction.
     max_iter : int, default=100
         Maximum number of epochs of every fit.
     %(search_max_time)s
@@ -313,6 +313,10 @@ n_features_in_, feature_names_in_
     See Also
     --------
     SDCACRF : With a given reg_lambda; describes the objective.
+
+    Notes
+    -----
+    User guide: :ref:`crf`.
 
     References
     ----------

@@ -60,24 +60,20 @@ class KernelSearch(Search):
     [gammas]
     gammas : array-like of shape (n_gammas,), default=None
         Positive values of gamma for "rbf" and "poly": every C is tried with each of them. None
-        means the one `gamma`; setting both is an error. Squared distances, or inner products for
-        "poly", are computed once for all values and folds, if there is space for a matrix of them.
+        means the one `gamma`; setting both is an error.
 
     [search_cache_size]
     cache_size : float, default=1000
-        Memory for kernel values in MB, for all folds that are fitted at a time. A shared matrix, in
-        single precision, must fit into half of it (``4 n^2`` bytes), and with it the parts that
-        these folds copy; otherwise every fit computes its own values.
+        Memory for kernel values in MB. A matrix that folds share takes ``4 n^2`` bytes and must fit
+        into half of it; otherwise every fit computes its own values.
 
     [best_C_and_gamma]
     C_ : float
-        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, a warning says so.
+        The C with the largest mean score; of equal scores, the smallest C.
     Cs_ : ndarray of shape (n_Cs,)
         All values, ascending.
     gamma_ : float
-        The gamma used; of equal scores with the same C, the smallest. A warning says if it is the
-        smallest or the largest of `gammas_`.
+        The gamma used; of equal scores with the same C, the smallest.
     gammas_ : ndarray of shape (n_gammas,)
         All values, ascending; only if `gammas` is set.
     scores_ : ndarray of shape (n_folds, n_Cs) or (n_folds, n_Cs, n_gammas)
@@ -85,11 +81,8 @@ class KernelSearch(Search):
     mean_test_scores_ : ndarray of shape (n_Cs,) or (n_Cs, n_gammas)
         Mean scores over the folds.
     cv_results_ : dict
-        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
-        for each value, or for each C and gamma in the order of ``scores_``: "mean_fit_time",
-        "std_fit_time", "param_C", "param_gamma", "params", "split0_test_score" and so on,
-        "mean_test_score", "std_test_score", "rank_test_score". Times are seconds; a fit that starts
-        from the one before takes less than a separate fit.
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, an entry per C
+        and gamma in the order of ``scores_``. Times are in seconds.
     """
 
     Cs: Any

@@ -26,45 +26,35 @@ _FEW_FEATURES = 64
 class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C, or C and gamma, by cross-validation.
 
-    Kernel values do not depend on C, and a fold uses a part of their matrix. They are therefore
-    computed once for all folds and values of C, and each fit of a fold starts from the one with the
-    next smaller C. With several values of gamma, this matrix is one of squared distances, from
-    which a fold takes the kernel values of its points. For three or more classes, the squared hinge
-    and dense X of at most 64 features, each pair of classes computes the values that it needs,
-    which takes less time. Then the model is fitted to all data with the best values. gamma="scale"
-    and "distance" and balanced class weights are computed from all data, not from each training
-    part. Each fit uses the method of :class:`SwapSVC`; on a shared matrix the default for the
-    squared hinge is algorithm 5 of [1]_.
+    Take it in place of a grid search. Folds share one matrix of kernel values, or of squared
+    distances with several gammas, and each fit starts from the one with the next smaller C; see
+    :doc:`/user_guide/kernels`. Then the model is fitted to all data with the best values.
+    gamma="scale" and "distance" and balanced class weights are computed from all data, not from
+    each training part.
 
     Parameters
     ----------
     %(Cs)s
     %(gammas)s
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        "hinge" is the problem of :class:`~sklearn.svm.SVC`, whose intercept is not penalized.
+        "hinge" is what :class:`~sklearn.svm.SVC` minimizes.
     %(cv: stratified)s
     %(scoring)s
-        accuracy. If the matrix is shared, a callable gets kernel values in place of X, and may use
-        only `predict` and `decision_function`.
+        accuracy. If the matrix is shared, a callable gets kernel values in place of X.
     %(certain)s
-        It takes 1.5 to 27 times as long as `tol` 1e-2, since close choices need fits in double
-        precision and folds then share no values. It needs the default score, and X itself rather
-        than kernel="precomputed".
+        It takes 1.5 to 27 times as long, and needs the default score and no precomputed kernel.
     %(kernel)s
-    %(SwapSVC.solver)s
-        On a shared matrix "auto" is "swap-2o".
+    %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
     max_iter : int, default=1000000
-        Maximum number of steps of every fit, for each pair of classes.
+        Maximum number of steps of every fit, per pair of classes; with "hinge", of working sets.
     %(search_max_time)s
     %(search_cache_size)s
-        There is no such matrix if pairs compute their own values.
-    class_weight : dict or "balanced", default=None
-        Factors on C by class; "balanced" gives all classes the same total weight in all data.
+    %(SwapSVC.class_weight)s
     %(SwapSVC.decision_function_shape)s
     %(SwapSVC.break_ties)s
     %(n_jobs: over the folds, and in the final fit)s
-    %(random_state: the first active points of the final fit)s
+    %(random_state: all fits)s
     %(search_verbose)s
 
     Attributes
@@ -79,8 +69,8 @@ n_features_in_, feature_names_in_, shape_fit_
     Raises
     ------
     ValueError
-        As in :class:`SwapSVC`, for Cs and gammas that are not positive, for gammas with a kernel
-        that has none or beside a gamma, and if a class is missing in a training part.
+        As in :class:`SwapSVC`, for Cs and gammas that are not positive, gammas beside a gamma or
+        with a kernel that has none, and a class that is missing in a training part.
 
     Warns
     -----
@@ -88,22 +78,13 @@ n_features_in_, feature_names_in_, shape_fit_
 
     See Also
     --------
-    SwapSVC : With a given C; describes the objective.
-
-    References
-    ----------
-    %(swap_paper: 1)s
+    SwapSVC : With a given C; describes the objective and has the references.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn_bundle import SwapSVCCV
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = SwapSVCCV(Cs=[1, 10, 100], cv=3).fit(X[:600], y[:600] % 2)
-    >>> model.scores_.shape
-    (3, 3)
-    >>> bool(model.C_ in model.Cs_)
-    True
     >>> model = SwapSVCCV(Cs=[1, 10], gammas=[1e-4, 1e-3, 1e-2], loss="hinge", cv=3)
     >>> model.fit(X[:600], y[:600] % 2).mean_test_scores_.shape
     (2, 3)
@@ -206,15 +187,11 @@ n_features_in_, feature_names_in_, shape_fit_
 class SwapSVRCV(KernelSearch, SwapSVR):
     """:class:`SwapSVR` that chooses C, or C and gamma, by cross-validation.
 
-    Only the weight of the losses depends on C. Kernel values of a training part are therefore
-    computed once for all values of C, and each fit of a fold starts from the one with the next
-    smaller C. For sparse X and for a callable, whose kernel values take long, and with
-    "epsilon_insensitive", they are computed once for all folds; with several values of gamma,
-    squared distances are, from which a fold takes the kernel values of its points. Then the model
+    Take it in place of a grid search. Kernel values are computed once for all values of C, and each
+    fit starts from the one with the next smaller C; see :doc:`/user_guide/kernels`. Then the model
     is fitted to all data with the best values. gamma="scale" and "distance" are computed from all
     data, not from each training part. To search over epsilon too, put
-    :class:`~sklearn.model_selection.GridSearchCV` around this estimator. Each fit uses the method
-    of :class:`SwapSVR`.
+    :class:`~sklearn.model_selection.GridSearchCV` around this estimator.
 
     Parameters
     ----------
@@ -222,16 +199,12 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     %(gammas)s
     loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
 default="squared_epsilon_insensitive"
-        "epsilon_insensitive" is the problem of :class:`~sklearn.svm.SVR`, whose intercept is not
-        penalized.
+        "epsilon_insensitive" is what :class:`~sklearn.svm.SVR` minimizes.
     %(cv: consecutive)s
     %(scoring)s
-        R^2. If all folds share kernel values, a callable gets these in place of X, and may use only
-        `predict`.
+        R^2. If folds share kernel values, a callable gets these in place of X.
     %(certain)s
-        It takes 1.5 to 27 times as long as `tol` 1e-2, since close choices need fits in double
-        precision and folds then share no values. It needs the default score, and X itself rather
-        than kernel="precomputed".
+        It takes 1.5 to 27 times as long, and needs the default score and no precomputed kernel.
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s
@@ -239,10 +212,8 @@ default="squared_epsilon_insensitive"
     %(search_max_iter: 1000)s
     %(search_max_time)s
     %(search_cache_size)s
-        It also holds factors of the kernel matrix. Values that a fold computes are kept if they fit
-        into half of its share; otherwise they are recomputed by blocks.
     %(n_jobs: over the folds, and of BLAS in the final fit)s
-    %(random_state: the points from which the factor of the final fit is built)s
+    %(random_state: the factor of the final fit)s
     %(search_verbose)s
 
     Attributes
@@ -257,8 +228,8 @@ n_features_in_, feature_names_in_, shape_fit_
     Raises
     ------
     ValueError
-        As in :class:`SwapSVR`, for Cs and gammas that are not positive, and for gammas with a
-        kernel that has none or beside a gamma.
+        As in :class:`SwapSVR`, for Cs and gammas that are not positive, and for gammas beside a
+        gamma or with a kernel that has none.
 
     Warns
     -----
@@ -269,6 +240,10 @@ n_features_in_, feature_names_in_, shape_fit_
     --------
     SwapSVR : With a given C; describes the objective and has the references.
     SwapSVCCV : The same for labels.
+
+    Notes
+    -----
+    User guide: :ref:`kernels`.
 
     Examples
     --------

@@ -60,11 +60,12 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     %(kernel)s
     %(tol: 1e-3)s
     %(max_iter_kernel)s
-    %(max_time: the whole fit)s
+        With `nu` each solves a working set.
+    %(max_time)s
     %(cache_size_factors)s
-    %(warm_start_function: X, weights and kernel; C and tol)s
+    %(warm_start_function: X, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the points from which the factor is built)s
+    %(random_state: the factor of the kernel matrix)s
     %(verbose)s
 
     Attributes
@@ -101,10 +102,12 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
 
     Notes
     -----
+    User guide: :ref:`novelties`.
+
     With the squared loss no nu is equivalent to a C. With ``H_ij = k(x_i, x_j) + delta_ij / C_i``
     every a in the unit simplex gives the bound ``1 / (2 a'Ha)``, the problem of section 2 of [1]_
     for one class. With `nu` the bound is ``-1/2 a'Ka``, with ``0 <= a_i <= s_i`` and ``sum_i a_i =
-    nu sum_i s_i``. See :doc:`/user_guide/kernels` and :doc:`/user_guide/kernels_theory`.
+    nu sum_i s_i``. See :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

@@ -151,15 +151,14 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
     """Kernel support vector regression with a certificate; the objective of SVR as an option.
 
     Take it in place of :class:`~sklearn.svm.SVR`, up to some 100,000 rows. For linear models take
-    :class:`BMRMRegressor`. With the kernel ``k(x, z) = <phi(x), phi(z)>`` it minimizes over w and
-    b::
+    :class:`BMRMRegressor`. With ``f(x) = <w, phi(x)> + b``, where ``<phi(x), phi(z)>`` is the
+    kernel, and C_i = C times the sample weight, it minimizes::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, |y_i - f(x_i)| - epsilon)^2
-
-    where ``f(x) = <w, phi(x)> + b`` and C_i is C times the sample weight. With the loss
-    "epsilon_insensitive" the objective, and predictions at equal C and epsilon, are SVR's::
-
         J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)
+
+    The second, with the loss "epsilon_insensitive", is the objective of SVR; predictions at equal C
+    and epsilon are the same. The first penalizes the intercept.
 
     Parameters
     ----------
@@ -170,17 +169,17 @@ class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
 default="squared_epsilon_insensitive"
         "epsilon_insensitive" is what SVR minimizes; single outliers matter less to it.
     epsilon : float, default=None
-        Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
-        regression with a penalized intercept. None means a tenth of the standard deviation of y,
-        with sample weights, or 0.1 if that is 0.
+        Errors up to this size cost nothing; at least 0, in the unit of y. None means a tenth of the
+        weighted standard deviation of y, or 0.1 if that is 0.
     %(kernel)s
     %(tol: 1e-2)s
     %(max_iter_kernel)s
-    %(max_time: the whole fit)s
+        With "epsilon_insensitive" each solves a working set.
+    %(max_time)s
     %(cache_size_factors)s
-    %(warm_start_function: X, y, weights and kernel; C, epsilon and tol)s
+    %(warm_start_function: X, y, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the points from which the factor is built)s
+    %(random_state: the factor of the kernel matrix)s
     %(verbose)s
 
     Attributes
@@ -196,8 +195,7 @@ default="squared_epsilon_insensitive"
         Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
     %(convergence)s
     %(history: products with the kernel matrix so far)s
-        ``rank`` (of the factor), or ``steps`` with "epsilon_insensitive", which has a row for each
-        working set.
+        ``rank`` (of the factor), or ``steps`` with "epsilon_insensitive", a row per working set.
     %(features)s
 
     Raises
@@ -211,17 +209,15 @@ default="squared_epsilon_insensitive"
 
     See Also
     --------
-    BMRMRegressor : Linear, with the loss not squared and an unpenalized intercept.
-    sklearn.svm.SVR : With the loss not squared and an unpenalized intercept.
+    SwapSVRCV : Chooses C and gamma by cross-validation.
 
     Notes
     -----
-    The squared loss penalizes the intercept like the weight of a constant feature 1. With ``H_ij =
-    k(x_i, x_j) + 1 + delta_ij / C_i`` every v gives the bound ``max(0, <y, v> - epsilon
-    ||v||_1)^2 / (2 v'Hv)``, from the problem on the simplex of section 2 of [1]_. It is solved by
-    conjugate gradients in the space of functions, preconditioned as in [2]_. The bound of
-    "epsilon_insensitive" is ``<y, v> - epsilon ||v||_1 - 1/2 v'Kv``, with ``-C_i <= v_i <= C_i``
-    and ``sum_i v_i = 0``. Both are computed in float64. See :doc:`/user_guide/kernels_theory`.
+    User guide: :ref:`kernels`.
+
+    The bounds are dual values, for the squared loss of the problem of section 2 of [1]_. It is
+    solved by conjugate gradients in the space of functions, preconditioned as in [2]_; the other
+    loss by working sets. See :doc:`/user_guide/kernels_theory`.
 
     References
     ----------

@@ -106,11 +106,11 @@ class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
     [regularizer]
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+        Omega; see :mod:`sklearn_bundle.regularizers`.
 
     [l1_ratio]
     l1_ratio : float, default=0.5
-        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+        For "elasticnet", in [0, 1]: Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``.
 
     [solver_line_search]
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
@@ -118,11 +118,11 @@ default="l2"
 
     [bundle_size]
     bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+        Maximum number of planes, at least 2, with L1 at least 10. None keeps all.
 
     [theta]
     theta : float, default=0.1
-        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+        For "line-search", in (0, 1]: planes are cut at ``(1 - theta) best + theta w_t``.
 
     [max_iter_products]
     max_iter : int, default=1000
@@ -130,7 +130,7 @@ default="l2"
 
     [warm_start_planes]
     warm_start : bool, default=False
-        Whether the next fit starts from this one, if it has the same {}.
+        Whether the next fit with the same {} starts from this one.
     """
 
     loss: str | OwnLoss

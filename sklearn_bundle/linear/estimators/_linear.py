@@ -49,15 +49,13 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
 
     [reg_lambda]
     reg_lambda : float, default=None
-        Regularization strength relative to the mean loss, so it does not scale with n: try 1e-1 to
-        1e-5; larger is simpler. ``C`` of scikit-learn is ``1 / (n reg_lambda)``. None means 1e-4,
-        unless C is set.
+        Regularization strength relative to the mean loss: try 1e-1 to 1e-5; larger is simpler. None
+        means 1e-4, unless C is set.
 
     [mean_loss_C]
     C : float, default=None
-        In place of `reg_lambda`: the model minimizes ``{} + C sum_i v_i l_i``, with v_i the
-        product of sample and class weight, 1 without. Then `reg_lambda_` is ``1 / (C sum_i v_i)``,
-        and the certificate remains that of J.
+        In place of `reg_lambda`: ``C = 1 / (W reg_lambda)``, with W the sum of the weights, n
+        without any.
     """
 
     reg_lambda: float | None = None  # a parameter, except of searches

@@ -62,77 +62,68 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for linear classification of any size, dense or sparse, also with costs of confusions,
-    or to train for ROC area or F-beta. For several classes prefer "softmax" to the default, which
-    is one-versus-rest. For kernels take :class:`SwapSVC`. It minimizes, with the risk R of all
-    scores and ``Omega(w) = ||w||^2 / 2`` by default::
+    or to train for ROC area or F-beta. For several classes prefer "softmax" to the default. For
+    kernels take :class:`SwapSVC`. With ``Omega(w) = ||w||^2 / 2`` by default it minimizes::
 
-        J(w, b) = reg_lambda Omega(w) + R(X w + b),    R = sum_i s_i l(y_i, <w, x_i> + b)
+        J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
-    where s_i is the product of sample and class weight, normalized to the sum one. The intercept b
-    is not penalized. Three or more classes are one problem per class, except with the joint losses
-    "multiclass_hinge", "softmax" and "ontology".
+    where s_i is sample times class weight, normalized to the sum one. Three or more classes are one
+    problem per class, one-versus-rest, except with a joint loss.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
 "multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
-        With the score f and y in {-1, +1}: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``,
-        ``log(1 + exp(-y f))``, ``exp(-y f)``. "roc_auc" is the mean of
-        ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j; "fbeta" bounds 1 -
-        F_beta (:class:`~sklearn_bundle.losses.FBeta`). Joint losses: ``max_k f_k - f_y +
-        Delta(y, k)``; ``log sum_k exp f_k - f_y``; and the first with scores summed over the
-        ancestors of a class (:class:`~sklearn_bundle.losses.Ontology`). Or an instance of one in
-        :mod:`sklearn_bundle.losses`, yours included.
+        With the score f and y in {-1, +1}: ``max(0, 1 - y f)``; ``max(0, 1 - y f)^2 / 2``;
+        ``log(1 + exp(-y f))``; ``exp(-y f)``. In place of the sum, "roc_auc" is the mean of
+        ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j, and "fbeta" is
+        :class:`~sklearn_bundle.losses.FBeta`. The last three are joint: ``max_k f_k - f_y +
+        Delta(y, k)``; ``log sum_k exp f_k - f_y``; :class:`~sklearn_bundle.losses.Ontology`. Or an
+        instance from :mod:`sklearn_bundle.losses`, or your own.
     %(reg_lambda)s
-    %(mean_loss_C: Omega(w))s
-        The "squared_hinge" of LIBLINEAR has no factor 1/2: its C is half of this one.
+    %(mean_loss_C)s
+        With "squared_hinge" it is twice the C of LinearSVC.
     %(regularizer)s
     %(l1_ratio)s
     cost : array-like of shape (n_classes, n_classes), default=None
-        For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``;
-        at least 0, and 0 on the diagonal. None means 1 per confusion; for "ontology", the number
-        of nodes that are one of the two or above it, and not the other or above it.
+        For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``.
+        None means 1 or, in a tree, the length of the path between the classes.
     scaling : {"margin", "slack"}, default="margin"
         For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
     edges : list of (parent, child) pairs, default=None
-        Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
+        For "ontology": an acyclic graph whose leaves are the classes.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
-        "auto": by expected cost; ``history_["solver"]`` has what ran.
-        "newton": up to 10,000 features, L2; "hinge", "squared_hinge", "log_loss", "exponential",
-        "softmax".
-        "lbfgs": the same losses except "hinge".
-        "dual-coordinate": epochs over rows, L2; "hinge", "squared_hinge", "log_loss",
-        "multiclass_hinge".
+        "auto": by expected cost.
         "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
+        "lbfgs": L2; the same losses and "softmax".
+        "newton": L2, up to 10,000 features; the same losses and "hinge".
+        "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
-    bundle_size : int, default=None
-        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all. "fbeta"
-        and joint losses need as many more as they have intercepts.
+    %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
-        Maximum number of iterations per class: products with X and X', or epochs.
-    %(max_time: the whole fit)s
+        Maximum number of iterations per class.
+    %(max_time)s
     fit_intercept : bool, default=True
-        Whether to fit b. "roc_auc" does not depend on it.
+        Whether to fit b, which is not penalized.
     %(class_weight: the sample weights)s
-        "fbeta" refuses it; with "roc_auc" and two classes it affects only `intercept_`.
-    %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
-    %(n_jobs_exact: the classes if each is a problem of its own, otherwise over blocks of rows)s
+    %(warm_start_planes: data, loss and regularizer)s
+    %(n_jobs_exact: the classes or blocks of rows)s
     %(verbose)s
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w, one row for two classes. In float32 if X is and `tol` allows it.
+        Weights w.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b. With "roc_auc" those of the best balanced accuracy on the training data.
+        Intercepts b.
     classes_ : ndarray of shape (n_classes,)
-        The labels; the second one is +1 when there are two.
+        The labels; the second of two is +1.
     %(reg_lambda_)s
     %(certificates: classes)s
     %(histories)s
@@ -142,8 +133,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     Raises
     ------
     %(invalid)s
-        both `reg_lambda` and `C`, a single class, weights with a loss that takes none, a cost or
-        edges that do not match the classes, multilabel y.
+        a single class, multilabel y, or weights, a cost or edges that the loss cannot take.
 
     Warns
     -----
@@ -153,15 +143,14 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
 
     See Also
     --------
-    BMRMClassifierCV : Chooses reg_lambda by cross-validation.
-    bmrm_path : Many values of reg_lambda on shared planes.
-    PragamSVC : The hinge loss through its dual.
-    SwapSVC : With kernels.
+    BMRMClassifierCV : Cross-validation over reg_lambda.
+    bmrm_path : Many values of reg_lambda.
 
     Notes
     -----
-    Losses: tables 5 and 6 and appendices A.3 and A.4 of [1]_. Bound: theorem 2, for L2 equation
-    (10) and corollary 3. See :doc:`/user_guide/bmrm_solvers`.
+    User guide: :ref:`classify`, :doc:`/user_guide/bmrm_solvers`.
+
+    Losses: tables 5 and 6, appendices A.3, A.4 of [1]_. Bound: theorem 2, for L2 (10).
 
     References
     ----------
@@ -170,15 +159,12 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.preprocessing import scale
     >>> from sklearn_bundle import BMRMClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), BMRMClassifier(reg_lambda=1e-2)).fit(X, y)
-    >>> model[-1].status_
+    >>> model = BMRMClassifier(reg_lambda=1e-2).fit(scale(X), y)
+    >>> model.status_
     'converged'
-    >>> model[-1].relative_gap_ <= 1e-3
-    True
     """
 
     cost: ArrayLike | None

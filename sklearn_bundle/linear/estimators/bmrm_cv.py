@@ -190,13 +190,13 @@ class PathSearch(Search):
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
     """:class:`BMRMClassifier` that chooses reg_lambda by cross-validation along paths.
 
-    Within a fold, each fit starts from the state of the fit with the next larger value; see
-    :func:`bmrm_path`. Then the model is fitted to all data with the best value. Each fit uses the
-    method of [1]_.
+    Take it in place of a grid search. Within a fold, each fit starts from the one with the next
+    larger value; see :func:`bmrm_path`. Then the model is fitted to all data with the best value.
 
     Parameters
     ----------
-    %(BMRMClassifier.loss)s
+    %(BMRMClassifier.loss: As in :class:`BMRMClassifier`, which has the formulas.)s
+        The last three are joint; with the others three or more classes are one-versus-rest.
     %(reg_lambdas)s
         With L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at
         1. None means 100 with these two, otherwise 10.
@@ -214,11 +214,10 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(BMRMClassifier.scaling)s
     %(BMRMClassifier.edges)s
     %(BMRMClassifier.beta)s
-    %(BMRMClassifier.solver)s
+    %(BMRMClassifier.solver: As in :class:`BMRMClassifier`, which says what each takes.)s
     %(BMRMClassifier.bundle_size)s
     %(BMRMClassifier.theta)s
     %(search_tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     %(search_max_iter: 1000)s
     %(search_max_time)s
     %(BMRMClassifier.fit_intercept)s
@@ -250,11 +249,11 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     See Also
     --------
-    BMRMClassifier : With a given reg_lambda; describes the objective.
+    BMRMClassifier : With a given reg_lambda; describes the objective and has the reference.
 
-    References
-    ----------
-    %(bmrm_paper: 1)s
+    Notes
+    -----
+    User guide: :ref:`paths`.
 
     Examples
     --------
@@ -305,13 +304,12 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
     """:class:`BMRMRegressor` that chooses reg_lambda by cross-validation along paths.
 
-    Within a fold, each fit starts from the state of the fit with the next larger value; see
-    :func:`bmrm_path`. Then the model is fitted to all data with the best value. Each fit uses the
-    method of [1]_.
+    Take it in place of a grid search. Within a fold, each fit starts from the one with the next
+    larger value; see :func:`bmrm_path`. Then the model is fitted to all data with the best value.
 
     Parameters
     ----------
-    %(BMRMRegressor.loss)s
+    %(BMRMRegressor.loss: As in :class:`BMRMRegressor`, which has the formulas.)s
     %(reg_lambdas)s
         With L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at
         1, in units of the spread of y: at 1e4 times the default `reg_lambda_` of
@@ -332,11 +330,10 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     %(BMRMRegressor.delta)s
         In a fold it is that of its own y.
     %(BMRMRegressor.M)s
-    %(BMRMRegressor.solver)s
+    %(BMRMRegressor.solver: As in :class:`BMRMRegressor`, which says what each takes.)s
     %(BMRMRegressor.bundle_size)s
     %(BMRMRegressor.theta)s
     %(search_tol: 1e-3)s
-        Below 1e-3 predictions rarely change: see the user guide.
     %(search_max_iter: 1000)s
     %(search_max_time)s
     %(BMRMRegressor.fit_intercept)s
@@ -365,11 +362,11 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     See Also
     --------
-    BMRMRegressor : With a given reg_lambda; describes the objective.
+    BMRMRegressor : With a given reg_lambda; describes the objective and has the reference.
 
-    References
-    ----------
-    %(bmrm_paper: 1)s
+    Notes
+    -----
+    User guide: :ref:`paths`.
 
     Examples
     --------

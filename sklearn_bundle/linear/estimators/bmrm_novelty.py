@@ -75,8 +75,8 @@ class BMRMNoveltyDetector(
     %(theta)s
     %(tol: 1e-3)s
     %(max_iter_products)s
-    %(max_time: the whole fit)s
-    %(warm_start_planes: X, weights, nu or rho, and regularizer)s
+    %(max_time)s
+    %(warm_start_planes: data, nu or rho, and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s
 
@@ -116,17 +116,12 @@ class BMRMNoveltyDetector(
 
     Notes
     -----
-    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
-    by ``n nu reg_lambda``, so both make the same decisions. The lower bound is ``-||X' u||^2 / (2
-    reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the
-    optimum ``X' u`` is the weighted mean of a share nu of the data that is nearest to the origin.
-    If that mean is the origin, w = 0 is optimal and ``predict`` is +1 everywhere; with centered
-    data this holds for every nu. OneClassSVM then returns numbers that depend on its tolerance and
-    not on the data.
+    User guide: :ref:`novelties`.
 
-    The formulation with rho is table 5 of [1]_, "novelty". The solution of OneClassSVM divided by
-    its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centered data
-    its optimum is w = 0 too, and all samples are new.
+    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
+    by ``n nu reg_lambda``. The lower bound is the dual (3.10) of [2]_. If the origin lies inside
+    the data, w = 0 is optimal, with the objective 0; with centered data this holds for every nu.
+    The formulation with rho is table 5 of [1]_, "novelty". See :doc:`/user_guide/novelties`.
 
     References
     ----------

@@ -98,7 +98,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     %(theta)s
     %(tol: 1e-3)s
     %(max_iter_products)s
-    %(max_time: the whole fit)s
+    %(max_time)s
     %(warm_start_planes: data, loss and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s
@@ -136,6 +136,8 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
 
     Notes
     -----
+    User guide: :ref:`ranking`.
+
     Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", one linear
     assignment per query), with their errors corrected. With "ordinal" and "preference" the weight
     of a pair is the product of the weights of its two rows; with "ndcg" a query has one weight,

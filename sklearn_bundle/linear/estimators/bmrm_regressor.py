@@ -52,14 +52,13 @@ class BMRMRegressor(
     """Linear regression: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for quantiles, robust losses, counts and least squares on data of any size, dense or
-    sparse. For kernels take :class:`SwapSVR`. It minimizes over w and b, with
-    ``Omega(w) = ||w||^2 / 2`` by default::
+    sparse. For kernels take :class:`SwapSVR`. With ``Omega(w) = ||w||^2 / 2`` by default it
+    minimizes::
 
         J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
-    where the s_i are the sample weights, normalized to the sum one. The intercept b is not
-    penalized. Each of several targets has its own w and b and, except with "squared_error", its own
-    certificate.
+    where the s_i are the sample weights, normalized to the sum one. Each of several targets has its
+    own w, b and, except with "squared_error", certificate.
 
     Parameters
     ----------
@@ -68,62 +67,60 @@ class BMRMRegressor(
         With the prediction f and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
         the parameter `quantile`; ``max(0, |r| - epsilon)``, and half its square; ``r^2 / 2`` up to
         ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" ``exp(f) - y f + y log y
-        - y``, with f the logarithm of the mean. Or an instance of
+        - y``, with f the logarithm of the mean. Or a
         :class:`~sklearn_bundle.losses.RegressionLoss`, yours included.
     reg_lambda : float, default=None
-        Regularization strength relative to the mean loss: try 1e-1 to 1e-5 times the spread of y
-        (or its inverse, for losses that are linear in r); larger is simpler. Ridge's alpha is
-        ``n reg_lambda``; LinearSVR's C is ``1 / (n reg_lambda)``, half of it with the squared loss;
-        the alpha of QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda``. None, unless C
-        is set: the value that 1e-4 is for y of spread one, see Notes.
-    %(mean_loss_C: Omega(w))s
-        LinearSVR's squared loss has no factor 1/2: its C is half of this one.
+        Regularization strength relative to the mean loss: for y of variance one try 1e-1 to 1e-5;
+        larger is simpler. It is the alpha of Lasso, QuantileRegressor and PoissonRegressor, and the
+        alpha of Ridge over n. None means 1e-4 for y of variance one, and otherwise follows the unit
+        of y: see :doc:`/user_guide/regress`.
+    %(mean_loss_C)s
+        With "squared_epsilon_insensitive" it is twice the C of LinearSVR.
     %(regularizer)s
     %(l1_ratio)s
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=None
-        For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
-        units of y, at least 0. None means a tenth of the spread of y.
+        For the two insensitive losses: errors up to epsilon cost nothing. In units of y; None means
+        a tenth of its standard deviation.
     delta : float, default=None
-        For "huber": where the loss becomes linear, in units of y, positive. None means the spread
-        of y.
+        For "huber": where the loss becomes linear, in units of y. None means its standard
+        deviation.
     M : array-like of shape (n_targets, n_targets), default=None
-        For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
-        symmetric and positive semidefinite. None means the identity.
+        For "squared_error" with several targets: the loss is ``r' M r / 2``, M symmetric and
+        positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
-        "auto": by expected cost; ``history_["solver"]`` has what ran.
-        "newton": up to 10,000 features, L2; for "squared_error" the normal equations.
-        "conjugate-gradient": "squared_error" with L2.
+        "auto": by expected cost.
+        "newton": L2, up to 10,000 features.
+        "conjugate-gradient": L2; "squared_error".
         "lbfgs": L2; "huber", "poisson", "squared_epsilon_insensitive".
-        "dual-coordinate": epochs over rows, L2; all but "squared_error" and "poisson".
-        "coordinate-descent": L1 and elastic net; "squared_error", "huber", "poisson",
-        "squared_epsilon_insensitive".
+        "coordinate-descent": L1 and elastic net; the same losses and "squared_error".
+        "dual-coordinate": L2; all losses but "squared_error" and "poisson".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s
-    %(max_iter_products)s
-        Per target.
-    %(max_time: the whole fit)s
+    max_iter : int, default=1000
+        Maximum number of iterations per target.
+    %(max_time)s
     fit_intercept : bool, default=True
-        Whether to fit b.
-    %(warm_start_planes: X, y, weights, loss, regularizer and intercept)s
-    %(n_jobs_exact: targets that are problems of their own, otherwise over blocks of rows)s
+        Whether to fit b, which is not penalized.
+    %(warm_start_planes: data, loss and regularizer)s
+    %(n_jobs_exact: the targets or blocks of rows)s
     %(verbose)s
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Weights w, in float32 if X is and `tol` allows it.
+        Weights w.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
     reg_lambda_ : float or ndarray of shape (n_targets,)
-        The `reg_lambda` of J; one value per target if it is the default of several problems.
+        The `reg_lambda` that the fit used.
     epsilon_, delta_ : float or ndarray of shape (n_targets,)
-        The `epsilon` or `delta` of the loss, in units of y, if it has one.
+        The `epsilon` or `delta` that the fit used, in units of y.
     %(certificates: targets)s
     %(histories)s
         and ``solver``.
@@ -132,8 +129,7 @@ class BMRMRegressor(
     Raises
     ------
     %(invalid)s
-        both `reg_lambda` and `C`, a `solver` that does not support the loss, a y that the loss
-        cannot take.
+        a `solver` that does not support the loss, or a y that the loss cannot take.
 
     Warns
     -----
@@ -144,16 +140,11 @@ class BMRMRegressor(
     See Also
     --------
     BMRMRegressorCV : Chooses reg_lambda by cross-validation.
-    bmrm_path : Many values of reg_lambda on shared planes.
+    bmrm_path : Many values of reg_lambda.
 
     Notes
     -----
-    The default of reg_lambda is ``1e-4 s^(p - q)`` with s the spread of y, the loss of degree p in
-    its residual, and Omega of degree q in w. This is ``1e-4 / s`` for "absolute_error", "quantile"
-    and "epsilon_insensitive" with L2, and 1e-4 for the others with L2. "poisson" and the entropies
-    have 1e-4; q is 2 for the elastic net. The spread is the weighted standard deviation, without
-    an intercept the root of the mean square, and 1 if that is 0; several targets in one problem
-    have the root of the mean of its squares.
+    User guide: :ref:`regress`.
 
     Losses: table 5 of [1]_, with its pinball loss corrected. Bound: theorem 2; see
     :doc:`/user_guide/bmrm_solvers`.

@@ -30,9 +30,9 @@ class PragamSVC(CertifiedLinearClassifier):
 
         J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i max(0, 1 - y_i (<w, x_i> + b))
 
-    where s_i is the product of sample and class weight, normalized to the sum one. The intercept b
-    is not penalized. Three or more classes are handled one-versus-rest. The dual, whose values are
-    the bounds, is::
+    where s_i is sample times class weight, normalized to the sum one. The intercept b is not
+    penalized. Three or more classes are one problem per class, one-versus-rest. The dual, whose
+    values are the bounds, is::
 
         D(alpha) = sum_i alpha_i - ||sum_i alpha_i y_i x_i||^2 / (2 reg_lambda)
         0 <= alpha_i <= s_i,   and with an intercept   sum_i alpha_i y_i = 0
@@ -40,7 +40,7 @@ class PragamSVC(CertifiedLinearClassifier):
     Parameters
     ----------
     %(reg_lambda)s
-    %(mean_loss_C: 1/2 ||w||^2)s
+    %(mean_loss_C)s
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
@@ -52,11 +52,11 @@ class PragamSVC(CertifiedLinearClassifier):
     %(tol: 1e-3)s
     max_iter : int, default=10000
         Maximum number of iterations per class, of three to four products with X or X' each.
-    %(max_time: the whole fit)s
+    %(max_time)s
     %(class_weight: the sample weights)s
     warm_start : bool, default=False
-        Whether the next fit starts from this one, if it has the same X, y, weights and intercept.
-    %(n_jobs_exact: the classes if there are three or more, otherwise over blocks of rows)s
+        Whether the next fit on the same X, y and weights starts from this one.
+    %(n_jobs_exact: the classes or blocks of rows)s
     %(random_state: the start of the power iteration)s
     %(verbose)s
 
@@ -95,6 +95,8 @@ class PragamSVC(CertifiedLinearClassifier):
 
     Notes
     -----
+    User guide: :ref:`pragam-svc`.
+
     The method is section 4 and appendices B and C of [1]_; the objective is its (20), the dual its
     (21) and (22). :doc:`/papers/pragam_theory` has the method, its rate (26), and the adaptive
     rule. At exit the objective and the bound are recomputed from the data.

@@ -25,7 +25,7 @@ from sklearn_bundle.linear.problems.balance import (
     shares_of_classes,
     sums_of_classes,
 )
-from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.linear_rounding import Sizes, distance
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.rows.rows import RowOperator, RowProducts
 
@@ -235,11 +235,17 @@ class LinearRisk(Generic[Rows]):
         if not self._is_by_rows:
             args = self.target, self.weights, scores + point.intercept
             return Sizes.of(squares, self.loss, *args)
-        parts = []
-        for start in range(0, n, _FEW_ROWS):
-            rows = slice(start, start + _FEW_ROWS)
-            args = self.target[rows], self.weights[rows], scores[rows] + point.intercept
-            parts.append(Sizes.of(np.zeros(self.n_features), self.loss, *args))
+        blocks = [slice(start, start + _FEW_ROWS) for start in range(0, n, _FEW_ROWS)]
+
+        def part(rows: slice, near: float | None) -> Sizes:
+            args = self.target[rows], self.weights[rows], scores[rows] + point.intercept, near
+            return Sizes.of(np.zeros(self.n_features), self.loss, *args)
+
+        near = None
+        if len(blocks) > 1:  # scores of one may be much larger
+            moved = (scores[rows] + point.intercept for rows in blocks)
+            near = distance(sum(float(np.vdot(f, f)) for f in moved) / n)
+        parts = [part(rows, near) for rows in blocks]
         return reduce(Sizes.plus, parts)._replace(squares=squares)
 
     def risk(self, point: Point) -> float:

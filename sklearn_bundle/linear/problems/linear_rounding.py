@@ -21,6 +21,9 @@ from sklearn_bundle.linear.regularizers import Regularizer
 Array = NDArray[np.float64]
 
 _NEAR = 1e-3  # times the root mean square of the scores: distance of further derivatives
+# The most for softmax, whose derivatives are known at the scores alone: those at scores that differ
+# by no more are at most e^0.1 times as large.
+_NEAR_CLASSES = 0.05
 _FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate, a residual
 # Roundings of a gradient beside those of its sum over the rows: it is updated so many times before
 # it is computed afresh, and planes are mixed from a few others.
@@ -56,16 +59,28 @@ class Sizes(NamedTuple):
     scores: float
 
     @classmethod
-    def of(cls, squares: Array, loss: Loss, target: Any, weights: Array, scores: Array) -> "Sizes":
-        """Of rows with these scores; ``squares`` are those of their columns."""
+    def of(
+        cls,
+        squares: Array,
+        loss: Loss,
+        target: Any,
+        weights: Array,
+        scores: Array,
+        near: float | None = None,
+    ) -> "Sizes":
+        """Of rows with these scores; ``squares`` are those of their columns.
+
+        ``near`` is the distance of further derivatives if these are not all rows.
+        """
         of_score = score_loss(loss)
+        if near is None:
+            near = distance(float(np.vdot(scores, scores)) / scores.size)
         if of_score is not None:
             square = float(np.vdot(scores, scores))
-            near = _NEAR * np.sqrt(square / len(scores))
             args = of_score.formula(), scores, target, weights, near, _NEAR
             *of_columns, moved, _ = loops.sizes(*args)
             return cls(float(len(scores)), squares, *np.reshape(of_columns, (2, 1)), moved, square)
-        G = _nearby_slopes(loss, target, weights, scores).reshape(len(scores), -1)
+        G = _nearby_slopes(loss, target, weights, scores, near).reshape(len(scores), -1)
         f = scores.reshape(G.shape)
         sums = np.einsum("ij,ij->j", G, G), G.sum(axis=0), float(np.vdot(G, np.abs(f)))
         return cls(float(len(f)), squares, *sums, float(np.vdot(f, f)))
@@ -75,12 +90,13 @@ class Sizes(NamedTuple):
         sums: list[Any] = [a + b for a, b in zip(self, other, strict=True)]
         return Sizes(*sums)
 
-    def with_gap(self, gap: float) -> "Sizes":
+    def with_gap(self, gap: float, most: float = np.inf) -> "Sizes":
         """With derivatives g of any dual point within the gap: ``sum_i |g_i| - G_i <= gap / near``.
 
-        For ``l(f) + l*(g) - g f >= near (|g| - G)``, and these are parts of the gap.
+        For ``l(f) + l*(g) - g f >= near (|g| - G)``, and these are parts of the gap. ``near`` is at
+        most ``most``.
         """
-        near = _NEAR * np.sqrt(self.scores / (self.n_rows * len(self.totals)))
+        near = min(distance(self.scores / (self.n_rows * len(self.totals))), most)
         if not near > 0.0:
             return self
         more = max(gap, 0.0) / near
@@ -89,12 +105,16 @@ class Sizes(NamedTuple):
         return self._replace(slopes=slopes, totals=self.totals + more, moved=moved)
 
 
-def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array) -> Array:
+def distance(mean_square: float) -> float:
+    """Of further derivatives, for scores of this mean square."""
+    return _NEAR * float(np.sqrt(mean_square))
+
+
+def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array, near: float) -> Array:
     """The largest absolute derivatives at scores nearby: of a kinked loss on both sides of it.
 
     Where only differences of scores count, these become smaller.
     """
-    near = _NEAR * np.sqrt(np.mean(scores * scores))
     slopes, largest = np.empty_like(scores), np.zeros_like(scores)
     shifted = (scores - near, scores + near) if softmax_loss(loss) is None else (scores,)
     for moved in (*shifted, (1.0 - _NEAR) * scores):
@@ -154,11 +174,13 @@ def rounding(
     penalty = reg_lambda * omega.value(w)
     risk = abs(objective - penalty) + (0.0 if problem.nonnegative else sizes.moved)
     # Probabilities are rounded relative to 1, however small their differences to the labels are.
-    least = 0.0 if softmax_loss(problem.loss) is None else 1.0
+    of_classes = softmax_loss(problem.loss) is not None
+    least = 1.0 if of_classes else 0.0
     of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
     of_objective = (likely(d) + _FEW) * float(lengths @ np.abs(w)) + _FEW * of_terms
     of_objective += (likely(n) + _FEW) * risk + (likely(p) + _FEW) * penalty
-    sizes = sizes.with_gap(objective - (c - conjugate))  # those of the plane are a dual point's
+    most = _NEAR_CLASSES if of_classes else np.inf
+    sizes = sizes.with_gap(objective - (c - conjugate), most)  # those of the plane are a dual point
     of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
     of_bound = (likely(n) + _UPDATES + _FEW) * of_terms + (likely(n) + _FEW) * risk
     of_bound += (likely(n) + likely(p) + _FEW) * (abs(c) + abs(conjugate))

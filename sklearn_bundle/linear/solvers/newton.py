@@ -10,7 +10,7 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.losses.scores import ScoreLoss, score_loss
-from sklearn_bundle.linear.problems.kink_rows import solved_at_kinks
+from sklearn_bundle.linear.problems.kink_rows import is_small, solved_at_kinks, takes_all_rows
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.round_risk import RoundRisk
@@ -53,9 +53,9 @@ class NewtonSolver(LinearSolver):
     bundle method with these planes. Where Newton's method stalls, that one goes on with line
     searches.
 
-    If all rows of a loss with one kink are in memory and the gap is small, an interior-point method
-    on the rows near their kinks is tried before the next step: see
-    :mod:`~.linear.problems.kink_rows`.
+    If all rows of a loss with one kink are in memory, an interior-point method on the rows near
+    their kinks is tried: of few rows instead of the first step, and where the gap is small before
+    the next one. See :mod:`~.linear.problems.kink_rows`.
 
     Where rows lie on workers the intercept is a coordinate of the planes, and only planes whose
     coefficients of b cancel prove anything: where all have one sign, a round cuts one beyond the
@@ -83,7 +83,7 @@ class NewtonSolver(LinearSolver):
         self._descent = None
         self._gaps: list[float] = []
         self._end_from = _NEAR_END
-        self._widenings = 0
+        self._is_first, self._widenings = True, 0
 
     @classmethod
     def form(cls, loss: Loss) -> ScoreLoss | None:
@@ -101,9 +101,12 @@ class NewtonSolver(LinearSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """On workers up to 2000 features: rounds cost most, and it needs the fewest."""
+        """For few rows with one kink each; on workers, where it needs the fewest rounds."""
         problem = task.problem
-        return isinstance(problem, RowBlocks) and problem.n_features <= MOST_SIDE
+        if isinstance(problem, RowBlocks):
+            return problem.n_features <= MOST_SIDE
+        found = cls.form(problem.loss)
+        return found is not None and found.has_one_kink and is_small(problem)
 
     def _point_to_move(self) -> ScoreRisk:
         problem = self._problem
@@ -174,8 +177,9 @@ class NewtonSolver(LinearSolver):
         if self.name == "line-search":
             self._planes.step()
         elif descent is None:
-            self._descent = self._first_descent()
-            self._evaluate(self._descent)
+            if not self._solve_all_rows():
+                self._descent = self._first_descent()
+                self._evaluate(self._descent)
         elif self._end(descent):
             pass
         elif self._take_step(descent) and descent.n_steps < MOST_STEPS and not self._is_slow():
@@ -188,24 +192,42 @@ class NewtonSolver(LinearSolver):
             self._planes.begin_at(point)
             self._planes.step()
 
+    def _solve_all_rows(self) -> bool:
+        """Try to solve a problem at once, all of whose rows count as near their kinks."""
+        problem, (w, b), is_first, self._is_first = (
+            self._problem,
+            self._start,
+            self._is_first,
+            False,
+        )
+        if not (is_first and self._loss.has_one_kink and isinstance(problem, LinearProblem)):
+            return False
+        if not takes_all_rows(problem):
+            return False
+        b = self._units.intercept if b is None else float(np.ravel(b)[0])
+        return self._solve_at_kinks(w, b, problem.rows.scores(w), _SMOOTHED * self._tol)
+
     def _end(self, descent: NewtonDescent) -> bool:
         """Try to solve the problem from the rows near their kinks; whether ``tol`` is reached."""
-        at, problem, best = descent.point, self._problem, self.best
+        at, best = descent.point, self.best
         relative = best.gap / best.primal if best.primal > 0.0 else np.inf
-        if not (self._tol < _NEAR_END and relative <= self._end_from and self._loss.has_one_kink):
-            return False
-        if not (isinstance(at, MemoryRisk) and isinstance(problem, LinearProblem)):
+        if not (self._tol < _NEAR_END and relative <= self._end_from):
             return False
         self._end_from = _NEARER * relative
-        found = solved_at_kinks(problem, self._loss, self._lambda, at.w, at.b, at.scores)
+        return isinstance(at, MemoryRisk) and self._solve_at_kinks(at.w, at.b, at.scores)
+
+    def _solve_at_kinks(self, w: Array, b: float, scores: Array, tol: float = 0.0) -> bool:
+        problem, best = self._problem, self.best
+        if not (self._loss.has_one_kink and isinstance(problem, LinearProblem)):
+            return False
+        found = solved_at_kinks(problem, self._loss, self._lambda, w, b, scores, tol)
         if found is None:
             return False
-        w, b, _, plane = found
-        self.bundle.add(*plane, None)
-        self._prove(plane)
-        point = problem.point(w, b)
+        self.bundle.add(*found.plane, None)
+        self._prove(found.plane)
+        point = problem.point(found.w, found.b)
         risk = self._fresh_risk(point)
-        self._offer(Point(w, None, point.intercept, 1.0), risk)
+        self._offer(Point(found.w, None, point.intercept, 1.0), risk)
         problem.release_buffers()
         return best.gap <= self._tol * best.primal
 

@@ -36,63 +36,56 @@ from sklearn_bundle.structured.readers.structures import checked_model, forget
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     """Support vector machine for sequences, segments, graphs, matchings and sets of labels.
 
-    Take it where an output has parts that depend on each other, and a mistake has a cost of your
-    own. For labels of tokens with probabilities, :class:`SDCACRF` takes less time. A model defines
-    the outputs y of an input x: their features phi(x, y), their loss l_i(y) against the true
-    output y_i, and how to find the best one. It minimizes over w::
+    Take it where an output has parts that depend on each other, and mistakes have costs of your
+    own. For labels of tokens with probabilities take :class:`SDCACRF`. A model defines the features
+    phi(x, y) of an output y, its loss l_i(y), and how to find the best output. With ``D_i(y) =
+    phi(x_i, y) - phi(x_i, y_i)`` it minimizes over w::
 
         P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i H_i(w)
 
-        H_i(w) = max_y [l_i(y) + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]      scaling="margin"
-        H_i(w) = max_y l_i(y) [1 + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]    scaling="slack"
-        H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)>         loss="log"
+        H_i(w) = max_y [l_i(y) + <w, D_i(y)>]      scaling="margin"
+        H_i(w) = max_y l_i(y) [1 + <w, D_i(y)>]    scaling="slack"
+        H_i(w) = log sum_y exp <w, D_i(y)>         loss="log"
 
-    with ``H_i(w)^2 / 2`` in place of H_i(w) for "squared_hinge". The s_i are the sample weights,
-    normalized to the sum one; the loss of an example is not divided by its length. C of [1]_ is
-    ``1 / (n reg_lambda)``, with slack rescaling ``1 / reg_lambda``.
+    with ``H_i(w)^2 / 2`` for "squared_hinge". The s_i are the sample weights, normalized to the sum
+    one. The loss of an example is not divided by its length.
 
-    X and y are, for "chain" and "segments", sequences and their labels or segments, as for
-    :class:`SDCACRF`; for "multiclass" and "multilabel", a 2-D X with labels or an indicator
-    matrix; otherwise lists of what the docstrings of :mod:`sklearn_bundle.models` describe.
+    For "chain", X and y are as in :class:`SDCACRF`, for "multiclass" as in a classifier; for the
+    others see :mod:`sklearn_bundle.models`.
 
     Parameters
     ----------
     model : {"chain", "multiclass", "graph", "grid", "segments", "matching", "multilabel"} or \
             StructuredModel, default="chain"
-        The kind of outputs: a name for a model with its defaults, or an instance, whose parameters
-        are set as ``model__cost``.
+        A name for a model with its defaults, or an instance, whose parameters are set as
+        ``model__cost``.
     reg_lambda : float, default=None
         Regularization strength relative to the mean loss of an example; larger is simpler. None
-        means one over the sum of the sample weights, 1/n without: try 10 to 0.01 times this.
+        means one over the sum of the sample weights, or 1/n: try 10 to 0.01 times this.
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
             "excessive-gap", "lbfgs"}, default="auto"
-        "auto": "bcfw" with an accelerated outer loop [6]_; for ``loss="log"`` "lbfgs".
-        "bcfw": steps on an example at a time [2]_, over its outputs that are kept [3]_.
+        "auto": "bcfw", accelerated; for ``loss="log"`` "lbfgs".
+        "bcfw": steps on an example at a time [2]_.
         "rsd", "rsd-one-simplex", "rsd-working-sets": restricted simplicial decomposition [1]_.
-        "bundle": cutting planes of the sum of the losses [7]_, [8]_.
-        "excessive-gap": marginals of chains [9]_, hinge with margin rescaling.
+        "bundle": cutting planes.
+        "excessive-gap": chains, hinge with margin rescaling.
         "lbfgs": ``loss="log"``.
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
-        H_i, half its square, or the negative log-likelihood, for models that can sum over their
-        outputs: chains, segments, classes, "multilabel", yours with ``expected_features``.
+        "log" needs a model that can sum over its outputs.
     scaling : {"margin", "slack"}, default="margin"
-        Whether a loss asks for a margin of its size, or multiplies what a margin of 1 lacks; the
-        latter needs integer costs for chains, and ``slack_rescaled_inference`` of your models.
+        "slack" needs integer costs for chains, and ``slack_rescaled_inference`` of your models.
     %(tol: 1e-3)s
     max_iter : int, default=1000
-        Maximum number of iterations: passes of the oracle over all examples, with their steps.
-    %(max_time: the optimization)s
+        Maximum number of passes of the oracle over all examples.
+    %(max_time)s
     n_cached_outputs : int, default=None
-        Maximum number of outputs kept per example besides the true one, at least 2: the r of [1]_.
-        None means 48, or more if all have weight. It is the number of points of "rsd-one-simplex"
-        (default 50), of planes of "bundle" (all), of past steps of "lbfgs" (10).
+        Outputs kept per example, at least 2 (the r of [1]_). None means 48, or more if all have
+        weight.
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" sample examples: four in five in proportion to their last known
-        gaps, or all uniformly.
+        How "auto" and "bcfw" sample examples.
     warm_start : bool, default=False
-        Whether the next fit starts from this one, if it has the same X, y, weights, model, `loss`,
-        `scaling`, `solver` and `n_cached_outputs`.
-    %(n_jobs_exact: examples in passes and in prediction, your models' methods included)s
+        Whether the next fit with the same data, model, loss and solver starts from this one.
+    %(n_jobs_exact: examples, your models' methods included)s
     %(random_state: the order of the examples)s
     %(verbose)s
 
@@ -101,25 +94,15 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     w_ : ndarray of shape (n_parameters,)
         The weights, in the order of the model's features.
     model_ : StructuredModel
-        The clone of the model that was fitted.
+        The fitted clone of `model`.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted; this and the next ones are parts of w, where the model has them.
-    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
-        Weights of features with labels; of two classes the second minus the first.
-    first_, last_ : ndarray of shape (n_classes, n_features)
-        The same at the first and the last token of segments with ``boundaries``.
-    transitions_ : ndarray of shape (n_classes, n_classes)
-        Weights of pairs of successive labels, ``transitions_[from, to]``.
-    lengths_ : ndarray of shape (n_classes, max_length)
-        Weights of the lengths of segments, from 1.
-    intercept_ : ndarray of shape (n_classes,)
-        Bias of each label.
-    start_, end_ : ndarray of shape (n_classes,)
-        Additional bias of the label of the first and of the last token.
+        The labels, sorted, if the model has them.
+    coef_, transitions_, intercept_, start_, end_, attribute_names_ : ndarray
+        Parts of w as in :class:`SDCACRF`, if the model has them.
+    first_, last_, lengths_ : ndarray of shape (n_classes, n_features) or (n_classes, max_length)
+        For "segments": ``coef_`` at their first and last token, and weights of their lengths.
     pairs_ : ndarray of shape (n_pairs, 2, 2)
-        Weights of the states of each pair of ``model_.edges_``.
-    attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, if X held dicts or lists of strings.
+        For "multilabel": weights of the states of ``model_.edges_``.
     exact_ : bool
         Whether the model's inference finds the worst output, or bounds it.
     %(certificate: P)s
@@ -129,80 +112,58 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     solver_ : str
         The solver that ran.
     %(reg_lambda_)s
-    %(history: oracle calls over n, rounded down)s
-        ``oracle_calls`` (searches for a worst output, or sums over all) and what the solver adds.
+    %(history: oracle calls over n)s
+        and ``oracle_calls``.
     n_features_in_ : int
-        Number of features, or of attributes; not for models that take lists of their own.
+        Number of features, if X has them.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had data frames with string names.
 
     Raises
     ------
     ValueError
-        Before anything is fitted: for a parameter out of its range or that the model or solver does
-        not support, wrong X, y or weights, a model whose methods return invalid values.
+        For a parameter that is out of its range or not supported by the model or solver, wrong X, y
+        or weights, or invalid values from a model.
     TypeError
-        For a model that is no StructuredModel, or an X or y that is not a list.
+        For a model that is no StructuredModel, or an X or y that is no list.
 
     Warns
     -----
     %(missed_tol)s
     UserWarning
-        If the model is not exact and has no upper bounds: then nothing is proved.
+        If the model is not exact and has no upper bounds.
 
     See Also
     --------
-    SDCACRF : Chains by likelihood, in less time and with probabilities; same data and attributes.
-    BMRMClassifier : The loss of "multiclass" and Ontology with an intercept, and many other losses.
-    sklearn_bundle.models : The models, and how to write your own.
-    sklearn_bundle.metrics : Scores and scorers of label sequences and of the spans that they mark.
+    sklearn_bundle.models : The models, and your own.
+    sklearn_bundle.metrics : Scores of label sequences and spans.
 
     Notes
     -----
-    Margin rescaling is (3) of [1]_ and [4]_, slack rescaling (17) and (22); its quadratic form has
-    l_i(y) in place of its square root in [5]_. The bound is the dual at the weights of the kept
-    outputs, (7) of [1]_; that of "lbfgs" has the gap ``||grad P(w)||^2 / (2 reg_lambda)``. See
-    :doc:`/user_guide/structured` and :doc:`/user_guide/structured_theory`.
+    User guide: :ref:`structured`.
 
-    For scikit-learn it is a classifier only with models of classes. Otherwise an integer `cv`
-    means folds in the order of the data; if these are sorted, pass ``KFold(shuffle=True)``.
+    Margin rescaling is (3) of [1]_, slack rescaling (17) and (22); the bound is the dual (7). See
+    :doc:`/user_guide/structured_theory`.
+
+    In searches an integer `cv` means folds in the order of the data, except for classes.
 
     References
     ----------
     .. [1] H. Yu, J. Rousu: An efficient method for large margin parameter optimization in
-       structured prediction problems. Technical report, University of Helsinki, 2007.
-    .. [2] S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher: Block-coordinate Frank-Wolfe
-       optimization for structural SVMs. International Conference on Machine Learning, 2013.
-    .. [3] A. Osokin, J.-B. Alayrac, I. Lukasewitz, P. K. Dokania, S. Lacoste-Julien: Minding the
-       gaps for block Frank-Wolfe optimization of structured SVMs. International Conference on
-       Machine Learning, 2016.
-    .. [4] B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. Advances in Neural
-       Information Processing Systems 16, 2003.
-    .. [5] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun: Large margin methods for structured
-       and interdependent output variables. Journal of Machine Learning Research 6 (2005),
-       1453-1484.
-    .. [6] H. Lin, J. Mairal, Z. Harchaoui: A universal catalyst for first-order optimization.
-       Advances in Neural Information Processing Systems 28, 2015.
-    .. [7] T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Machine
-       Learning 77 (2009), 27-59.
-    %(bmrm_paper: 8)s
-    .. [9] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
-       training SVMs, 2010; appendix E.
+       structured prediction problems. University of Helsinki, 2007.
+    .. [2] S. Lacoste-Julien et al.: Block-coordinate Frank-Wolfe optimization for structural SVMs.
+       ICML, 2013.
 
     Examples
     --------
     >>> from sklearn_bundle import StructuredSVM
-    >>> X = [
-    ...     [{"word": "the"}, {"word": "old"}, {"word": "man"}, {"word": "sleeps", "ends": "s"}],
-    ...     [{"word": "they"}, {"word": "man"}, {"word": "the"}, {"word": "boats", "ends": "s"}],
-    ...     [{"word": "the"}, {"word": "boats", "ends": "s"}, {"word": "sleep"}],
-    ... ]
-    >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    >>> X = [[{"word": "the"}, {"word": "boats"}], [{"word": "they"}, {"word": "sleep"}]]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]]
     >>> tagger = StructuredSVM("chain", random_state=0).fit(X, y)
-    >>> tagger.status_, tagger.relative_gap_ <= 1e-3
-    ('converged', True)
-    >>> tagger.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "old"}]])
-    [['PRP', 'VB'], ['DT', 'JJ']]
+    >>> tagger.status_
+    'converged'
+    >>> tagger.predict([[{"word": "the"}, {"word": "man"}]])
+    [['DT', 'NN']]
     """
 
     exact_: bool

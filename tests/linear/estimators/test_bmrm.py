@@ -47,7 +47,7 @@ def test_one_versus_rest_has_an_entry_a_class():
     assert set(model.predict(X)) == set(names)
 
 
-def test_one_warning_with_both_gaps_in_one_unit(data):
+def test_one_warning_with_both_gaps_in_one_unit(data, by_steps):
     with pytest.warns(ConvergenceWarning, match=r"'max_iter' after 2 iter.*gap of .*, above tol="):
         model = BMRMClassifier(max_iter=2, tol=1e-9).fit(*data)
     assert model.status_ == "max_iter" and model.n_iter_ == 2

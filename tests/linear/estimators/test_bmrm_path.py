@@ -61,7 +61,7 @@ def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted
         assert -problem.rounding <= above <= gaps[k] + one.dual_gap_ + problem.rounding
 
 
-def test_planes_are_used_again(data):
+def test_planes_are_used_again(data, by_steps):
     settings = {"tol": 1e-5, "solver": "line-search"}
     *_, n_iters = bmrm_path(*data, reg_lambdas=np.geomspace(1, 1e-5, 10), **settings)
     alone = BMRMClassifier(reg_lambda=1e-5, **settings).fit(*data).n_iter_

@@ -378,7 +378,7 @@ def test_search_over_loss_quantile_and_regularizer(X, targets):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_limits(X, targets):
+def test_limits(X, targets, by_steps):
     with pytest.warns(ConvergenceWarning, match=r"'max_iter' after 2 iter.*gap of .*, above tol="):
         ours = model("absolute_error", max_iter=2, tol=1e-12).fit(X, targets["real"])
     assert ours.status_ == "max_iter" and ours.n_iter_ == len(ours.history_) == 2

@@ -306,7 +306,7 @@ def test_rounding_in_the_regularizer_is_no_broken_loss(seed):
 
 
 @pytest.mark.parametrize("limit", [{"max_iter": 2}, {"max_time": 1e-9}], ids=str)
-def test_advice_names_what_l1_takes_long_for(problems, limit):
+def test_advice_names_what_l1_takes_long_for(problems, limit, by_steps):
     X, y = problems["hinge"]
     name = next(iter(limit))
     model = BMRMClassifier(regularizer="l1", reg_lambda=1e-6, tol=1e-9, **limit)

@@ -5,11 +5,17 @@ import pytest
 
 from sklearn_bundle.core.limits import REFRESHED
 from sklearn_bundle.linear.problems.linear import LinearProblem
-from sklearn_bundle.linear.problems.linear_rounding import Certified, Sizes, _of_gradient, rounding
+from sklearn_bundle.linear.problems.linear_rounding import (
+    _NEAR_CLASSES,
+    Certified,
+    Sizes,
+    _of_gradient,
+    rounding,
+)
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, Softmax, SquaredError
+from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Loss, Softmax, SquaredError
 from sklearn_bundle.regularizers import L2
 from tests.fits import Here
 
@@ -62,6 +68,36 @@ def test_derivatives_of_dual_points_within_the_gap(loss: Loss):
         value = loss.evaluate(there, y, weights, g)
         gap = loss.evaluate(f, y, weights, at) - value - g @ (f - there)
         assert np.abs(g).sum() <= sizes.with_gap(gap).totals[0] * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_derivatives_of_classes_within_the_gap(size):
+    """One row of large scores does not make a distance of the others' at which they were not."""
+    rng = np.random.default_rng(0)
+    f, weights, y = 3.0 * rng.normal(size=(40, 3)), np.full(40, 0.025), np.arange(40) % 3
+    f[np.arange(40), y] += 9.0
+    f[0] *= size
+    problem = LinearProblem(rows_in_memory(np.eye(40)), y, weights, Softmax(), False)
+    at, g = np.empty_like(f), np.empty_like(f)
+    value = problem.loss.evaluate(f, y, weights, at)
+    for share in 1.0, 0.9, 0.5, 0.0:
+        there = share * f
+        there[0] = f[0]
+        gap = value - problem.loss.evaluate(there, y, weights, g) - np.vdot(g, f - there)
+        taken = problem.sizes(problem.point(f.T.ravel(), None)).with_gap(gap, _NEAR_CLASSES)
+        assert np.abs(g).sum() <= 1.06 * taken.totals.sum()
+
+
+def test_derivatives_within_the_gap_of_blocks_of_rows():
+    """Those of small scores are next to a block of large ones."""
+    n = 2 * 16384
+    f = np.where(np.arange(n) < n // 2, 5.0, 1e6)
+    y, weights = np.ones(n), np.full(n, 1.0 / n)
+    problem = LinearProblem(rows_in_memory(f[:, None]), y, weights, LogLoss(), False)
+    there, g = np.minimum(f, 0.0) + (f > 5.0) * f, np.empty(n)
+    value = problem.risk(problem.point(np.ones(1), 0.0))
+    gap = value - problem.loss.evaluate(there, y, weights, g) - g @ (f - there)
+    assert np.abs(g).sum() <= problem.sizes(problem.point(np.ones(1), 0.0)).with_gap(gap).totals[0]
 
 
 def in_memory(X, y, weights):

@@ -23,6 +23,8 @@ from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from tests.interrupts import interrupt
 from tests.reference import objective, optimum
 
+pytestmark = pytest.mark.usefixtures("by_steps")
+
 NAMES = ["hinge", "squared_hinge", "log_loss"]
 
 

@@ -22,7 +22,10 @@ from sklearn_bundle.losses import BINARY_LOSSES
 from tests.certificates import judge
 from tests.reference import LOSSES, objective, optimum
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+    pytest.mark.usefixtures("by_steps"),
+]
 
 NAMES = ["hinge", "squared_hinge", "log_loss"]
 KNOWN = [*NAMES, "exponential"]

@@ -13,7 +13,10 @@ from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import REGRESSION_LOSSES
 from tests.reference_regression import LOSSES, drawn, objective, optimum
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+    pytest.mark.usefixtures("by_steps"),
+]
 
 #: Name, parameters, and (low, high, half) of slopes of those that are functions of the residual.
 CASES = {
