@@ -100,11 +100,10 @@ def _join(pool: ThreadPoolExecutor) -> None:
 # ---- row blocks ----------------------------------------------------------------------------------
 
 
-def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> np.ndarray:
+def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> tuple[int, ...]:
     """Boundaries of blocks of rows; few enough that summing their gradients stays cheap."""
     wanted = n_entries // max(_BLOCK_ENTRIES, n_columns)
-    count = max(1, min(_MAX_BLOCKS, wanted, n_rows))
-    return np.linspace(0, n_rows, count + 1).astype(np.int64)
+    return _blocks(n_rows, max(1, min(_MAX_BLOCKS, wanted, n_rows)))
 
 
 def column_ranges(indices: np.ndarray, n_columns: int, n_ranges: int) -> np.ndarray:
@@ -116,10 +115,13 @@ def column_ranges(indices: np.ndarray, n_columns: int, n_ranges: int) -> np.ndar
     return np.array([0, *inner, n_columns])
 
 
-@lru_cache(maxsize=64)  # a line search of few rows spent a third of its time on it
 def vector_blocks(n_rows: int) -> tuple[int, ...]:
     """Boundaries of blocks of rows for sums over vectors, which need more rows to be worth it."""
-    count = max(1, min(_MAX_BLOCKS, n_rows // _BLOCK_ROWS))
+    return _blocks(n_rows, max(1, min(_MAX_BLOCKS, n_rows // _BLOCK_ROWS)))
+
+
+@lru_cache(maxsize=64)  # a line search of few rows spent a third of its time on it
+def _blocks(n_rows: int, count: int) -> tuple[int, ...]:
     return tuple(np.linspace(0, n_rows, count + 1).astype(np.int64).tolist())
 
 

@@ -94,7 +94,7 @@ def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> l
 
 def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
     """A float if fractions are allowed, an int if compiled code can take it; or the value as is."""
-    if not isinstance(value, Real):
+    if type(value) is float or not isinstance(value, Real):
         return value
     real = any(getattr(kind, "type", None) is Real for kind in allowed)
     try:

@@ -379,6 +379,8 @@ def checked_score(score: Any) -> float:
 
 def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights of sum one; divided by the largest first, since their sum may overflow."""
+    if weights.strides == (0,):  # one number for all
+        return np.full(len(weights), 1.0 / len(weights))
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 

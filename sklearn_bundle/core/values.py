@@ -21,6 +21,8 @@ def plain(value: Any) -> Any:
     compiled code does not take fractions. The same applies within lists, tuples and dicts. A number
     beyond the range of float64 stays unchanged.
     """
+    if value is None or type(value) in (str, bool, int, float):  # nearly all parameters
+        return value
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):

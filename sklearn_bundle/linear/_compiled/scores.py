@@ -150,9 +150,10 @@ def sizes(loss, scores, y, weights, near, share):
     """Sums of G^2, G and G |f|, where G is the largest absolute derivative at scores nearby.
 
     These are ``f - near``, ``f + near`` and ``(1 - share) f``. Slopes rise with the score, so that
-    the outer two suffice; those that overflow are left out.
+    the outer two suffice; those that overflow are left out. The last sum is that of derivatives at
+    the scores themselves.
     """
-    squares, totals, moved = np.zeros((3, LANES))
+    squares, totals, moved, signed = np.zeros((4, LANES))
     for start in range(0, scores.shape[0], LANES):
         rows = slice(start, start + LANES)
         f, z, s = scores[rows], y[rows], weights[rows]
@@ -166,7 +167,8 @@ def sizes(loss, scores, y, weights, near, share):
             squares[k] += largest * largest
             totals[k] += largest
             moved[k] += largest * abs(f[k])
-    return squares.sum(), totals.sum(), moved.sum()
+            signed[k] += s[k] * slope(loss, f[k], f[k] - z[k], z[k], np.inf)
+    return squares.sum(), totals.sum(), moved.sum(), signed.sum()
 
 
 @jit

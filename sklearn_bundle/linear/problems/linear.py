@@ -34,8 +34,7 @@ Rows = TypeVar("Rows", bound=RowProducts)
 
 LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a new product: an error of about 1e-13 in the scores
-_FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
-_ROWS_AT_ONCE = 4096  # of more rows: several arrays of 32 KB
+_FEW_ROWS = 1 << 14  # whose sizes are computed at once: their scores with intercept take 128 KB
 _CHECKED = 256  # rows at which a user's derivatives are compared with differences
 
 
@@ -236,10 +235,7 @@ class LinearRisk(Generic[Rows]):
         if not self._is_by_rows:
             args = self.target, self.weights, scores + point.intercept
             return Sizes.of(squares, self.loss, *args)
-        loss = score_loss(self.loss)
-        few = loss is None or not loss.quadratic  # other losses take several arrays
-        step = _ROWS_AT_ONCE if few and n > _FEW_ROWS else _FEW_ROWS
-        blocks = [slice(start, start + step) for start in range(0, n, step)]
+        blocks = [slice(start, start + _FEW_ROWS) for start in range(0, n, _FEW_ROWS)]
 
         def part(rows: slice, near: float | None) -> Sizes:
             args = self.target[rows], self.weights[rows], scores[rows] + point.intercept, near

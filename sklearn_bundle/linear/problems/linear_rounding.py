@@ -75,10 +75,10 @@ class Sizes(NamedTuple):
         of_score = score_loss(loss)
         if near is None:
             near = distance(float(np.vdot(scores, scores)) / scores.size)
-        if of_score is not None and of_score.quadratic:  # whose fits take less than these sums
+        if of_score is not None:
             square = float(np.vdot(scores, scores))
             args = of_score.formula(), scores, target, weights, near, _NEAR
-            *of_columns, moved = loops.sizes(*args)
+            *of_columns, moved, _ = loops.sizes(*args)
             return cls(float(len(scores)), squares, *np.reshape(of_columns, (2, 1)), moved, square)
         G = _nearby_slopes(loss, target, weights, scores, near).reshape(len(scores), -1)
         f = scores.reshape(G.shape)

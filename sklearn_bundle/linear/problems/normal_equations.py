@@ -173,7 +173,7 @@ class NormalEquations:
             return self._omega.conjugate_gradient
         if self._diagonal is None:
             squares = self._rows.column_squares(self._weights)
-            mean = self._rows.gradient(self._weights) if self._free else 0.0
+            mean = self._rows.mean(self._weights) if self._free else 0.0
             self._diagonal = np.maximum(squares - mean**2, CONSTANT * squares)
         diagonal, penalty = self._diagonal, reg_lambda * self._diagonal_of_form()
 

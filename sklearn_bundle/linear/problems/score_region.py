@@ -10,10 +10,11 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.core.sparse import squared_lengths
+from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.multiclass import dual_hinge
 from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.regression import squared_errors
-from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from sklearn_bundle.linear.losses.softmax import Softmax, class_covariance, softmax_loss
 from sklearn_bundle.linear.problems.class_intercepts import MOST_CLASSES, hinge_intercepts
@@ -149,7 +150,7 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     if not (quantile or problem.fit_intercept or problem.n_free):
         return ScoreRegion(weights, radius, np.zeros(d), nothing, nothing)
     if squared_errors(loss) is not None:
-        mean = problem.rows.gradient(problem.weights)
+        mean = problem.rows.mean(problem.weights)
         region = ScoreRegion(weights, radius, mean, nothing, nothing)
         return region._replace(**_of_means(problem, region))
     amid = problem.rows.amid
@@ -161,7 +162,10 @@ def score_region(problem: LinearProblem, ball: Ball, intercept: Any) -> ScoreReg
     if not (joint is not None or hinge is not None or quantile or of_rows):
         return region
     at_center = intercept + weights @ center
-    if _is_hopeless(region, some, at_center):
+    shift = 0.0 if isinstance(loss, RegressionLoss) else at_center
+    # Differences of the intercepts of k classes may be off by so much: see _of_classes.
+    factor = 1.0 if joint is None else (k - 1) * np.sqrt(2.0)
+    if _is_hopeless(region, some, shift, factor):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     scores, reach = _reaches(problem, region, at_center)
     if joint is not None:
@@ -218,14 +222,18 @@ def with_curvature(
     return region._replace(curved=curved_region(problem, reg_lambda, given, ends))
 
 
-def _is_hopeless(region: ScoreRegion, some: RowOperator, at_center: Array) -> bool:
+def _is_hopeless(
+    region: ScoreRegion, some: RowOperator, at_center: Array | float, factor: float
+) -> bool:
     """Whether the scores of some rows may be off by as much as their size.
 
-    The interval of the intercept is about as wide again, so that no more than one label in twenty
-    would be certain: not worth a pass over all rows, which may be a fifth of a fit.
+    The interval of the intercept is about as wide again (of classes, ``factor`` times), so that no
+    more than one label in twenty would be certain: not worth a pass over all rows, which may be a
+    fifth of a fit. Of a regression the size is that of their differences to the center's score: an
+    interval would be four times as wide as the scores are apart.
     """
     scores, squares = some.around(region.center, region.weights), some.distances(region.center)
-    reach = region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
+    reach = factor * region.radius * float(np.sqrt(np.maximum(squares, 0.0)).mean())
     return reach > float(np.sqrt(np.square(scores + at_center).mean(axis=0).max()))
 
 
@@ -275,18 +283,21 @@ def _of_one(
 def _slope(problem: LinearProblem, scores: Array, sign: float, reach: Array, b: float) -> float:
     """Derivative in b of the risk of ``scores + sign reach + b``; 0 if its sign may be rounding."""
     loss, y, weights = problem.loss, problem.target, problem.weights
+    assert isinstance(loss, SampleLoss)
+    known = score_loss(loss)
+    formula = None if known is None else known.formula()
 
     def part(rows: slice) -> tuple[float, ...]:
         there = sign * reach[rows]
         there += scores[rows]
         there += b
-        out = np.empty_like(there)
-        value = loss.evaluate(there, y[rows], weights[rows], out)
-        return value, float(out.sum()), float(np.abs(out).sum())
+        if formula is not None:
+            _, size, _, slope = loops.sizes(formula, there, y[rows], weights[rows], 0.0, 0.0)
+            return slope, size
+        slopes = weights[rows] * loss.gradient(there, y[rows])
+        return float(slopes.sum()), float(np.abs(slopes).sum())
 
-    value, slope, size = problem.rows.sums(part)
-    if not np.isfinite(value):
-        return 0.0
+    slope, size = problem.rows.sums(part)
     return slope if abs(slope) > (likely(len(scores)) + _FEW) * DOUBLE * size else 0.0
 
 

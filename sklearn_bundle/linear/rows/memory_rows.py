@@ -42,6 +42,7 @@ class DenseRows(RowOperator):
 
     def __init__(self, X: np.ndarray, runner: BlockRunner):
         super().__init__(X, (frozen(X),), X.size, runner)
+        self._known_mean: tuple[Array, Array] | None = None  # and its weights
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         return self._products(rows, coefs, np.zeros(self.shape[1]), free)
@@ -66,8 +67,10 @@ class DenseRows(RowOperator):
         if centered:
             squares = H.diagonal()
             if (squares > _CANCELLED * (squares - m * m)).any():
-                H, q, m = self._moments_about(center + m, y_center, weights, target)
+                center = center + m
+                H, q, m = self._moments_about(center, y_center, weights, target)
             H -= np.outer(m, m)
+            self._known_mean = weights, (center + m)[:d]
         return np.ascontiguousarray(H[:d, :d]), q[:d]
 
     def _moments_about(
@@ -130,7 +133,12 @@ class DenseRows(RowOperator):
         return self.shape[0] / _DENSE_PRODUCTS
 
     def _mean(self, weights: Array, centered: bool) -> Array:
-        return self.gradient(weights) if centered else np.zeros(self.shape[1])
+        return self.mean(weights) if centered else np.zeros(self.shape[1])
+
+    def mean(self, weights: Array) -> Array:
+        """That of :meth:`moments`, whose terms are no larger, if it has the same weights."""
+        known = self._known_mean
+        return known[1] if known is not None and known[0] is weights else super().mean(weights)
 
     def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
@@ -205,18 +213,23 @@ class DenseRows(RowOperator):
         return scores
 
     def distances(self, center: Array) -> Array:
-        squares = np.empty(self.shape[0])
+        squares, ones = np.empty(self.shape[0]), np.ones(self.shape[1])
         for rows, block in self._centered(center):
-            np.einsum("ij,ij->i", block, block, out=squares[rows])
+            np.square(block, out=block)
+            np.matmul(block, ones, out=squares[rows])
         return squares
 
     def _centered(self, center: Array) -> Iterator[tuple[slice, Array]]:
-        """Blocks of ``X - center``, which cost no accuracy where the center is far from 0."""
+        """Blocks of ``X - center``, which cost no accuracy where the center is far from 0.
+
+        The center is repeated for all rows of a block: numpy subtracts short rows one by one.
+        """
         (X,), (n, d) = self._arrays, self.shape
-        height = max(1, _CENTERED // d)
+        height = min(max(1, _CENTERED // d), n)
+        centers = np.tile(center, height).reshape(height, d)
         for start in range(0, n, height):
-            rows = slice(start, start + height)
-            yield rows, X[rows] - center
+            rows = slice(start, min(start + height, n))
+            yield rows, X[rows] - centers[: rows.stop - start]
         self.passes += 1
 
     def dense(self, rows: NDArray[np.intp]) -> Array:

@@ -115,7 +115,7 @@ class RowOperator(RowProducts):
         self._X: Any = X  # of a sparse matrix a type checker knows no attributes
         self._arrays, self._runner = arrays, runner
         self._bounds = row_blocks(n_entries, self.shape[0], 1)
-        self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
+        self._partial: dict[int | None, tuple[tuple[int, ...], Array]] = {}
         self._squares: Array | None = None  # of columns, once they are known
 
     @property
@@ -241,6 +241,10 @@ class RowOperator(RowProducts):
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
 
+    def mean(self, weights: Array) -> Array:
+        """``X's``: the mean of the rows, with weights that sum to one."""
+        return self.gradient(weights)
+
     @abstractmethod
     def gram(self, weights: Array, centered: bool) -> Array:
         """``X'SX``, both triangles, shape (d, d); ``centered`` subtracts the mean of the rows."""
@@ -278,7 +282,7 @@ class RowOperator(RowProducts):
         """Whether rows with g_i = 0 are left out even if they are few."""
         return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
 
-    def _partial_sums(self, n_outputs: int | None) -> tuple[NDArray[np.int64], Array]:
+    def _partial_sums(self, n_outputs: int | None) -> tuple[tuple[int, ...], Array]:
         """Boundaries of blocks of rows, and a part of ``X'g`` for each of them."""
         if n_outputs not in self._partial:
             n, d = self.shape

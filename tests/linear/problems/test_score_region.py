@@ -147,3 +147,21 @@ def test_a_quantile_is_between_those_of_the_worst_scores():
     reach, middle = 0.1 * np.linalg.norm(X - region.center, axis=1), (X - region.center) @ w
     for scores in (middle - reach, middle, middle + reach):
         assert region.low <= -loss.offset(scores, problem.weights) <= region.high
+
+
+@pytest.mark.parametrize(
+    ("loss", "little", "much"),
+    [(LogLoss(), 1.0, 5.0), (Poisson(), 0.05, 1.0), (Softmax(), 0.05, 0.5)],
+)
+def test_no_region_where_scores_may_be_off_by_their_size(loss, little, much):
+    """Rows are about 1.7 from the center, scores 3.2 large and .4 apart: of a regression that
+    counts. Differences of the intercepts of ten classes may be off by 13 times as much."""
+    y = np.arange(200) % 10 if isinstance(loss, Softmax) else targets(loss)
+    problem, _ = problem_of(loss, y)
+    k = problem.n_outputs
+    w, b = np.tile([0.3, -0.2, 0.1], k), np.full(k, 2.8) if k > 1 else 2.8
+    for radius, known in ((little, True), (much, False)):
+        region = score_region(problem, Ball(w, radius), b)
+        assert region.is_known
+        ends = np.append(region.low, region.high)
+        assert (np.isfinite(ends) == known).all()

@@ -35,6 +35,13 @@ def test_moments(shape, centered, dtype):
     X = X.astype(dtype)
     with rows_in_memory(X) as rows:
         H, q = rows.moments(weights, y, centered)
+        mean = rows.mean(weights)
+        of_two = rows.mean(np.full(len(y), 2.0 / len(y)))  # not those of the moments
+    eps = np.finfo(float).eps
+    assert_allclose(mean, weights @ X, rtol=0.0, atol=8.0 * eps * np.abs(X).max())
+    assert_allclose(
+        of_two, 2.0 * X.mean(axis=0, dtype=float), rtol=0.0, atol=8.0 * eps * np.abs(X).max()
+    )
     Z, z = X.astype(np.longdouble), y.astype(np.longdouble)
     if centered:
         total = weights.astype(np.longdouble).sum()  # 1, but for rounding
@@ -51,6 +58,19 @@ def test_moments(shape, centered, dtype):
     assert_allclose(
         q / (sizes * size_y), (Z.T @ (weights * z)) / (sizes * size_y), rtol=0.0, atol=1e-9
     )
+
+
+@pytest.mark.parametrize("far", [0.0, 1e8])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (7, 1), (4_000, 9)])
+def test_around_a_center_rows_keep_their_digits(shape, far):
+    rng = np.random.default_rng(2)
+    X, w = far + rng.normal(size=shape), rng.normal(size=(1, shape[1]))
+    center = X.mean(axis=0)
+    with rows_in_memory(X) as rows:
+        scores, squares = rows.around(center, w), rows.distances(center)
+    Z = X - center
+    assert_allclose(scores, Z @ w.T, rtol=1e-12, atol=1e-13)
+    assert_allclose(squares, (Z * Z).sum(axis=1), rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
