@@ -403,7 +403,7 @@ def combination(outputs, slots, amounts, out):
 @jit
 def onto_simplexes(values, sizes):
     """Project the values onto the unit simplex, block by block of these sizes."""
-    falling, first = np.empty(sizes.max()), 0
+    falling, first = np.empty(values.shape[0]), 0
     for size in sizes:
         _sort(falling, values, first, first + size)
         total, level = -1.0, 0.0
