@@ -77,12 +77,6 @@ def values(loss, scores, y, out):
 
 
 @jit
-def slopes(loss, scores, y, steepness, out):
-    for i in range(scores.shape[0]):
-        out[i] = slope(loss, scores[i], scores[i] - y[i], y[i], steepness)
-
-
-@jit
 def curvatures(loss, scores, y, steepness, out):
     for i in range(scores.shape[0]):
         out[i] = curvature(loss, scores[i], scores[i] - y[i], y[i], steepness)
