@@ -19,6 +19,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types
 from numba.extending import overload
 
 from sklearn_bundle.jit import announce  # noqa: F401
@@ -135,7 +136,13 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     It has no machine code of its own, and no wrapper for Python, which often takes LLVM longer than
     the function itself, above all if arguments are named tuples of arrays.
     """
-    return jit(function, **FRAGMENT)
+    compiled = jit(function, **FRAGMENT)
+    template = compiled.get_call_template
+    # numba would compile anew for each constant that is passed; LLVM knows it where it inlines.
+    compiled.get_call_template = lambda args, kws: template(
+        [types.unliteral(a) if isinstance(a, types.IntegerLiteral) else a for a in args], kws
+    )
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -136,7 +136,8 @@ def fill(source, chosen, out):
         for r in range(out.shape[0]):
             i = chosen[r]
             if store.shape[0] > 0 and first <= i < last and known[points[i]]:
-                out[r, first:last] = store[points[i], : last - first]
+                for c in range(first, last):
+                    out[r, c] = store[points[i], c - first]
             else:
                 todo[count] = r
                 count += 1

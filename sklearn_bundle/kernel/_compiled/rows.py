@@ -45,11 +45,8 @@ def poly(out, start, stop, gamma, coef0, degree):
         row = out[a, start:stop]
         for b in range(stop - start):
             base[b] = gamma * row[b] + coef0
-        if degree == 0:
-            row[:] = 1.0
-        else:
-            row[:] = base
-        for _ in range(degree - 1):
+        row[:] = 1.0
+        for _ in range(degree):
             for b in range(stop - start):
                 row[b] *= base[b]
 
@@ -177,6 +174,6 @@ def pick_runs(matrix, rows, starts, stops, out):
         source, row = matrix[rows[a]], out[a]
         place = 0
         for r in range(starts.shape[0]):
-            width = stops[r] - starts[r]
-            row[place : place + width] = source[starts[r] : stops[r]]
-            place += width
+            for c in range(starts[r], stops[r]):
+                row[place] = source[c]
+                place += 1

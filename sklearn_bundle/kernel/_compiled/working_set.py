@@ -149,7 +149,9 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
     for k in range(g.shape[0]):
         up[k], down[k] = _slopes(beta[k], low[k], high[k], width)
     numbers = np.empty(6, g.dtype)
-    largest = diagonal.max()
+    largest = diagonal[0]
+    for k in range(1, diagonal.shape[0]):
+        largest = max(largest, diagonal[k])
     numbers[0], numbers[1], numbers[2] = 0.0, 2.0, _LEAST * largest
     numbers[3], numbers[4], numbers[5] = np.inf, LANES, 0.0
     least, most = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)

@@ -28,7 +28,7 @@ _POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of t
 @jit
 def _grouped(order, queries, starts):
     """``order`` with the samples of each query together, by a stable counting sort."""
-    grouped = np.empty_like(order)
+    grouped = np.empty(order.shape[0], dtype=order.dtype)
     free = starts[:-1].copy()
     for i in order:
         grouped[free[queries[i]]] = i
@@ -55,7 +55,10 @@ def _power_sums(scores, ranks, values, weights, starts, sizes, power, margin, ou
     with rank_j > rank_i and ``f_j - f_i < margin``. Scores ascend within a query, so the set of j's
     only grows; a Fenwick tree over the ranks of the query, with the moments of v, holds the sums.
     """
-    tree = np.empty((sizes.max() + 1, 3))
+    most = 0
+    for size in sizes:
+        most = max(most, size)
+    tree = np.empty((most + 1, 3))
     for q in range(sizes.shape[0]):
         size = sizes[q]
         tree[: size + 1] = 0.0

@@ -212,8 +212,10 @@ def _write_kinks(
     at left+, and the sum of the sizes of all jumps. A row's line is found before it is summed: what
     cancels within a row would leave rounding in the sum.
     """
-    p, q, total = np.zeros((3, loops.LANES))
-    constant, slope, at, jump_at, bend_at = np.empty((5, loops.LANES))
+    n = loops.LANES
+    p, q, total = np.zeros(n), np.zeros(n), np.zeros(n)
+    constant, slope = np.empty(n), np.empty(n)
+    at, jump_at, bend_at = np.empty(n), np.empty(n), np.empty(n)
     size = np.uint64(0)
     for start in range(0, scores.shape[0], loops.LANES):
         rows = slice(start, start + loops.LANES)
@@ -247,13 +249,14 @@ def _write_kinks(
             change = s[k] * d[k]
             p[k] += change * (constant[k] + slope[k] * (f[k] - z[k]))
             q[k] += change * slope[k] * d[k]
-    return np.intp(size), p.sum(), q.sum(), total.sum()
+    return np.intp(size), loops.in_order(p), loops.in_order(q), loops.in_order(total)
 
 
 @jit
 def in_b(loss, scores, y, weights, b):
     """First and second derivative of the risk in b, and the mean size of a slope."""
-    first, second, size = np.zeros((3, loops.LANES))
+    n = loops.LANES
+    first, second, size = np.zeros(n), np.zeros(n), np.zeros(n)
     for start in range(0, scores.shape[0], loops.LANES):
         rows = slice(start, start + loops.LANES)
         f, z, s = scores[rows], y[rows], weights[rows]
@@ -263,7 +266,7 @@ def in_b(loss, scores, y, weights, b):
             first[k] += u
             second[k] += s[k] * loops.curvature(loss, r, r, z[k], 1.0)
             size[k] += abs(u)
-    return first.sum(), second.sum(), size.sum()
+    return loops.in_order(first), loops.in_order(second), loops.in_order(size)
 
 
 class PieceLoss(ScoreLoss):

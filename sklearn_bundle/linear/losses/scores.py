@@ -96,7 +96,10 @@ class ScoreLoss(SampleLoss):
         return self._mapped(loops.values, scores, y)
 
     def gradient(self, scores, y) -> Array:
-        return self._mapped(loops.slopes, scores, y, np.inf)
+        def slopes(formula, scores, y, out):
+            loops.cut(formula, scores, y, np.ones(len(y)), np.inf, 0.0, 0.0, 0.0, out)
+
+        return self._mapped(slopes, scores, y)
 
     def curvature(self, scores, y) -> Array | None:
         return self._mapped(loops.curvatures, scores, y, 1.0) if self.smooth else None

@@ -323,34 +323,6 @@ def cached_gap(outputs, dual, blocks):
 
 
 @jit
-def squared_distance(dual, center, reg_lambda, kappa):
-    """Squared distance of w from what it would be without the center."""
-    squared = 0.0
-    for j in range(dual.w.shape[0]):
-        own = ((reg_lambda + kappa) * dual.raw[j] - kappa * center[j]) / reg_lambda
-        if dual.cone.shape[0] > 0 and dual.cone[j]:
-            own = max(own, 0.0)
-        squared += (dual.w[j] - own) ** 2
-    return squared
-
-
-@jit
-def recenter(dual, center, last, momentum, reg_lambda, old, new):
-    """Move the center to ``w + momentum (w - last)``, store w in ``last`` and move w along.
-
-    The strength of the center changes from ``old`` to ``new``.
-    """
-    for j in range(dual.w.shape[0]):
-        total = (reg_lambda + old) * dual.raw[j] - old * center[j]
-        center[j] = dual.w[j] + momentum * (dual.w[j] - last[j])
-        last[j] = dual.w[j]
-        dual.raw[j] = (total + new * center[j]) / (reg_lambda + new)
-        dual.w[j] = dual.raw[j]
-        if dual.cone.shape[0] > 0 and dual.cone[j]:
-            dual.w[j] = max(dual.raw[j], 0.0)
-
-
-@jit
 def sums(outputs, weights, squared, w):
     """``w += sum_i s_i sum_y q_i(y) psi_i(y)``; returns sums of losses and of lengths of psi.
 
@@ -403,7 +375,7 @@ def combination(outputs, slots, amounts, out):
 @jit
 def onto_simplexes(values, sizes):
     """Project the values onto the unit simplex, block by block of these sizes."""
-    falling, first = np.empty(sizes.max()), 0
+    falling, first = np.empty(values.shape[0]), 0
     for size in sizes:
         _sort(falling, values, first, first + size)
         total, level = -1.0, 0.0

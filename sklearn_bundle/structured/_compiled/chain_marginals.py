@@ -163,7 +163,8 @@ def combine(chains, nodes, pairs, first, last, w):
     none, own = np.zeros(S * S), np.empty(largest(chains.tokens) * S)
     for i in range(first, last):
         start, size = chains.tokens[i] * S, (chains.tokens[i + 1] - chains.tokens[i]) * S
-        own[:size] = nodes[start : start + size]
+        for x in range(size):
+            own[x] = nodes[start + x]
         add_features(chains, i, 1.0, own, none, w)
     at = chains.n_attributes * S
     for x in range(chains.n_labels * S):

@@ -110,7 +110,8 @@ def best_labels(outputs, w, out):
     """Write the worst labeling of the only sequence; without costs it is the best."""
     work = structures.new_work(outputs)
     _find(outputs, 0, w, work)
-    out[:] = work.path[: out.shape[0]]
+    for t in range(out.shape[0]):
+        out[t] = work.path[t]
 
 
 @inner
@@ -194,7 +195,8 @@ def _find_by_levels(outputs, start, T, pairs, work):
         if score > worst:
             worst, chosen = score, level
     if chosen == 0:
-        work.path[:T] = labels[start : start + T]
+        for t in range(T):
+            work.path[t] = labels[start + t]
         return
     level, path = chosen, work.path
     for t in range(T - 1, -1, -1):

@@ -298,7 +298,8 @@ def _sum_in_forest(outputs, work):
     """The same by sum-product, and probabilities of the true states too."""
     up, send, shares = work.up, work.send, work.shares
     order, above = outputs.order, outputs.above
-    up[:] = work.node
+    for v in range(outputs.n_nodes):
+        up[v, 0], up[v, 1] = work.node[v, 0], work.node[v, 1]
     log_z = _to_roots(outputs, work, True)
     for r in range(outputs.n_nodes):
         v, a = order[r], above[order[r]]

@@ -245,7 +245,8 @@ def _relax(outputs, i, work, best, enough):
         score = _sweep_forward(outputs, i, work)
         if score > best:
             best = score
-            work.best[:n] = work.found[:n]
+            for v in range(n):
+                work.best[v] = work.found[v]
             if bound <= best + enough:
                 break
         if sweep % _CHECK == _CHECK - 1:
@@ -299,7 +300,8 @@ def solve(outputs, i, w, work):
     if not mass < np.inf:  # the point is not finite
         work.best[:n] = 0
         return np.nan, np.nan
-    work.best[:n] = outputs.labels[outputs.nodes[i] : outputs.nodes[i] + n]
+    for v in range(n):
+        work.best[v] = outputs.labels[outputs.nodes[i] + v]
     work.messages[:m] = 0.0
     enough = _CLOSED * mass
     best, bound = _relax(outputs, i, work, 0.0, enough)

@@ -182,12 +182,12 @@ class BlockDual:
         raw = np.zeros(problem.dimension)
         of_problem = problem.weights, problem.squared
         losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
-        own = self._projected(raw) if len(self._cone) else raw
+        own = self._projected(raw)
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
         if self.center is not None and kappa > 0.0:
             raw += kappa * self.center.point
         raw /= reg_lambda + kappa
-        w = self._projected(raw) if len(self._cone) else raw
+        w = self._projected(raw)
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
@@ -293,19 +293,25 @@ class BlockDual:
         """
         if self.center is None or self.kappa == 0.0:
             return 0.0
-        reg_lambda, center = self.problem.reg_lambda, self.center.point
-        squared = block_steps.squared_distance(self._dual, center, reg_lambda, self.kappa)
-        return 0.5 * reg_lambda * squared
+        reg_lambda, kappa = self.problem.reg_lambda, self.kappa
+        own = ((reg_lambda + kappa) * self._dual.raw - kappa * self.center.point) / reg_lambda
+        difference = self.w - self._projected(own)
+        return 0.5 * reg_lambda * float(difference @ difference)
 
     def recenter(self, kappa: float, momentum: float) -> None:
         """Set a new strength, and the center to w plus ``momentum`` times its last move."""
         if self.center is None:
             self.center = Center(self.w.copy(), self.w.copy())
-        strengths = self.problem.reg_lambda, self.kappa, kappa
-        self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
-        block_steps.recenter(self._dual, *self.center, momentum, *strengths)
+        (point, last), w, raw = self.center, self.w, self._dual.raw
+        reg_lambda = self.problem.reg_lambda
+        total = (reg_lambda + self.kappa) * raw - self.kappa * point
+        point[:] = w + momentum * (w - last)
+        last[:] = w
+        raw[:] = (total + kappa * point) / (reg_lambda + kappa)
+        w[:] = self._projected(raw)
+        self._dual = self._dual._replace(factor=1.0 / (reg_lambda + kappa))
         self.kappa = kappa
 
     def _projected(self, raw: Array) -> Array:
         """Set negative entries of the cone to 0."""
-        return np.where(self._cone & (raw < 0.0), 0.0, raw)
+        return np.where(self._cone & (raw < 0.0), 0.0, raw) if len(self._cone) else raw
