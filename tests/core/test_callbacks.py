@@ -280,7 +280,7 @@ def test_verbose_ends_so_for_every_estimator(capsys):
     ],
     ids=["classes", "pairs"],
 )
-def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch):
+def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch, by_steps):
     monkeypatch.setattr(monitor, "_SECONDS_BETWEEN_LINES", 0.0)
     X, y = load_iris(return_X_y=True)
     model = clone(model).set_params(verbose=1).set_callbacks(ProgressBar())
@@ -335,7 +335,7 @@ def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
     assert last.startswith("[bmrm_path] ended with 0 of 2 values converged, largest relative gap")
 
 
-def test_callbacks_find_the_certificate_of_every_iteration():
+def test_callbacks_find_the_certificate_of_every_iteration(by_steps):
     gaps = []
 
     class Gaps(StopAt):

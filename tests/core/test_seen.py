@@ -98,7 +98,7 @@ def test_states_are_of_one_point(row, watch):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("limit", ["callback", "max_iter"])
 @pytest.mark.parametrize("row", list(table()), ids=name_of)
-def test_what_is_seen_last_is_returned(row, limit, watch):
+def test_what_is_seen_last_is_returned(row, limit, watch, by_steps):
     model, X, y, _ = row
     for number in (1, 2):
         limits = {"max_iter": number if limit == "max_iter" else 100}

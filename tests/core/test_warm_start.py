@@ -26,7 +26,7 @@ from sklearn_bundle.losses import NDCG, BinaryLoss, Hinge
 from tests.interrupts import interrupting
 
 
-def test_warm_start_over_reg_lambda(data):
+def test_warm_start_over_reg_lambda(data, by_steps):
     X, y = data
     warm = BMRMClassifier(tol=1e-5, warm_start=True, max_iter=5000).fit(X, y)
     again = warm.fit(X, y).n_iter_

@@ -205,6 +205,8 @@ class NewtonSolver(LinearSolver):
         if not takes_all_rows(problem):
             return False
         b = self._units.intercept if b is None else float(np.ravel(b)[0])
+        if not self._is_fresh:
+            self._offer_start(w, b)
         return self._solve_at_kinks(w, b, problem.rows.scores(w), _SMOOTHED * self._tol)
 
     def _end(self, descent: NewtonDescent) -> bool:
@@ -260,12 +262,15 @@ class NewtonSolver(LinearSolver):
             w, b, width = begin.w, begin.b, descent.width
             factor = descent.factor if at.keeps_scores else None
         elif at.keeps_scores and not self._is_fresh:
-            point = self._problem.point(w, b)
-            self._offer(point, self._fresh_risk(point))
-            if not self.bundle.is_empty:
-                self._planes.solve_inner()
+            self._offer_start(w, b)
         at.go(w, b)
         return NewtonDescent(at, self._lambda, width, factor)
+
+    def _offer_start(self, w: Array, b: float) -> None:
+        point = self._problem.point(w, b)
+        self._offer(point, self._fresh_risk(point))
+        if not self.bundle.is_empty:
+            self._planes.solve_inner()
 
     def _descended(self, begin: ScoreRisk, share: int) -> NewtonDescent:
         """Steps on a sample to where it says no more of the full problem."""
