@@ -294,7 +294,8 @@ def swap_svc(rng, seed, most):
     kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
     if kernel == "precomputed":
         X = rbf_kernel(X / (np.abs(X).max() or 1.0))
-    solver = str(rng.choice(["swap-2o", "swap", "mfw", "cvm"], p=[0.7, 0.1, 0.1, 0.1]))
+    solvers = ["auto", "swap-2o", "swap", "mfw", "cvm"]
+    solver = str(rng.choice(solvers, p=[0.3, 0.4, 0.1, 0.1, 0.1]))
     X = layout(rng, X)
     model = SwapSVC(
         float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, solver=solver, random_state=0,
@@ -302,6 +303,8 @@ def swap_svc(rng, seed, most):
         degree=int(rng.integers(1, 4)), active_set=None if rng.random() < 0.7 else 8,
         **({"max_iter": STEPS["SwapSVC"]} | limits(rng)),
     )  # fmt: skip
+    if solver == "auto":
+        model.set_params(active_set="auto")
     X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
@@ -309,10 +312,14 @@ def swap_svc(rng, seed, most):
 def swap_svc_cv(rng, seed, most):
     n, d = sizes(rng, min(40, most), 5)
     X = features(rng, n + 6, d)
-    y = labels(rng, scores(rng, X), 2)
-    y[:4] = [0, 1, 0, 1]
+    n_classes = int(rng.choice([2, 3]))
+    y = labels(rng, scores(rng, X), n_classes)
+    y[: 2 * n_classes] = 2 * [*range(n_classes)]
     kind = {"max_iter": STEPS["SwapSVC"], "cv": 2} | limits(rng)
-    model = SwapSVCCV([float(10.0 ** rng.uniform(-3, 3))], **kind)
+    loss = str(rng.choice(["squared_hinge", "hinge"]))
+    if loss == "hinge":
+        kind["max_iter"] = min(STEPS["working sets"], kind["max_iter"])
+    model = SwapSVCCV([float(10.0 ** rng.uniform(-3, 3))], loss=loss, **kind)
     return Problem(seed, model, layout(rng, X), y)
 
 

@@ -71,7 +71,7 @@ def unpacked(chains: Chains) -> sp.csr_array:
     return sp.csr_array((values_of(chains), (tokens, columns)), shape)
 
 
-def values_of(chains: Chains) -> NDArray[np.float64] | NDArray[np.float32]:
+def values_of(chains: Chains) -> NDArray[np.float64 | np.float32]:
     """The value of each entry."""
     return np.broadcast_to(chains.values, len(chains.places))
 

@@ -415,10 +415,13 @@ class SwapSVC(KernelClassifier, Certificates):
             return SwapSolver(problem, last=kept, **settings)
         size = self._active_points(problem)
 
-        def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
+        def single_steps(
+            points: SimplexPoints | None, n_steps: int = 0
+        ) -> SwapSolver | ActiveSetSolver:
+            left: dict[str, Any] = dict(settings, max_steps=self.max_iter - n_steps)
             if size is None:
-                return SwapSolver(problem, start=points, **settings)
-            return ActiveSetSolver(problem, size=size, start=points, **settings)
+                return SwapSolver(problem, start=points, **left)
+            return ActiveSetSolver(problem, size=size, start=points, **left)
 
         if self.solver != "auto" or not self._has_blocks(problem):
             points = kept if isinstance(kept, SimplexPoints) else None

@@ -159,7 +159,7 @@ class HandoverSolver:
     ----------
     first : KernelSolver
     then : callable
-        Makes the second solver from the points that the first one leaves.
+        Makes the second solver from the points that the first one leaves, and the steps it took.
     history_fields : tuple
         Those of the second solver; the first one has zeros there.
     tol : float
@@ -169,7 +169,7 @@ class HandoverSolver:
     def __init__(
         self,
         first: KernelSolver,
-        then: Callable[[SimplexPoints], KernelSolver],
+        then: Callable[[SimplexPoints, int], KernelSolver],
         history_fields: tuple,
         tol: float,
     ):
@@ -194,7 +194,7 @@ class HandoverSolver:
             return
         last = first.confirm()
         self._steps, self._passes = last.n_steps or 0, last.passes
-        self.current = self._then(first.kept)
+        self.current = self._then(first.kept, self._steps)
         state = None
         for state in self.current.states():
             yield self._as_one(state)

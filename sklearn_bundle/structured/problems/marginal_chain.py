@@ -64,7 +64,7 @@ class MarginalDual:
         self._places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         n, length = problem.n_examples, int(self._places[-1])
         self._multipliers = np.full((2, (int(T.sum()) + n) * S), np.nan)
-        self._bounds = row_blocks(length, n, problem.dimension).tolist()
+        self._bounds = row_blocks(length, n, problem.dimension)
 
     @property
     def passes(self) -> int:

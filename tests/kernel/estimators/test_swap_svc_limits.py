@@ -93,3 +93,13 @@ def test_a_handover_counts_the_steps_of_both_solvers():
     assert np.all(np.diff(history["iteration"]) >= 0) and np.all(np.diff(history["passes"]) >= 0)
     assert sum(seen[0].tolist()) == 0 < sum(seen[-1].tolist()) < model.n_iter_
     judge(model, X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("offset", [0.0, 6e8])
+def test_two_solvers_share_the_steps(offset):
+    """Far from the origin rows are in float64, and the second one came with a limit of its own."""
+    X = np.random.default_rng(1).normal(size=(6, 6)) * max(1.0, offset / 1e4) + offset
+    for max_iter in range(1, 20):
+        model = SwapSVC(3.9, gamma="auto", max_iter=max_iter, tol=3e-4, random_state=0)
+        assert model.fit(X, np.arange(6) % 2).n_iter_ <= max_iter
