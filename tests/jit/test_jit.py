@@ -177,6 +177,22 @@ def scaled(factor, x):
     return factor * x
 
 
+@inner
+def shifted(x, k):
+    return x + k
+
+
+@jit
+def with_constants(x):
+    return shifted(x, 0) + shifted(x, 1) + shifted(x, 2)
+
+
+def test_inner_functions_are_compiled_once_for_all_constants():
+    """By a private method of numba: without it there is one for each constant."""
+    assert with_constants(1.0) == 6.0
+    assert len(shifted.signatures) == 1
+
+
 def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, monkeypatch):
     """Also if they come from a cache, to another caller."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
