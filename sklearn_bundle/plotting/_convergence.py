@@ -74,7 +74,7 @@ class ConvergenceDisplay:
     >>> from sklearn_bundle import BMRMClassifier
     >>> from sklearn_bundle.plotting import ConvergenceDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BMRMClassifier(solver="newton", reg_lambda=1e-2).fit(X / X.max(axis=0), y)
+    >>> model = BMRMClassifier(solver="line-search", reg_lambda=1e-2).fit(X / X.max(axis=0), y)
     >>> display = ConvergenceDisplay([model.history_], ["hinge"], [model.tol])
     >>> display.histories[0]["iteration"][:3]
     array([1, 2, 3])
