@@ -23,10 +23,9 @@ PROGRAM = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
 from sklearn_bundle.linear.losses.poisson import PoissonFormula
-slopes = np.empty(1)
-args = -np.ones(1), np.zeros(1), 1.0, slopes
-scores.slopes(PoissonFormula(), *args)  # exp, compiled in another file
-print(repr(slopes[0].item()))
+values = np.empty(1)
+scores.values(PoissonFormula(), -np.ones(1), np.zeros(1), values)  # exp, of another file
+print(repr(values[0].item()))
 """
 
 
