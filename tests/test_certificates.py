@@ -296,7 +296,7 @@ def ctrl_c_at(monkeypatch):
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "CV" not in type(c[0]).__name__], ids=name_of)
-def test_ended_by_ctrl_c(case, ctrl_c_at):
+def test_ended_by_ctrl_c(case, ctrl_c_at, by_steps):
     ctrl_c_at(2)
     X, y, weights, further = data(case[1])
     model = clone(case[0]).set_params(tol=1e-12, verbose=1)

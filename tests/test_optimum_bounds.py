@@ -287,7 +287,7 @@ def test_refine(model):
     assert most - least <= 0.02 and model.tol == tol
 
 
-def test_refine_says_why_it_cannot():
+def test_refine_says_why_it_cannot(by_steps):
     model = BMRMClassifier(reg_lambda=1e-3, max_iter=2)
     with pytest.warns(ConvergenceWarning, match="refine knows the optimum's score to"):
         quiet(model, X, LABELS).refine(X, LABELS, TEST, LABELS, width=1e-6)
