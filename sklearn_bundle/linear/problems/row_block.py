@@ -93,13 +93,14 @@ def size_of(values: Any) -> int:
 
 
 def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """Risk, offset, balance and gradient of the plane at (w, b)."""
+    """Risk, sum of squared scores and offset; balance and gradient of the plane at (w, b)."""
     rows, scores = _scores(block, of, w, b)
+    squares = float(np.vdot(scores, scores))
     derivatives, scratch = np.empty_like(scores), np.empty((4, len(scores)))
     args = block.targets(of), block.weights, False, derivatives, scratch
     plane = of.loss.cut(scores, *args)
     balance = np.atleast_1d(derivatives.sum(axis=0))
-    sums = np.array([plane.risk, plane.offset])
+    sums = np.array([plane.risk, squares, plane.offset])
     return [sums, balance, rows.gradient(derivatives)]
 
 
@@ -149,9 +150,10 @@ def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[RowO
 
 
 def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """The risk at (w, b)."""
+    """The risk at (w, b), and the sum of squared scores."""
     _, scores = _scores(block, of, w, b)
-    return [np.array([of.loss.risk(scores, block.targets(of), block.weights, 0.0)])]
+    squares = float(np.vdot(scores, scores))
+    return [np.array([of.loss.risk(scores, block.targets(of), block.weights, 0.0), squares])]
 
 
 def slopes(
@@ -188,10 +190,12 @@ def targets_and_weights(block: RowBlock, of: Formulation) -> tuple[Array, Array]
     return block.targets(of), block.weights
 
 
-def rounding_sizes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """The fields of :class:`~.linear_rounding.Sizes` at (w, b)."""
+def rounding_sizes(
+    block: RowBlock, of: Formulation, w: Array, b: Array, near: float
+) -> list[Array]:
+    """The fields of :class:`~.linear_rounding.Sizes` at (w, b); all blocks have the same near."""
     rows, scores = _scores(block, of, w, b)
-    args = of.loss, block.targets(of), block.weights, scores
+    args = of.loss, block.targets(of), block.weights, scores, near
     return [np.atleast_1d(field) for field in Sizes.of(rows.squared_columns(), *args)]
 
 

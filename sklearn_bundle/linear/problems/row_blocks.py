@@ -20,7 +20,7 @@ from sklearn_bundle.linear.losses.softmax import softmax_loss
 from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.balance import balancing_shares, mixed, mixing
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.linear_rounding import Sizes, distance
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
 from sklearn_bundle.linear.rows._dask import DaskWorkers
@@ -93,7 +93,7 @@ class RowBlocks:
         self.column_scale = column_scale
         self.intercept_scale = 1.0 / max(mean_square, TINY) if self.n_free else 1.0
         self.passes, self.rounds = 0, 0
-        self._known: tuple[Array, float | Array, float] | None = None  # w, b and their risk
+        self._known: tuple[Array, float | Array, tuple[float, float]] | None = None  # w, b, of _at
 
     @property
     def n_samples(self) -> int:
@@ -146,17 +146,13 @@ class RowBlocks:
 
     def risk(self, point: Point) -> float:
         """R at the point: one round, or none if the last round was there."""
-        known = self._known
-        if known is not None and known[0] is point.w and known[1] is point.intercept:
-            return known[2]
-        (total,) = self._total(1, row_block.risk, *self._place(point))
-        return self._learn(point, total.item())
+        return self._at(point)[0]
 
     def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
         """The cutting plane at the point: one round. None if R is above the limit."""
         sums, balance, gradient = self._total(2, row_block.cut, *self._place(point))
-        risk, offset = sums.tolist()
-        self._learn(point, risk)
+        risk, squares, offset = sums.tolist()
+        self._learn(point, risk, squares)
         if not risk <= risk_limit:
             return None
         return Plane(gradient, offset, risk, balance if self.n_free else None)
@@ -180,9 +176,13 @@ class RowBlocks:
         return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
 
     def sizes(self, point: Point) -> Sizes:
-        """Sizes of the terms of sums at the point, which bound their rounding: one round."""
+        """Sizes of the terms of sums at the point, which bound their rounding.
+
+        One round, or two if :meth:`risk` was not called there last.
+        """
+        near = distance(self._at(point)[1] / (self.n_samples * self.n_outputs))
         n, squares, slopes, totals, *sums = self._total(
-            2, row_block.rounding_sizes, *self._place(point)
+            2, row_block.rounding_sizes, *self._place(point), near
         )
         return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
 
@@ -272,10 +272,18 @@ class RowBlocks:
     def _place(self, point: Point) -> tuple[Array, Array]:
         return point.w, np.asarray(point.intercept) if self.n_free else np.zeros(0)
 
-    def _learn(self, point: Point, risk: float) -> float:
+    def _at(self, point: Point) -> tuple[float, float]:
+        """Risk and sum of squared scores."""
+        known = self._known
+        if known is not None and known[0] is point.w and known[1] is point.intercept:
+            return known[2]
+        (sums,) = self._total(1, row_block.risk, *self._place(point))
+        return self._learn(point, *sums.tolist())
+
+    def _learn(self, point: Point, risk: float, squares: float) -> tuple[float, float]:
         risk = risk if np.isfinite(risk) else np.inf
-        self._known = point.w, point.intercept, risk
-        return risk
+        self._known = point.w, point.intercept, (risk, squares)
+        return risk, squares
 
     def _total(self, n_products: int, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
         self._count(n_products)

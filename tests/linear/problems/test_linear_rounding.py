@@ -88,16 +88,25 @@ def test_derivatives_of_classes_within_the_gap(size):
         assert np.abs(g).sum() <= 1.06 * taken.totals.sum()
 
 
-def test_derivatives_within_the_gap_of_blocks_of_rows():
+@pytest.mark.parametrize("on_workers", [False, True])
+def test_derivatives_within_the_gap_of_blocks_of_rows(on_workers):
     """Those of small scores are next to a block of large ones."""
     n = 2 * 16384
     f = np.where(np.arange(n) < n // 2, 5.0, 1e6)
     y, weights = np.ones(n), np.full(n, 1.0 / n)
     problem = LinearProblem(rows_in_memory(f[:, None]), y, weights, LogLoss(), False)
+    if on_workers:
+        halves = [RowBlock(f[half, None], y[half], weights[half]) for half in halves_of(n)]
+        args = formulation(LogLoss(), n_outputs=None), (n, 1), n, 1.0, np.ones(1), False
+        problem = RowBlocks(Here(halves), *args)
     there, g = np.minimum(f, 0.0) + (f > 5.0) * f, np.empty(n)
     value = problem.risk(problem.point(np.ones(1), 0.0))
     gap = value - problem.loss.evaluate(there, y, weights, g) - g @ (f - there)
     assert np.abs(g).sum() <= problem.sizes(problem.point(np.ones(1), 0.0)).with_gap(gap).totals[0]
+
+
+def halves_of(n):
+    return slice(n // 2), slice(n // 2, n)
 
 
 def in_memory(X, y, weights):
