@@ -93,7 +93,8 @@ class RowBlocks:
         self.column_scale = column_scale
         self.intercept_scale = 1.0 / max(mean_square, TINY) if self.n_free else 1.0
         self.passes, self.rounds = 0, 0
-        self._known: tuple[Array, float | Array, tuple[float, float]] | None = None  # w, b, of _at
+        # w and b of the last round at one point, and what `_at` answers there.
+        self._known: tuple[Array, float | Array, tuple[float, float]] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -178,7 +179,7 @@ class RowBlocks:
     def sizes(self, point: Point) -> Sizes:
         """Sizes of the terms of sums at the point, which bound their rounding.
 
-        One round, or two if :meth:`risk` was not called there last.
+        One round, or two if the last one was not there: all blocks need the distance of all rows.
         """
         near = distance(self._at(point)[1] / (self.n_samples * self.n_outputs))
         n, squares, slopes, totals, *sums = self._total(
@@ -273,7 +274,7 @@ class RowBlocks:
         return point.w, np.asarray(point.intercept) if self.n_free else np.zeros(0)
 
     def _at(self, point: Point) -> tuple[float, float]:
-        """Risk and sum of squared scores."""
+        """R and the sum of squared scores, kept of the last round at one point."""
         known = self._known
         if known is not None and known[0] is point.w and known[1] is point.intercept:
             return known[2]

@@ -15,7 +15,15 @@ from sklearn_bundle.linear.problems.linear_rounding import (
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Loss, Softmax, SquaredError
+from sklearn_bundle.losses import (
+    AbsoluteError,
+    Hinge,
+    LogLoss,
+    Loss,
+    MulticlassHinge,
+    Softmax,
+    SquaredError,
+)
 from sklearn_bundle.regularizers import L2
 from tests.fits import Here
 
@@ -107,6 +115,40 @@ def test_derivatives_within_the_gap_of_blocks_of_rows(on_workers):
 
 def halves_of(n):
     return slice(n // 2), slice(n // 2, n)
+
+
+PLAIN = {
+    "rows": np.random.default_rng(0).normal(size=(9, 3)),
+    "one column": np.arange(9.0)[:, None] - 4.0,
+    "constant column": np.stack([np.full(9, 3.0), np.arange(9.0)], axis=1),
+    "columns of 1e8": 1e8 * np.random.default_rng(1).normal(size=(9, 2)),
+    "one large row": np.diag([1e6, *np.ones(8)]),
+    "two rows": np.array([[1.0, 2.0], [-3.0, 0.5]]),  # one in each block
+}
+
+
+@pytest.mark.parametrize("X", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("loss", [LogLoss(), Hinge(), MulticlassHinge(), Softmax()], ids=repr)
+def test_sizes_on_workers_are_those_in_memory(loss: Loss, X):
+    """Blocks differ in rows and in the size of their scores; the last class has one row."""
+    (n, d), cut = X.shape, (len(X) + 2) // 4
+    n_outputs = 3 if isinstance(loss, MulticlassHinge | Softmax) else None
+    y = np.arange(n) % 2 if n_outputs else np.where(np.arange(n) % 2, 1.0, -1.0)
+    y[-1] = 2 if n_outputs else 1.0
+    weights = np.arange(1.0, n + 1.0) / (n * (n + 1) / 2)
+    blocks = [RowBlock(X[part], y[part], weights[part]) for part in (slice(cut), slice(cut, n))]
+    args = formulation(loss, n_outputs=n_outputs), (n, d), X.size, 1.0, np.ones(d), False
+    on_workers = RowBlocks(Here(blocks), *args)
+    memory = LinearProblem(rows_in_memory(X), y, weights, loss, False)
+    w = np.random.default_rng(2).normal(size=d * (n_outputs or 1))
+    b = np.zeros(3) if n_outputs else 0.0
+    here, there = memory.point(w, b), on_workers.point(w, b)
+    rounds = on_workers.rounds
+    assert on_workers.risk(there) == pytest.approx(memory.risk(here))
+    taken = on_workers.sizes(there)
+    assert on_workers.rounds == rounds + 2
+    for name, ours, theirs in zip(taken._fields, taken, memory.sizes(here), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, err_msg=name)
 
 
 def in_memory(X, y, weights):
