@@ -443,6 +443,15 @@ def csr_column_scale(data, indices, squares, sizes):
 
 
 @jit
+def csr_column_squares(data, indices, indptr, weights, out):
+    """Add ``s_i x_ij^2`` of each entry to out[j]."""
+    for i in range(weights.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[k])
+            out[indices[k]] += weights[i] * value * value
+
+
+@jit
 def dense_column_scale(X, squares, sizes):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):

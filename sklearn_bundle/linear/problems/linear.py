@@ -239,7 +239,7 @@ class LinearRisk(Generic[Rows]):
 
         def part(rows: slice, near: float | None) -> Sizes:
             args = self.target[rows], self.weights[rows], scores[rows] + point.intercept, near
-            return Sizes.of(np.zeros(self.n_features), self.loss, *args)
+            return Sizes.of(np.zeros(1), self.loss, *args)  # d zeros per block grow with n d
 
         near = None
         if len(blocks) > 1:  # scores of one may be much larger

@@ -321,10 +321,10 @@ class CSRRows(RowOperator):
 
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2``; entries stored in parts count as if they were not."""
-        data = self._X.data.astype(np.float64, copy=False)
-        terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
+        out = np.zeros(self.shape[1])
+        design.csr_column_squares(*self._arrays, weights, out)
         self.passes += 1
-        return np.bincount(self._X.indices, terms, self.shape[1]).astype(np.float64, copy=False)
+        return out
 
     @property
     def gram_passes(self) -> float:
