@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 _COMPRESSED = ("csr", "csc", "bsr")
 
 
+_FEW_ROWS = 1 << 14  # squared at a time
+
+
 def well_formed(X: Any, name: str) -> Any:
     """A sparse matrix whose index arrays match its shape, or ValueError; dense arrays unchanged.
 
@@ -93,5 +96,9 @@ def squared_lengths(X: Any) -> NDArray[np.float64]:
     """``||x||^2`` of rows, in double precision whatever X has."""
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
-    return np.asarray(squares.sum(axis=1)).ravel()
+    lengths = np.empty(X.shape[0])
+    for start in range(0, len(lengths), _FEW_ROWS):  # a copy of all entries is 8 bytes of each
+        part = sp.csr_array(X[start : start + _FEW_ROWS], dtype=np.float64)
+        part.data = part.data**2
+        lengths[start : start + _FEW_ROWS] = np.asarray(part.sum(axis=1)).ravel()
+    return lengths
