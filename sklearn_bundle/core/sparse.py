@@ -7,8 +7,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 _COMPRESSED = ("csr", "csc", "bsr")
-
-
 _FEW_ROWS = 1 << 14  # squared at a time
 
 

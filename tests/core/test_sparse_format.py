@@ -1,4 +1,4 @@
-"""Inconsistent sparse matrices, for which compiled code would read out of bounds."""
+"""Sparse matrices: inconsistent ones, of which compiled code would read out of bounds; lengths."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from sklearn_bundle import (
     SwapSVRCV,
     bmrm_path,
 )
-from sklearn_bundle.core.sparse import well_formed
+from sklearn_bundle.core.sparse import squared_lengths, well_formed
 from sklearn_bundle.datasets import save_mapped
 from sklearn_bundle.regularizers import Quadratic
 
@@ -168,3 +168,19 @@ def test_functions_and_parameters_look_as_well(tmp_path):
     B.indices[2] = FAR
     with pytest.raises(ValueError, match="B is a malformed"):
         BMRMClassifier(regularizer=Quadratic(B)).fit(load_iris().data, y)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 1), (1, 40), (40_000, 3)])
+def test_squared_lengths_are_doubles_whatever_the_rows(shape, kind):
+    """Rows are squared some thousands at a time; the last of them may be few."""
+    X = np.random.default_rng(3).integers(-3, 4, shape).astype(np.float32) + np.float32(0.1)
+    X[::3] = 0.0
+    expected = (X.astype(np.float64) ** 2).sum(axis=1)
+    np.testing.assert_allclose(squared_lengths(kind(X)), expected, rtol=1e-15)
+
+
+def test_squared_lengths_of_entries_stored_in_parts():
+    """They are those of the parts, as in every sum over stored entries."""
+    X = sp.csr_array((np.array([1.0, 2.0, 3.0]), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    np.testing.assert_array_equal(squared_lengths(X), [5.0, 9.0])

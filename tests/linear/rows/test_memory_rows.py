@@ -1,10 +1,13 @@
 """Sums over the rows of a matrix in memory, against those of plain numpy with more digits."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
+from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 
@@ -83,3 +86,20 @@ def test_column_scale(shape, kind):
     sums = np.abs(X).sum(axis=0)
     expected = np.divide((X * X).sum(axis=0), sums, out=np.zeros(len(sums)), where=sums > 0.0)
     assert_allclose(scale, expected, rtol=1e-12)
+
+
+def test_a_sparse_fit_copies_no_entries(monkeypatch):
+    """In vectors of doubles the ten entries per row are 15; blocks keep no vector of columns."""
+    monkeypatch.setattr("sklearn_bundle.core.parallel._BLOCK_ROWS", 2000)  # as on 40 times the rows
+    rng, n, d = np.random.default_rng(9), 40_000, 1600
+    X = sp.csr_array((rng.normal(size=10 * n), rng.integers(0, d, 10 * n), np.arange(n + 1) * 10))
+    X.sum_duplicates()
+    y = X @ rng.normal(size=d) + rng.normal(size=n) > 0.0
+    model = BMRMClassifier("squared_hinge", reg_lambda=1e-5).fit(X, y)  # compiles
+    tracemalloc.start()
+    try:
+        assert model.fit(X, y).converged_
+        peak = tracemalloc.get_traced_memory()[1] / (8 * n)
+    finally:
+        tracemalloc.stop()
+    assert peak < 13.0  # with copies of the entries 18
