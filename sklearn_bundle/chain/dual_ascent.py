@@ -51,7 +51,8 @@ class DualSolver:
     a full pass has evaluated, w = 0 before the first, and its objective is P there. A full pass is
     made when the gaps of the blocks, each as of its last step, say that ``tol`` is reached. The
     pass computes its own point, which is not copied: the steps continue from another w. Earlier
-    passes are made after two epochs, and then as many as take a tenth of the work.
+    passes are made at a given start or else after two epochs, and then as many as take a tenth of
+    the work.
 
     With acceleration the steps are those of P with a proximal term ``kappa/2 ||w - z||^2``, whose
     center z moves after every third epoch, with momentum (Catalyst: Lin, Mairal and Harchaoui,
@@ -159,6 +160,7 @@ class DualSolver:
     def states(self) -> Iterator[State]:
         """One state per epoch; a given start comes first."""
         problem = self.problem
+        passed = self._started and not self._kappa  # a first full pass, at the start itself
         if self._started:
             yield self.confirm()
         while True:
@@ -179,7 +181,7 @@ class DualSolver:
                     self._move_center(self._catalyst)
             known = self._dual if self._dual_known else self._best.bound
             self._checks.note(estimate, known, calls / problem.n_sequences)
-            if self._epochs == _FIRST_CHECK or self._checks.is_due:
+            if (self._epochs == _FIRST_CHECK and not passed) or self._checks.is_due:
                 yield self._check()
             else:
                 yield self._state(estimate)
