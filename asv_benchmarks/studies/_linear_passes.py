@@ -48,8 +48,8 @@ def run(session: Session) -> None:
         _compare(session, table, cell.task, X, y)
     for name in _MADE if session.wanted is None and session.tasks is not None else ():
         X, y = make_data(name, _MADE_ROWS)
+        _compare(session, table, f"made {name}", X.astype(np.float64), y)
         _compare(session, table, f"made {name}", X, y)
-        _compare(session, table, f"made {name}", X.astype(np.float32), y)
 
 
 def _compare(session: Session, table: Table, name: str, X: Any, y: Array) -> None:
