@@ -21,6 +21,7 @@ from sklearn_bundle.jit.decorators import fallback, inner, jit
 # many rows take slices of the arrays: with an index from their beginning, which might be negative
 # for all that the compiler knows, a hinge took six times as long.
 LANES = 64
+FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
 
 
 def value(loss, f, r, y) -> Any:
@@ -110,6 +111,28 @@ def cut(loss, scores, y, weights, steepness, b, fine, center, out):
             total[k] += s[k] * value(loss, score, r, z[k])
             offset[k] += s[k] * height(loss, score, r, z[k], u, center)
     return in_order(total), in_order(offset)
+
+
+@jit
+def modeled(loss, scores, direction, y, weights, steepness, b, along_b, center, out):
+    """The offset of the plane with the derivatives that a quadratic model has after a step.
+
+    These, in ``out``, are those at f + b and as much as the curvature there changes them, but not
+    beyond what the loss has anywhere.
+    """
+    offset = np.zeros(LANES)
+    for start in range(0, scores.shape[0], LANES):
+        rows = slice(start, start + LANES)
+        f, d, z, s, g = scores[rows], direction[rows], y[rows], weights[rows], out[rows]
+        for k in range(len(f)):
+            score, r = f[k] + b, b - (z[k] - f[k])
+            u = slope(loss, score, r, z[k], steepness)
+            u += curvature(loss, score, r, z[k], steepness) * (d[k] + along_b)
+            u = max(u, slope(loss, -FAR, -FAR, z[k], steepness))
+            u = min(u, slope(loss, FAR, FAR, z[k], steepness))
+            g[k] = s[k] * u
+            offset[k] -= s[k] * conjugate(loss, u, z[k], center)
+    return in_order(offset)
 
 
 @jit

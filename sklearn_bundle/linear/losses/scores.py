@@ -22,7 +22,6 @@ from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, Sam
 Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
 Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
-_FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
 _REACH = 4.0  # factor between steps in b while no row has curvature
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _ROWS = 1 << 16  # whose copies are small beside a vector
@@ -111,7 +110,7 @@ class ScoreLoss(SampleLoss):
 
     def end_slopes(self, y: Array) -> tuple[Array, Array]:
         """The derivatives at scores far below and far above."""
-        low, high = (self.gradient(np.full(len(y), end), y) for end in (-_FAR, _FAR))
+        low, high = (self.gradient(np.full(len(y), end), y) for end in (-loops.FAR, loops.FAR))
         return low, high
 
     def _mapped(self, loop, scores, y, *further) -> Array:
@@ -220,6 +219,33 @@ class ScoreLoss(SampleLoss):
         if free:
             offset = self._balanced(out, y, weights, center, offset)
         return risk, offset
+
+    def modeled_plane(
+        self,
+        scores: Array,
+        direction: Array,
+        y: Array,
+        weights: Array,
+        b: float,
+        along_b: float,
+        free: bool,
+        out: Array,
+        sums: Sums = at_once,
+    ) -> float:
+        """The offset of a plane, whose derivatives are written to ``out``, of a smooth loss.
+
+        They are what its second derivatives at f + b say of the point that is a step (direction,
+        along_b) away; with ``free`` they sum to zero.
+        """
+        center = self.center(y, weights) if free else 0.0
+        formula = self.formula()
+
+        def part(rows: slice) -> tuple[float, ...]:
+            args = scores[rows], direction[rows], y[rows], weights[rows], 1.0, b, along_b, center
+            return (loops.modeled(formula, *args, out[rows]),)
+
+        (offset,) = sums(part)
+        return self._balanced(out, y, weights, center, offset) if free else offset
 
     def smoothed_slope(
         self,

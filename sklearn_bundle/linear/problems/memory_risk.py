@@ -18,6 +18,7 @@ from sklearn_bundle.linear.problems.score_risk import (
     ROWS_A_FEATURE,
     SHARES,
     Line,
+    Model,
     ScoreRisk,
     column_variances,
 )
@@ -65,6 +66,7 @@ class MemoryRisk(ScoreRisk):
         super().__init__(loss, free, units, rows.shape)
         self._n_moves = 0
         self._spare: Array | None = None  # for temporary values
+        self._model: Model | None = None
 
     def attach(self, problem: Any) -> None:
         self.rows, self.y, self.weights = problem.rows, problem.target, problem.weights
@@ -77,6 +79,7 @@ class MemoryRisk(ScoreRisk):
 
     def release(self) -> None:
         self.scores = self._derivatives = self._gradient = self._spare = ABSENT
+        self._model = None
 
     @cached_property
     def scale(self) -> Array:
@@ -173,6 +176,13 @@ class MemoryRisk(ScoreRisk):
     def take_planes(self) -> list[tuple[Array, float, Array | None]]:
         return [(self.gradient, self.offset, None)]
 
+    def take_model(self) -> Model | None:
+        model, self._model = self._model, None
+        return model
+
+    def plane_of(self, model: Model) -> tuple[Array, float]:
+        return self.rows.gradient(model.derivatives), model.offset
+
     def balanced_plane(self, promised: float) -> tuple[Array, float]:
         return self.gradient, self.offset
 
@@ -183,11 +193,15 @@ class MemoryRisk(ScoreRisk):
         size = self.loss.curved(*args, rows, coefs)
         return rows[:size], coefs[:size]
 
+    @property
+    def hessian_passes(self) -> float:
+        return self.rows.hessian_passes
+
     def hessian(self, width: float) -> Array:
         """From all rows with curvature, or from enough of them if the loss is smooth."""
         rows, coefs = self._curved(width)
         self.n_curved, self.every = len(rows), 1
-        if self.loss.smooth:
+        if self.loss.smooth and not self.takes_all:
             enough = max(2 * RANK * len(self.w), self.rows.rows_in_passes(HESSIAN_PASSES))
             self.every = max(1, len(rows) // (self.detail * enough))
             rows, coefs = rows[:: self.every].copy(), coefs[:: self.every]
@@ -208,6 +222,7 @@ class MemoryRisk(ScoreRisk):
         else:
             length = _search_from_whole(derivative, line.left * -line.slope)
         self._n_moves += 1
+        self._model = self._modeled(direction, line.w, b) if line.is_newton else None
         if length > 0.0:
             self.w = self.w + length * line.w
             self.b += length * b
@@ -223,6 +238,12 @@ class MemoryRisk(ScoreRisk):
 
         first, second = self.rows.sums(part)
         return first, second
+
+    def _modeled(self, direction: Array, w: Array, b: float) -> Model:
+        derivatives = np.empty_like(self.scores)
+        args = self.scores, direction, self.y, self.weights, self.b, b, self.free, derivatives
+        offset = self.loss.modeled_plane(*args, self.rows.sums)
+        return Model(derivatives, offset, self.w + w)
 
     def _add(self, step: float, direction: Array) -> None:
         def part(rows: slice) -> tuple[float, ...]:

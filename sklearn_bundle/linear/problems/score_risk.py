@@ -33,6 +33,8 @@ class Line(NamedTuple):
         Share of the slope that a search may leave.
     steps : ndarray
         Steps that a search tries first, where they are all tried at once; 1 is among them.
+    is_newton : bool
+        Whether the step of 1 is Newton's for a smooth loss, from a Hessian of all rows.
     """
 
     w: Array
@@ -42,6 +44,26 @@ class Line(NamedTuple):
     square: float
     left: float
     steps: Array
+    is_newton: bool = False
+
+
+class Model(NamedTuple):
+    """The end of a whole Newton step as its quadratic model sees it.
+
+    Its derivatives g make a plane of the loss with X'g = -reg_lambda w, up to rounding, if none of
+    them had to be held back: w is then both the model's point and that of the plane.
+
+    Parameters
+    ----------
+    derivatives : ndarray of shape (n,)
+    offset : float
+        Of their plane.
+    w : ndarray of shape (d,)
+    """
+
+    derivatives: Array
+    offset: float
+    w: Array
 
 
 class ScoreRisk(ABC):
@@ -71,6 +93,8 @@ class ScoreRisk(ABC):
         Rows with curvature, and one of how many of them is in the last Hessian.
     detail : int
         Factor on the rows that a Hessian of a smooth loss is made of.
+    takes_all : bool
+        Whether it is made of all of them.
     """
 
     keeps_scores: ClassVar[bool]
@@ -82,6 +106,7 @@ class ScoreRisk(ABC):
         self.risk = self.offset = self.balance = 0.0
         self.n_samples = self.n_curved = n
         self.every = self.detail = 1
+        self.takes_all = False
         self.is_wide = d >= n
 
     # ---- where the rows are --------------------------------------------------------------------
@@ -142,6 +167,11 @@ class ScoreRisk(ABC):
     def intercept(self) -> float | Array:
         """The point's b in the form in which the problem has intercepts."""
 
+    @property
+    def hessian_passes(self) -> float:
+        """Passes over the data in the time of a Hessian from all rows; of rows in memory."""
+        return np.inf
+
     @abstractmethod
     def hessian(self, width: float) -> Array:
         """Lower triangle of that in (w, b), from one of ``every`` of the curved rows."""
@@ -170,6 +200,14 @@ class ScoreRisk(ABC):
 
         The balance is None where no b changes a plane.
         """
+
+    def take_model(self) -> Model | None:
+        """What the last step's quadratic model says of its end; None if it is not known."""
+        return None
+
+    def plane_of(self, model: Model) -> tuple[Array, float]:
+        """Its plane: one product with X'."""
+        raise NotImplementedError("take_model returns None")
 
     def cut_on_other_side(self, width: float) -> None:
         """Cut a plane whose balance has another sign than that at the point."""

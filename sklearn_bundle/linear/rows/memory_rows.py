@@ -174,9 +174,9 @@ class DenseRows(RowOperator):
             count *= 2
         return count
 
-    def rows_in_passes(self, passes: float) -> int:
-        n, d = self.shape
-        return int(passes * n / max(d / _DENSE_PRODUCTS, _LEAST_PASSES))
+    @property
+    def hessian_passes(self) -> float:
+        return max(self.gram_passes, _LEAST_PASSES)
 
     def class_scores(self, W: Array) -> Array:
         (X,), out = self._arrays, np.empty((len(W), self.shape[0]))
@@ -330,8 +330,9 @@ class CSRRows(RowOperator):
     def gram_passes(self) -> float:
         return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
 
-    def rows_in_passes(self, passes: float) -> int:
-        return int(passes * self.shape[0] / self.gram_passes)
+    @property
+    def hessian_passes(self) -> float:
+        return self.gram_passes
 
     def class_scores(self, W: Array) -> Array:
         return np.ascontiguousarray(self.scores(W.ravel(), len(W)).T)

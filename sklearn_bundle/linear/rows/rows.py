@@ -237,9 +237,14 @@ class RowOperator(RowProducts):
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
 
+    @property
     @abstractmethod
+    def hessian_passes(self) -> float:
+        """Passes over the data in the time of a Hessian from all rows."""
+
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
+        return int(passes * self.shape[0] / self.hessian_passes)
 
     def mean(self, weights: Array) -> Array:
         """``X's``: the mean of the rows, with weights that sum to one."""

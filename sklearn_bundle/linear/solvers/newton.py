@@ -53,6 +53,12 @@ class NewtonSolver(LinearSolver):
     bundle method with these planes. Where Newton's method stalls, that one goes on with line
     searches.
 
+    For a smooth loss in memory a step from a Hessian of all rows has a plane of its own, by the
+    derivatives that its quadratic model has at the end of the whole step. Their sum is that at the
+    optimum of the model, ``X'g = -reg_lambda w``, so that the gap of w and this plane is what the
+    model misses of the loss alone: 1 / reg_lambda, by which the gap of the plane at w is the larger
+    the smaller reg_lambda is, is not in it.
+
     If all rows of a loss with one kink are in memory, an interior-point method on the rows near
     their kinks is tried: of few rows instead of the first step, and where the gap is small before
     the next one. See :mod:`~.linear.problems.kink_rows`.
@@ -241,7 +247,7 @@ class NewtonSolver(LinearSolver):
         """Take a step, or widen the smoothing if it gained nothing; False after enough of these."""
         if descent.narrow(_SMOOTHED * self._tol * self.best.primal):
             self.width = descent.width
-            descent.differentiate()
+            descent.evaluate()
         if descent.step():
             return True
         if self._loss.smooth or self._widenings == IDLE_LIMIT:
@@ -278,7 +284,7 @@ class NewtonSolver(LinearSolver):
         narrowest = min(1.0, _NARROWEST * len(begin.w) / begin.n_samples) * unit
         descent = NewtonDescent(begin, self._lambda, unit)
         for _ in range(_SAMPLE_STEPS):
-            descent.differentiate()
+            descent.evaluate()
             if begin.risk <= 0.0 or not descent.step() or self._is_done(descent, narrowest, share):
                 break
             if descent.settled:
@@ -300,11 +306,14 @@ class NewtonSolver(LinearSolver):
         """Plane and bound at the descent's point, which is offered as the best one."""
         at = descent.point
         self._set_precision(descent)
-        descent.differentiate()
-        self._take_planes()
+        descent.evaluate()
         point = Point(at.w, None, at.intercept, 1.0 + descent.n_steps)
         # Without the scores, which are the descent's; a confirmation computes them afresh.
         self._offer(point, at.risk)
+        descent.asked = self._tol * self.best.primal
+        if self._is_proven_by_model(descent):
+            return
+        self._take_planes()
         if descent.error <= self._objective(at.w, at.risk):
             self._planes.solve_inner()
         promised = descent.smoothed + descent.error
@@ -321,6 +330,20 @@ class NewtonSolver(LinearSolver):
             risk = self._fresh_risk(point)
             self._offer(Point(point.w, None, point.intercept, point.drift), risk)
             self._problem.release_buffers()
+
+    def _is_proven_by_model(self, descent: NewtonDescent) -> bool:
+        """Whether the model of the last step proves the gap; if it promises to, it is tried."""
+        model = self._point.take_model()
+        if model is None:
+            return False
+        gap = self.best.primal - model.offset + 0.5 * self._lambda * float(model.w @ model.w)
+        descent.learn_from_model(gap)
+        if not gap <= self._tol * self.best.primal:
+            return False
+        plane = self._point.plane_of(model)
+        self.bundle.add(*plane, None)
+        self._prove(plane)
+        return self.best.gap <= self._tol * self.best.primal
 
     def _take_planes(self) -> None:
         """Into the bundle; one on workers that is balanced proves a bound by itself."""
