@@ -14,6 +14,7 @@ import numpy as np
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.values import shown
+from sklearn_bundle.linear.rows._dask_direct import Direct, with_rows
 
 # Seconds without any worker or a reply from the scheduler after which a fit gives up. A worker
 # needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
@@ -258,7 +259,7 @@ class ClusterWorkers(DaskWorkers):
         return self._copy(self._blocks, limit, self._rows)
 
     def kept(self, task, *args):
-        kept = self._copy(self._submit(task, args), self._limit, self._rows)
+        kept = self._copy(self._tasks(task, args), self._limit, self._rows)
         kept._what = f"the round {_name(task)!r}"
         return kept
 
@@ -266,11 +267,11 @@ class ClusterWorkers(DaskWorkers):
         return self._answers(self._submit(task, args, each), _name(task))
 
     def total(self, task, *args, answer_bytes=0, each=None):
-        futures = self._submit(task, args, each)
         if answer_bytes < _SUMMED_THERE:
-            return in_pairs(added, self._answers(futures, _name(task)))
+            return super().total(task, *args, each=each)
+        futures = self._tasks(task, args, each)
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
-        return self._answers([summed], _name(task))[0]
+        return self._results([summed], _name(task))[0]
 
     def _copy(self, blocks: list[Any], limit: TimeLimit, rows: list) -> "ClusterWorkers":
         copied = ClusterWorkers(self._client, blocks, self._what, limit, rows)
@@ -279,7 +280,37 @@ class ClusterWorkers(DaskWorkers):
 
     def _submit(
         self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
+    ) -> "list[Any] | Direct":
+        """The round, of the workers that hold blocks, or tasks if none does or much is sent."""
+        sent = sum(array.nbytes for array in _arrays([args, each]))
+        try:
+            homes = {} if sent > _LARGE else self._homes()
+        except _Late:
+            raise self._late("finding the blocks", []) from None
+        except (OSError, TimeoutError) as error:
+            raise self._lost() from error
+        if not homes:
+            return self._tasks(task, args, each)
+        firsts = [()] * self.n_blocks if each is None else [(one,) for one in each]
+        return Direct(self._client, homes, firsts, task, args)
+
+    def _homes(self) -> dict[int, tuple[str, list]]:
+        """For blocks that are computed, by number, a worker that holds them, and the keys there."""
+        columns = zip(self._blocks, self._rows, strict=True)
+        futures = [[f for f in pair if f is not None] for pair in columns]
+        every = [future for some in futures for future in some]
+        held = _in_time(lambda: self._client.who_has(every), self._limit.left)
+        homes = {}
+        for k, some in enumerate(futures):
+            both = set.intersection(*(set(held.get(future.key, ())) for future in some))
+            if both:
+                homes[k] = min(both), [future.key for future in some]
+        return homes
+
+    def _tasks(
+        self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
     ) -> list[Any]:
+        """The futures of tasks, one for each block, which the scheduler sends where it likes."""
         client, limit = self._client, self._limit
         try:
             if sum(array.nbytes for array in _arrays(args)) > _LARGE:
@@ -288,14 +319,33 @@ class ClusterWorkers(DaskWorkers):
                     limit.left,
                 )
             columns = self._blocks, self._rows, *([] if each is None else [each])
-            return client.map(_with, *columns, task=task, args=args, pure=False)
+            return client.map(with_rows, *columns, task=task, args=args, pure=False)
         except _Late:
             raise self._late("sending the arguments", []) from None
         except (OSError, TimeoutError) as error:
             raise self._lost() from error
 
-    def _answers(self, futures: list[Any], name: str) -> list[Any]:
-        """Their results; they are cancelled if nothing waits for them."""
+    def _answers(self, asked: "list[Any] | Direct", name: str) -> list[Any]:
+        """The results; what a worker did not answer is asked again as tasks."""
+        if not isinstance(asked, Direct):
+            return self._results(asked, name)
+        began = monotonic()
+        try:
+            found = _in_time(asked.answers, self._limit.left)
+        except _Late:
+            raise self._late(name, [None] * self.n_blocks) from None
+        self._longest = max(self._longest, monotonic() - began)
+        rest = [k for k in range(self.n_blocks) if k not in found]
+        if rest:
+            others = self.only(rest)
+            futures = others._tasks(asked.task, asked.args, asked.each(rest))
+            found |= zip(rest, others._results(futures, name, rest), strict=True)
+        return [found[k] for k in range(self.n_blocks)]
+
+    def _results(
+        self, futures: list[Any], name: str, numbers: Sequence[int] | None = None
+    ) -> list[Any]:
+        """Those of tasks, of blocks with these numbers; cancelled if nothing waits for them."""
         from concurrent.futures import CancelledError
 
         from distributed.scheduler import KilledWorker
@@ -308,7 +358,7 @@ class ClusterWorkers(DaskWorkers):
                     error = future.exception()
                     if isinstance(error, KilledWorker):
                         raise error
-                    raise _in_block(error, k, len(futures))
+                    raise _in_block(error, numbers[k] if numbers else k, self.n_blocks)
             left = limit.left
             seconds = None if left is None else max(left, _AT_LEAST)
             answers = _in_time(lambda: self._client.gather(futures), seconds)
@@ -381,7 +431,7 @@ class ClusterWorkers(DaskWorkers):
         what, waited = f"the round {name!r}", futures
         if not all(block.done() for block in self._blocks):
             what, waited = self._what, self._blocks
-        done = sum(future.done() for future in waited)
+        done = sum(future is not None and future.done() for future in waited)
         return ClusterTimeout(
             f"the time limit passed while the cluster at "
             f"{shown(getattr(self._client.scheduler, 'address', None))} was at {what}: {done} of "
@@ -430,10 +480,6 @@ def _in_time(call: Callable[[], Any], seconds: float | None) -> Any:
 
 def _name(task: Any) -> str:
     return getattr(task, "__name__", type(task).__name__).strip("_")
-
-
-def _with(block: Any, rows: Any, *first: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block if rows is None else block.with_rows(rows), *first, *args)
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

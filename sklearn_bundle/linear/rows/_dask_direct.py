@@ -1,0 +1,70 @@
+"""A round that is sent straight to the workers which hold the blocks: one message to each.
+
+Dask's scheduler takes milliseconds for a task, as long as the task of a block often takes itself,
+and a round has a task for each block. A worker that no longer holds a block, fails or dies does not
+answer for it, and the caller asks again with tasks, of which the scheduler takes care.
+"""
+
+from asyncio import Semaphore, gather, get_running_loop
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+
+class Direct(NamedTuple):
+    """A task for blocks on workers.
+
+    ``homes`` has for the number of a block its worker, and its keys there: its own, and that of its
+    rows if the caller has persisted them. ``firsts`` has arguments of each block, ``args`` those of
+    all.
+    """
+
+    client: Any
+    homes: dict[int, tuple[str, list]]
+    firsts: Sequence[tuple]
+    task: Callable[..., Any]
+    args: tuple
+
+    def answers(self) -> dict[int, Any]:
+        """The answers by number; those of some blocks may be missing."""
+        wanted: dict[str, list] = {}
+        for k, (worker, keys) in self.homes.items():
+            wanted.setdefault(worker, []).append((k, keys, self.firsts[k]))
+        try:
+            found = self.client.run(
+                *(_answer, wanted, self.task, self.args), workers=list(wanted), on_error="return"
+            )
+        except OSError:  # the scheduler is gone, or comes back
+            return {}
+        parts = [part for part in found.values() if isinstance(part, list)]
+        return {k: answer for part in parts for k, answer in part}
+
+    def each(self, numbers: Sequence[int]) -> list[Any] | None:
+        """The arguments of these blocks, None if they have none of their own."""
+        firsts = [self.firsts[k] for k in numbers]
+        return [first for (first,) in firsts] if all(firsts) else None
+
+
+def with_rows(block: Any, rows: Any, *first: Any, task: Callable[..., Any], args: tuple) -> Any:
+    """``task(block, *first, *args)``, of a block that gets its rows if it has none."""
+    return task(block if rows is None else block.with_rows(rows), *first, *args)
+
+
+async def _answer(
+    wanted: dict[str, list], task: Callable[..., Any], args: tuple, dask_worker: Any = None
+) -> list[tuple[int, Any]]:
+    """On a worker: numbers and answers of blocks that it holds, computed in its own threads."""
+    loop, pool = get_running_loop(), dask_worker.executors["default"]
+    turns, found = Semaphore(dask_worker.state.nthreads), []
+
+    async def answer(k: int, keys: list, first: tuple) -> None:
+        async with turns:  # one by one, since what dask has put on disk comes back to memory
+            if all(key in dask_worker.data for key in keys):
+                block, rows = dask_worker.data[keys[0]], None
+                if len(keys) > 1:
+                    rows = dask_worker.data[keys[1]]
+                call = partial(with_rows, block, rows, *first, task=task, args=args)
+                found.append((k, await loop.run_in_executor(pool, call)))
+
+    await gather(*(answer(*one) for one in wanted[dask_worker.address]))
+    return found
