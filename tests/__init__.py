@@ -103,6 +103,7 @@ linear/regularizers
 
 linear/rows
     test_blocks_cluster.py      _dask.py
+    test_blocks_direct.py       _dask_direct.py _dask.py
     test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/misread.py
     test_blocks_time.py         _dask.py /linear/solvers/rounds.py
     test_memory_rows.py         memory_rows.py /linear/_compiled/design.py

@@ -177,9 +177,12 @@ class _Bytes:
         self._submit, self._answers = ClusterWorkers._submit, ClusterWorkers._answers
 
         def submit(workers: Any, task: Any, args: tuple, each: Any = None) -> Any:
-            self.bytes += workers.n_blocks * len(pickle.dumps((task, args)))
+            asked = self._submit(workers, task, args, each)
+            straight = {worker for worker, _ in getattr(asked, "homes", {}).values()}
+            copies = len(straight) or workers.n_blocks
+            self.bytes += copies * len(pickle.dumps((task, args, getattr(asked, "homes", None))))
             self.bytes += len(pickle.dumps(each))
-            return self._submit(workers, task, args, each)
+            return asked
 
         def answers(workers: Any, futures: Any, name: str) -> Any:
             found = self._answers(workers, futures, name)

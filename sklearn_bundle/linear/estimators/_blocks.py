@@ -204,7 +204,8 @@ def check_blocks(
         refuse_one_class(estimator, classes)
         total = float(sums @ factors)
         _refuse_total(total)
-    workers = read.kept(prepared_block, classes, factors, total)
+    loads = [s.n_rows for s in summaries]
+    workers = read.kept(prepared_block, classes, factors, total, loads=loads)
     del read  # so that each of its blocks is released as soon as it is prepared
     sizes = workers.map(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]

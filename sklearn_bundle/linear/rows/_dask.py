@@ -14,7 +14,7 @@ import numpy as np
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.linear.rows._dask_direct import Direct, with_rows
+from sklearn_bundle.linear.rows._dask_direct import Direct, evened, owning, with_rows
 
 # Seconds without any worker or a reply from the scheduler after which a fit gives up. A worker
 # needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
@@ -111,11 +111,15 @@ def persisted_rows(client: Any, X: Any) -> list[Any] | None:
 
     Nothing is known of other collections: data frames are converted, which takes a copy anyhow.
     """
-    from distributed import Future
-
     if getattr(X, "ndim", None) != 2 or not hasattr(X, "chunks") or X.numblocks[1] > 1:
         return None
-    keys = [row[0] for row in X.__dask_keys__()]
+    return futures_of(client, [row[0] for row in X.__dask_keys__()])
+
+
+def futures_of(client: Any, keys: Sequence[Any]) -> list[Any] | None:
+    """The futures of these keys, None if the client does not hold them all."""
+    from distributed import Future
+
     return [Future(key, client) for key in keys] if set(keys) <= client.futures.keys() else None
 
 
@@ -157,8 +161,14 @@ class DaskWorkers(ABC):
         """Workers for the last rounds, which may exceed the limit by what rounds have taken."""
 
     @abstractmethod
-    def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
-        """Workers that keep ``task(block, *args)``."""
+    def kept(
+        self, task: Callable[..., Any], *args: Any, loads: Sequence[float] = ()
+    ) -> "DaskWorkers":
+        """Workers that keep ``task(block, *args)``; blocks of these loads are spread evenly.
+
+        A block that moves to another worker takes its rows along (``block.owning(rows)``), and
+        those that the caller has persisted stay where they are.
+        """
 
     @abstractmethod
     def map(
@@ -192,7 +202,7 @@ class LocalWorkers(DaskWorkers):
     def confirming(self):
         return self
 
-    def kept(self, task, *args):
+    def kept(self, task, *args, loads=()):
         return LocalWorkers(self.map(task, *args))
 
     def map(self, task, *args, each=None):
@@ -244,6 +254,7 @@ class ClusterWorkers(DaskWorkers):
         self._client, self._what, self._limit = client, what, limit
         self._rows = [None] * len(blocks) if persisted is None else list(persisted)
         self._longest = 0.0  # seconds of a round
+        self._is_direct = True  # whether rounds may go straight to the workers
 
     def only(self, which):
         blocks, rows = ([column[k] for k in which] for column in (self._blocks, self._rows))
@@ -258,8 +269,18 @@ class ClusterWorkers(DaskWorkers):
             limit = TimeLimit(longest)
         return self._copy(self._blocks, limit, self._rows)
 
-    def kept(self, task, *args):
-        kept = self._copy(self._tasks(task, args), self._limit, self._rows)
+    def kept(self, task, *args, loads=()):
+        homes, moves = self._places(loads)
+        blocks, rows = [], list(self._rows)
+        if not (homes or moves):
+            blocks: Any = self._by_tasks()._submit(task, args)
+        for k, pair in enumerate(zip(self._blocks, rows, strict=True) if not blocks else ()):
+            worker, first = (homes | moves).get(k), owning if k in moves else with_rows
+            where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+            future = self._client.submit(first, *pair, task=task, args=args, pure=False, **where)
+            blocks.append(future)
+        rows = [None if k in moves else row for k, row in enumerate(rows)]
+        kept = self._copy(blocks, self._limit, rows)
         kept._what = f"the round {_name(task)!r}"
         return kept
 
@@ -269,7 +290,7 @@ class ClusterWorkers(DaskWorkers):
     def total(self, task, *args, answer_bytes=0, each=None):
         if answer_bytes < _SUMMED_THERE:
             return super().total(task, *args, each=each)
-        futures = self._tasks(task, args, each)
+        futures: Any = self._by_tasks()._submit(task, args, each)
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
         return self._results([summed], _name(task))[0]
 
@@ -278,18 +299,24 @@ class ClusterWorkers(DaskWorkers):
         copied._longest = self._longest
         return copied
 
+    def _by_tasks(self) -> "ClusterWorkers":
+        """Of the same blocks, whose results stay on the workers: futures, which are kept there."""
+        copied = self._copy(self._blocks, self._limit, self._rows)
+        copied._is_direct = False
+        return copied
+
     def _submit(
         self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
     ) -> "list[Any] | Direct":
-        """The round, of the workers that hold blocks, or tasks if none does or much is sent."""
+        """A round of the workers that hold the blocks; tasks if much is sent or some have none."""
         sent = sum(array.nbytes for array in _arrays([args, each]))
         try:
-            homes = {} if sent > _LARGE else self._homes()
+            homes = self._homes() if self._is_direct and sent <= _LARGE else {}
         except _Late:
             raise self._late("finding the blocks", []) from None
         except (OSError, TimeoutError) as error:
             raise self._lost() from error
-        if not homes:
+        if len(homes) < self.n_blocks:
             return self._tasks(task, args, each)
         firsts = [()] * self.n_blocks if each is None else [(one,) for one in each]
         return Direct(self._client, homes, firsts, task, args)
@@ -306,6 +333,20 @@ class ClusterWorkers(DaskWorkers):
             if both:
                 homes[k] = min(both), [future.key for future in some]
         return homes
+
+    def _places(self, loads: Sequence[float]) -> tuple[dict[int, str], dict[int, str]]:
+        """Workers of rows that must stay with their block, and new workers of blocks, by number."""
+        if not len(loads):
+            return {}, {}
+        chosen = [b if r is None else r for b, r in zip(self._blocks, self._rows, strict=True)]
+        try:
+            held = _in_time(lambda: self._client.who_has(chosen), self._limit.left)
+            threads = _in_time(self._client.nthreads, self._limit.left)
+        except (_Late, OSError):
+            return {}, {}
+        homes = {k: min(held[f.key]) for k, f in enumerate(chosen) if held.get(f.key)}
+        staying = {k: home for k, home in homes.items() if self._rows[k] is not None}
+        return staying, evened(homes, loads, threads)
 
     def _tasks(
         self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
@@ -339,13 +380,13 @@ class ClusterWorkers(DaskWorkers):
         if rest:
             others = self.only(rest)
             futures = others._tasks(asked.task, asked.args, asked.each(rest))
-            found |= zip(rest, others._results(futures, name, rest), strict=True)
+            found |= zip(rest, others._results(futures, name, rest, self.n_blocks), strict=True)
         return [found[k] for k in range(self.n_blocks)]
 
     def _results(
-        self, futures: list[Any], name: str, numbers: Sequence[int] | None = None
+        self, futures: list[Any], name: str, numbers: Sequence[int] = (), of: int = 0
     ) -> list[Any]:
-        """Those of tasks, of blocks with these numbers; cancelled if nothing waits for them."""
+        """Those of tasks, of all blocks or these of so many; after an error they are cancelled."""
         from concurrent.futures import CancelledError
 
         from distributed.scheduler import KilledWorker
@@ -358,7 +399,7 @@ class ClusterWorkers(DaskWorkers):
                     error = future.exception()
                     if isinstance(error, KilledWorker):
                         raise error
-                    raise _in_block(error, numbers[k] if numbers else k, self.n_blocks)
+                    raise _in_block(error, numbers[k] if numbers else k, of or self.n_blocks)
             left = limit.left
             seconds = None if left is None else max(left, _AT_LEAST)
             answers = _in_time(lambda: self._client.gather(futures), seconds)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+_SHORTER = 0.9  # of the longest wait: what a block must save to be moved, which takes time too
+
 
 class Direct(NamedTuple):
     """A task for blocks on workers.
@@ -48,6 +50,33 @@ class Direct(NamedTuple):
 def with_rows(block: Any, rows: Any, *first: Any, task: Callable[..., Any], args: tuple) -> Any:
     """``task(block, *first, *args)``, of a block that gets its rows if it has none."""
     return task(block if rows is None else block.with_rows(rows), *first, *args)
+
+
+def owning(block: Any, rows: Any, *, task: Callable[..., Any], args: tuple) -> Any:
+    """``task(block, *args)``, of a block that keeps the rows if it has none."""
+    return task(block if rows is None else block.owning(rows), *args)
+
+
+def evened(
+    homes: dict[int, str], loads: Sequence[float], threads: dict[str, int]
+) -> dict[int, str]:
+    """Workers of blocks that move, by number, until no move makes the longest wait shorter."""
+    held: dict[str, list[int]] = {worker: [] for worker in threads}
+    for k, worker in homes.items():
+        held.get(worker, []).append(k)
+    moves = {}
+    while held:
+        waits = {w: sum(loads[k] for k in ks) / threads[w] for w, ks in held.items()}
+        full, free = max(waits, key=waits.__getitem__), min(waits, key=waits.__getitem__)
+        most = _SHORTER * waits[full]
+        fit = [k for k in held[full] if loads[k] and waits[free] + loads[k] / threads[free] < most]
+        if not fit:
+            break
+        moved = max(fit, key=loads.__getitem__)
+        held[full].remove(moved)
+        held[free].append(moved)
+        moves[moved] = free
+    return moves
 
 
 async def _answer(
