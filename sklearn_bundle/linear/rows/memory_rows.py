@@ -148,10 +148,9 @@ class DenseRows(RowOperator):
         (X,) = self._arrays
 
         def add_products(k: int) -> None:
-            scaled = np.empty((min(_DENSE_ROWS, bounds[k + 1] - bounds[k]), width))
             for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])
-                block = scaled[: stop - start]
+                block = np.empty((stop - start, width))
                 design.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
                 if start == bounds[k]:
                     np.matmul(block.T, block, out=parts[k])
