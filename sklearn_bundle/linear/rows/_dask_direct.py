@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+# On a worker: the rounds that it is at, with its address, since a process may have several workers.
+_rounds: set[tuple[str, str]] = set()
 _SHORTER = 0.9  # of the longest wait: what a block must save to be moved, which takes time too
 
 
@@ -18,7 +20,7 @@ class Direct(NamedTuple):
 
     ``homes`` has for the number of a block its worker, and its keys there: its own, and that of its
     rows if the caller has persisted them. ``firsts`` has arguments of each block, ``args`` those of
-    all.
+    all. ``name`` is that of this round alone.
     """
 
     client: Any
@@ -26,20 +28,32 @@ class Direct(NamedTuple):
     firsts: Sequence[tuple]
     task: Callable[..., Any]
     args: tuple
+    name: str
+
+    @property
+    def workers(self) -> set[str]:
+        """Addresses."""
+        return {worker for worker, _ in self.homes.values()}
 
     def answers(self) -> dict[int, Any]:
         """The answers by number; those of some blocks may be missing."""
         wanted: dict[str, list] = {}
         for k, (worker, keys) in self.homes.items():
             wanted.setdefault(worker, []).append((k, keys, self.firsts[k]))
+        found = self._run(_answer, self.name, wanted, self.task, self.args)
+        return {k: answer for part in found for k, answer in part}
+
+    def give_up(self) -> None:
+        """Tell the workers not to begin with further blocks."""
+        self._run(_give_up, self.name)
+
+    def _run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """What workers return; those that fail or cannot be reached are left out."""
         try:
-            found = self.client.run(
-                *(_answer, wanted, self.task, self.args), workers=list(wanted), on_error="return"
-            )
+            found = self.client.run(function, *args, workers=list(self.workers), on_error="ignore")
         except OSError:  # the scheduler is gone, or comes back
-            return {}
-        parts = [part for part in found.values() if isinstance(part, list)]
-        return {k: answer for part in parts for k, answer in part}
+            return []
+        return list(found.values())
 
     def each(self, numbers: Sequence[int]) -> list[Any] | None:
         """The arguments of these blocks, None if they have none of their own."""
@@ -80,20 +94,33 @@ def evened(
 
 
 async def _answer(
-    wanted: dict[str, list], task: Callable[..., Any], args: tuple, dask_worker: Any = None
+    name: str,
+    wanted: dict[str, list],
+    task: Callable[..., Any],
+    args: tuple,
+    dask_worker: Any = None,
 ) -> list[tuple[int, Any]]:
     """On a worker: numbers and answers of blocks that it holds, computed in its own threads."""
     loop, pool = get_running_loop(), dask_worker.executors["default"]
     turns, found = Semaphore(dask_worker.state.nthreads), []
+    address = dask_worker.contact_address
 
     async def answer(k: int, keys: list, first: tuple) -> None:
         async with turns:  # one by one, since what dask has put on disk comes back to memory
-            if all(key in dask_worker.data for key in keys):
+            if (name, address) in _rounds and all(key in dask_worker.data for key in keys):
                 block, rows = dask_worker.data[keys[0]], None
                 if len(keys) > 1:
                     rows = dask_worker.data[keys[1]]
                 call = partial(with_rows, block, rows, *first, task=task, args=args)
                 found.append((k, await loop.run_in_executor(pool, call)))
 
-    await gather(*(answer(*one) for one in wanted[dask_worker.address]))
+    _rounds.add((name, address))
+    try:
+        await gather(*(answer(*one) for one in wanted[address]))
+    finally:
+        _rounds.discard((name, address))
     return found
+
+
+def _give_up(name: str, dask_worker: Any = None) -> None:
+    _rounds.discard((name, dask_worker.contact_address))

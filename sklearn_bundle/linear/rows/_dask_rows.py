@@ -11,7 +11,8 @@ import numpy as np
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.linear.rows._dask import UNLIMITED, current_client, futures_of, workers_of
+from sklearn_bundle.linear.rows._dask import current_client, futures_of, workers_of
+from sklearn_bundle.linear.rows._dask_waiting import UNLIMITED
 
 # Dask-expr reads several files of a data frame as one block if few of their columns are needed, of
 # each data frame so many. dask has the option since 2025.12; before, `aligned` cuts blocks again.

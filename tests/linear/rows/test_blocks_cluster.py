@@ -9,7 +9,8 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterWorkers
+from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
+from sklearn_bundle.linear.rows._dask_waiting import ClusterLost
 from tests.blocks import collected, dask, labeled_rows, missing_file
 from tests.certificates import judge
 
@@ -58,7 +59,7 @@ def test_the_same_bits_on_any_number_of_workers(rows, cluster, monkeypatch):
     for n_workers in (1, 2, 4):
         client = cluster(n_workers)
         if n_workers == 4:  # sums are made on the workers, in the same order
-            monkeypatch.setattr("sklearn_bundle.linear.rows._dask._SUMMED_THERE", 0)
+            monkeypatch.setattr("sklearn_bundle.linear.rows._dask_cluster._SUMMED_THERE", 0)
         other = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
         client.close()
         np.testing.assert_array_equal(other.coef_, model.coef_)
@@ -91,7 +92,7 @@ def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch):
     X, y = rows[0], rows[1] > 0
     client = cluster(1)
     data = [array.persist() for array in collected(X, y)]
-    monkeypatch.setattr("sklearn_bundle.linear.rows._dask.PATIENCE", 1.0)
+    monkeypatch.setattr("sklearn_bundle.linear.rows._dask_waiting.PATIENCE", 1.0)
     at_round(monkeypatch, 10, lambda: client.cluster.scale(0) or client.retire_workers())
     model = BMRMClassifier(reg_lambda=1e-3, solver="line-search")
     with pytest.raises(ClusterLost, match="no worker or no scheduler"):
