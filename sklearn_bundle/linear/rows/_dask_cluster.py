@@ -152,6 +152,8 @@ class ClusterWorkers(DaskWorkers):
         self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """The futures of tasks, one for each block, which the scheduler sends where it likes."""
+        if any(block.cancelled() for block in self._blocks):
+            raise self._waiting.dropped()
         try:
             if sum(array.nbytes for array in _arrays(args)) > _LARGE:
                 large, client = args, self._client

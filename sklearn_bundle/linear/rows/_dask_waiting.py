@@ -79,14 +79,18 @@ class Waiting:
         Late
             After the time limit.
         ClusterLost
-            If it does not answer.
+            If it does not answer, or has no such blocks.
         """
+        from concurrent.futures import CancelledError
+
         if self._client.scheduler is None:  # the client is closed
             raise self.lost()
         started = Call(call)
         try:
             self.wait(started.ends_in)
             return started.result()
+        except CancelledError as error:
+            raise self.dropped() from error
         except OSError as error:
             raise self.lost() from error
 

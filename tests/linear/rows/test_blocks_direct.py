@@ -1,11 +1,20 @@
 """Rounds that go straight to workers: what they do not answer, and blocks that move to others."""
 
+import os
+import signal
+import time
+from itertools import count
+from threading import Event, Timer
+
 import numpy as np
 import pytest
 
 from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 from sklearn_bundle.linear.rows._dask_direct import Direct, evened
+from sklearn_bundle.linear.rows._dask_waiting import ClusterLost, ClusterTimeout
 from tests.blocks import collected, labeled_rows
+from tests.certificates import judge
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +59,79 @@ def test_blocks_that_are_not_answered_are_asked_again(rows, alone, client, monke
     monkeypatch.setattr(Direct, "answers", some)
     assert_same(BMRMClassifier(reg_lambda=1e-3).fit(*collected(*rows)), alone)
     assert cut and set(cut) == {4}  # rounds of blocks that are not there yet are tasks
+
+
+@pytest.mark.wide
+def test_a_worker_that_dask_has_removed_costs_no_patience(rows, alone, client, monkeypatch):
+    """Dask tries 30 s to connect to it."""
+    homes, numbers = ClusterWorkers._homes, count(1)
+
+    def moved(self):
+        found = homes(self)
+        if found and next(numbers) == 3:
+            found[0] = "tcp://127.0.0.1:1", found[0][1]
+        return found
+
+    monkeypatch.setattr(ClusterWorkers, "_homes", moved)
+    began = time.monotonic()
+    assert_same(BMRMClassifier(reg_lambda=1e-3).fit(*collected(*rows)), alone)
+    assert next(numbers) > 3 and time.monotonic() - began < 15.0
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("limit, error", [(None, KeyboardInterrupt), (0.5, ClusterTimeout)])
+def test_a_round_that_is_given_up_ends_on_the_workers(rows, client, limit, error):
+    """Blocks that were begun end; the others are not begun."""
+    data = BMRMClassifier()._check(*collected(*rows), None)
+    pytest.importorskip("distributed").wait(data.workers._blocks)
+    BEGUN.clear()
+    GATE.clear()
+    if error is KeyboardInterrupt:
+        Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(error):
+        data.workers.within(limit).map(begun)
+    GATE.set()
+    assert data.workers.map(sizes) and len(BEGUN) == 2
+
+
+BEGUN, GATE = [], Event()
+
+
+def begun(block):
+    """Known by their module, so that what they use is shared with workers of this process."""
+    BEGUN.append(len(block.weights))
+    GATE.wait(30.0)
+
+
+def sizes(block):
+    return len(block.weights)
+
+
+@pytest.mark.wide
+def test_ctrl_c_in_a_round_keeps_the_best_point(rows, client, monkeypatch):
+    answers, numbers = Direct.answers, count(1)
+
+    def interrupted(self):
+        if next(numbers) == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answers(self)
+
+    monkeypatch.setattr(Direct, "answers", interrupted)
+    model = BMRMClassifier(reg_lambda=1e-6, tol=1e-12, solver="line-search")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*collected(*rows))
+    assert model.status_ == "interrupted"
+    judge(model, *rows)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_blocks_that_were_canceled_are_lost(rows, client, monkeypatch, is_direct):
+    """As those of a client that has lost its scheduler, even if that comes back."""
+    workers = BMRMClassifier()._check(*collected(*rows), None).workers
+    client.cancel(workers._blocks)
+    with pytest.raises(ClusterLost, match="no longer has the blocks"):
+        workers.map(sizes) if is_direct else workers.kept(sizes)
 
 
 @pytest.mark.wide
