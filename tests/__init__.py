@@ -102,9 +102,10 @@ linear/regularizers
     test_regularizers.py        base.py norms.py sparse.py entropy.py
 
 linear/rows
-    test_blocks_cluster.py      _dask.py
+    test_blocks_cluster.py      _dask.py _dask_cluster.py _dask_waiting.py
+    test_blocks_direct.py       _dask_direct.py _dask_cluster.py
     test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/misread.py
-    test_blocks_time.py         _dask.py /linear/solvers/rounds.py
+    test_blocks_time.py         _dask_waiting.py /linear/solvers/rounds.py
     test_memory_rows.py         memory_rows.py /linear/_compiled/design.py
 
 linear/problems
@@ -170,7 +171,7 @@ linear/estimators
     test_bmrm_cv.py             bmrm_cv.py /core/search.py _scores.py
     test_sparse_models.py       _path.py _bundle.py _linear.py /linear/problems/largest.py
     test_blocks.py              _blocks.py _block_reading.py _scores.py _bundle.py
-                                /linear/rows/_dask.py /linear/problems/row_block.py
+                                /linear/rows/_dask_workers.py /linear/problems/row_block.py
                                 /linear/problems/row_blocks.py /linear/problems/round_risk.py
                                 /linear/solvers/rounds.py
     test_pragam.py              pragam.py

@@ -171,15 +171,17 @@ class _Bytes:
     def __enter__(self) -> "_Bytes":
         import pickle
 
-        from sklearn_bundle.linear.rows._dask import ClusterWorkers
+        from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 
         self._kind, self.bytes = ClusterWorkers, 0
         self._submit, self._answers = ClusterWorkers._submit, ClusterWorkers._answers
 
-        def submit(workers: Any, task: Any, args: tuple, each: Any = None) -> Any:
-            self.bytes += workers.n_blocks * len(pickle.dumps((task, args)))
+        def submit(workers: Any, task: Any, args: tuple, each: Any = None, **stay: Any) -> Any:
+            asked = self._submit(workers, task, args, each, **stay)
+            copies = len(getattr(asked, "workers", ())) or workers.n_blocks
+            self.bytes += copies * len(pickle.dumps((task, args, getattr(asked, "homes", None))))
             self.bytes += len(pickle.dumps(each))
-            return self._submit(workers, task, args, each)
+            return asked
 
         def answers(workers: Any, futures: Any, name: str) -> Any:
             found = self._answers(workers, futures, name)
@@ -313,7 +315,7 @@ def _sets(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _killed(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from sklearn_bundle.linear.rows._dask import ClusterWorkers
+    from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 
     X, scores = _on_workers(client, int(min(1e6, max(arguments.rows))))
     y = _on(client, scores, "hinge")

@@ -66,6 +66,10 @@ class RawBlock(RowBlock):
     fault: str | None = None
     borrowed: bool = False
 
+    def owning(self, X: Any) -> RawBlock:
+        """The block with this X, which it keeps, if it has none."""
+        return replace(self, X=X, borrowed=False) if self.X is None else self
+
 
 class Summary(NamedTuple):
     """What the client needs to know about a block.
@@ -204,9 +208,11 @@ def prepared_block(raw: RawBlock, classes: Any, factors: Any, total: float) -> R
     if classes is not None:
         numbers = np.searchsorted(classes, y)
         known = numbers < len(classes)  # labels whose rows have no weight do not count
-        known[known] = classes[numbers[known]] == y[known]
-        weights = np.where(known, weights * factors[np.where(known, numbers, 0)], 0.0)
-        y = numbers.astype(np.int64)
+        known &= classes.take(numbers, mode="clip") == y
+        if not known.all():
+            weights, numbers = np.where(known, weights, 0.0), np.where(known, numbers, 0)
+        weights = weights * factors[numbers]
+        y = numbers.astype(np.int64, copy=False)
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
         return RowBlock(None if raw.borrowed else raw.X, y, weights / total)

@@ -28,15 +28,9 @@ from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.gathered_rows import GatheredProblem
 from sklearn_bundle.linear.problems.row_block import Formulation
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
-from sklearn_bundle.linear.rows._dask import (
-    DaskWorkers,
-    added,
-    current_client,
-    in_pairs,
-    persisted_rows,
-    workers_of,
-)
+from sklearn_bundle.linear.rows._dask import current_client, persisted_rows, workers_of
 from sklearn_bundle.linear.rows._dask_rows import calls_of
+from sklearn_bundle.linear.rows._dask_workers import DaskWorkers, added, in_pairs
 
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.
 _MOST_SAMPLES = 4
@@ -204,7 +198,8 @@ def check_blocks(
         refuse_one_class(estimator, classes)
         total = float(sums @ factors)
         _refuse_total(total)
-    workers = read.kept(prepared_block, classes, factors, total)
+    loads = [s.n_rows for s in summaries]
+    workers = read.kept(prepared_block, classes, factors, total, loads=loads)
     del read  # so that each of its blocks is released as soon as it is prepared
     sizes = workers.map(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]

@@ -16,7 +16,7 @@ from sklearn_bundle.core.parallel import vector_blocks
 from sklearn_bundle.linear.problems import row_block
 from sklearn_bundle.linear.problems.linear import LinearRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
-from sklearn_bundle.linear.rows._dask import DaskWorkers
+from sklearn_bundle.linear.rows._dask_workers import DaskWorkers
 
 Array = NDArray[np.float64]
 

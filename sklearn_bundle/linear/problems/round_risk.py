@@ -16,7 +16,6 @@ from sklearn_bundle.linear.problems.row_blocks import End, RowBlocks
 from sklearn_bundle.linear.problems.score_risk import (
     LARGEST_SAMPLE,
     ROWS_A_FEATURE,
-    SHARES,
     Line,
     ScoreRisk,
     column_variances,
@@ -33,6 +32,7 @@ _MIXED = 0.3  # share of the predicted gap that mixing with another plane may lo
 _MOVES_OF_B = np.concatenate([-np.geomspace(8.0, 0.125, 7), np.geomspace(0.125, 8.0, 7)])
 _SHORTEST = 1e-6
 _USEFUL_GAIN = 0.1  # of a step's gain: a better b that gains more takes another round
+_SHARE = 32  # one row out of so many for a sample, which travels, and waits for the client alone
 _NONE: tuple[()] = ()  # steps along a line, or moves of b
 
 
@@ -66,7 +66,9 @@ class RoundRisk(ScoreRisk):
         loss = problem.newton_loss
         assert loss is not None
         self._problem, self._hessians = problem, hessians
-        self._sample, units = problem.sample(_rows_of_sample(problem) if sampled else 0)
+        # With a quadratic loss a step from anywhere leads to the optimum.
+        n_rows = _rows_of_sample(problem) if sampled and not loss.quadratic else 0
+        self._sample, units = problem.sample(n_rows)
         super().__init__(loss, problem.n_free > 0, units, problem.shape)
         self._reach = units.unit  # of moves of b
         self._planes: list[tuple[Array, float, Array | None]] = []
@@ -269,5 +271,5 @@ def _rows_of_sample(problem: RowBlocks) -> int:
     n, d = problem.n_samples, problem.n_features
     affordable = LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
     least = ROWS_A_FEATURE * d
-    desired = max(n // SHARES[0], least)
+    desired = max(n // _SHARE, least)
     return min(desired, affordable) if least <= min(n // 2, affordable) else 0

@@ -81,7 +81,10 @@ class RowBlock:
     def targets(self, of: Formulation) -> Any:
         """The targets as the loss takes them."""
         if of.positive is not None:
-            return np.where(self.y == of.positive, 1.0, -1.0)
+            signs = (self.y == of.positive).astype(np.float64)
+            signs *= 2.0
+            signs -= 1.0
+            return signs
         return self.y if of.column is None else np.ascontiguousarray(self.y[:, of.column])
 
 
@@ -247,27 +250,31 @@ def look(
     loss, weights, rows = of.curved, block.weights, block.rows
     w, b = ends[-1]
     y, scores, along = block.targets(of), rows.scores(w), []
+    derivatives, coefs = np.empty(len(y)), None
     with np.errstate(over="ignore", invalid="ignore"):
         if len(ends) > 1:
             w_start, b_start = ends[0]
             direction = rows.scores(w - w_start)
-            args = scores - direction, direction, y, weights, widths[0], b_start, b - b_start
+            start = np.subtract(scores, direction, out=derivatives)
+            args = start, direction, y, weights, widths[0], b_start, b - b_start
             along = [loss.smoothed_slope(*args, float(step))[0] for step in steps]
+            coefs = direction  # a new page of memory takes longer than a sum over it
         if moves is None:
             return [np.array(along)]
         args = scores, np.zeros(len(y)), y, weights, widths[0], b, 1.0
         along += [loss.smoothed_slope(*args, float(move))[0] for move in moves]
         answers = [np.array(along)]
-        derivatives, coefs = np.zeros(len(y)), np.empty(len(y))
-        curved = np.empty(len(y), dtype=np.int64)
-        gradient, before = np.zeros(len(w)), derivatives.copy()
+        coefs = np.empty(len(y)) if coefs is None else coefs
+        curved, before = np.empty(len(y), dtype=np.int64), None
         with blas_threads(1) if every else nullcontext():  # more would change the last bits
             for width in widths:
                 args = scores, y, weights, width, b
                 value, offset = loss.smoothed_cut(*args, False, derivatives)
-                # Few derivatives change from width to width, and rows without a change cost little.
-                gradient = gradient + rows.gradient(derivatives - before)
-                before[:] = derivatives
+                if before is None:
+                    gradient = rows.gradient(derivatives)
+                else:  # few have changed, and rows without a change cost little
+                    gradient = gradient + rows.gradient(np.subtract(derivatives, before, before))
+                before = derivatives.copy() if width != widths[-1] else None
                 size = loss.curved(*args, curved, coefs) if every else 0
                 answers += [np.array([value, offset, derivatives.sum(), size]), gradient]
                 if every:

@@ -23,7 +23,7 @@ from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.linear.problems.linear_rounding import Sizes, distance
 from sklearn_bundle.linear.problems.memory_risk import MemoryRisk
 from sklearn_bundle.linear.problems.row_block import Formulation
-from sklearn_bundle.linear.rows._dask import DaskWorkers
+from sklearn_bundle.linear.rows._dask_workers import DaskWorkers
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 Array = NDArray[np.float64]

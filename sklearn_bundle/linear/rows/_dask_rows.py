@@ -11,7 +11,8 @@ import numpy as np
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.linear.rows._dask import UNLIMITED, workers_of
+from sklearn_bundle.linear.rows._dask import current_client, futures_of, workers_of
+from sklearn_bundle.linear.rows._dask_waiting import UNLIMITED
 
 # Dask-expr reads several files of a data frame as one block if few of their columns are needed, of
 # each data frame so many. dask has the option since 2025.12; before, `aligned` cuts blocks again.
@@ -73,20 +74,25 @@ def calls_of(
 ) -> tuple[list[Any], list | None]:
     """A delayed ``task(X, y, sample_weight)`` for each block, and the column names of X.
 
+    If the client holds all blocks already these are futures.
+
     If all columns are data frames, a block is read and given to the task in one step, and is never
     stored as it was read. The calls have names of their own: results of other fits are not used.
     ``columns``, ``limit`` and errors are explained in :func:`aligned`.
     """
     from dask.delayed import delayed
 
-    frames = _alike(columns)
+    frames, once = _alike(columns), _Once(task, tuple(columns))
     if len(frames) == len(columns):
-        return _mapped(_Once(task, tuple(columns)), frames), _names_of(columns["X"])
+        return _mapped(once, frames), _names_of(columns["X"])
     found = aligned(columns, limit)
-    calls = [
-        delayed(task, pure=False)(**dict(zip(found.blocks, row, strict=True)))
-        for row in zip(*found.blocks.values(), strict=True)
-    ]
+    blocks, client = list(found.blocks.values()), current_client()
+    if client is not None:  # a delayed call takes 10 ms, as long as it runs
+        keys = ([getattr(block, "key", None) for block in column] for column in blocks)
+        held = [futures_of(client, column) for column in keys]
+        if all(held):
+            return client.map(once, *held, pure=False), found.names
+    calls = [delayed(once, pure=False)(*row) for row in zip(*blocks, strict=True)]
     return calls, found.names
 
 

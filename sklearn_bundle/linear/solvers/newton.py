@@ -317,7 +317,9 @@ class NewtonSolver(LinearSolver):
         if descent.error <= self._objective(at.w, at.risk):
             self._planes.solve_inner()
         promised = descent.smoothed + descent.error
-        if self.bundle.balance.any() and promised <= _UNBALANCED * self.best.gap:
+        # With a quadratic loss the next step ends at the optimum, where no plane has a balance.
+        ends = self._loss.quadratic and descent.error > self._tol * self.best.primal
+        if self.bundle.balance.any() and promised <= _UNBALANCED * self.best.gap and not ends:
             at.cut_on_other_side(descent.width)
             self._take_planes()
             self._planes.solve_inner()

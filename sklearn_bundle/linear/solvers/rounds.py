@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, OutOfTime, State
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks
-from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterTimeout
+from sklearn_bundle.linear.rows._dask_waiting import ClusterLost, ClusterTimeout
 from sklearn_bundle.linear.solvers.solver import LinearSolver, LinearStart
 
 Array = NDArray[np.float64]

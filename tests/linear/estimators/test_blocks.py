@@ -15,7 +15,7 @@ from sklearn_bundle import (
     bmrm_path,
     reg_lambda_max,
 )
-from sklearn_bundle.linear.rows._dask import in_pairs
+from sklearn_bundle.linear.rows._dask_workers import in_pairs
 from sklearn_bundle.losses import BinaryLoss
 from tests.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows, missing_file
 from tests.certificates import judge

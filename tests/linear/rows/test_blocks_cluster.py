@@ -3,13 +3,15 @@
 import os
 import signal
 from itertools import count
+from threading import Timer
 
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.linear.rows._dask import ClusterLost, ClusterWorkers
+from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
+from sklearn_bundle.linear.rows._dask_waiting import ClusterLost
 from tests.blocks import collected, dask, labeled_rows, missing_file
 from tests.certificates import judge
 
@@ -58,43 +60,69 @@ def test_the_same_bits_on_any_number_of_workers(rows, cluster, monkeypatch):
     for n_workers in (1, 2, 4):
         client = cluster(n_workers)
         if n_workers == 4:  # sums are made on the workers, in the same order
-            monkeypatch.setattr("sklearn_bundle.linear.rows._dask._SUMMED_THERE", 0)
+            monkeypatch.setattr("sklearn_bundle.linear.rows._dask_cluster._SUMMED_THERE", 0)
         other = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
         client.close()
         np.testing.assert_array_equal(other.coef_, model.coef_)
         np.testing.assert_array_equal(other.lower_bound_, model.lower_bound_)
 
 
+def kill_one(client):
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+
+def restart_one(client):
+    client.restart_workers([min(client.scheduler_info()["workers"])])
+
+
+def kill_one_soon(client):
+    """In a round: its worker dies after a moment in which the round has been sent."""
+    Timer(0.02, kill_one, [client]).start()
+
+
 @pytest.mark.wide
 @pytest.mark.filterwarnings("default")  # of distributed, about what it has lost
-def test_a_worker_that_dies_changes_nothing(rows, cluster, monkeypatch):
+@pytest.mark.parametrize("act", [kill_one, kill_one_soon, restart_one])
+def test_a_worker_that_dies_changes_nothing(rows, cluster, monkeypatch, act):
     X, y = rows[0], rows[1] > 0
     client = cluster(2)
     data = [array.persist() for array in collected(X, y)]
     model = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
-    killed = []
-
-    def kill():
-        killed.append(min(client.run(os.getpid).values()))
-        os.kill(killed[0], signal.SIGKILL)
-
-    at_round(monkeypatch, 10, kill)
+    before = client.run(os.getpid).values()
+    at_round(monkeypatch, 10, lambda: act(client))
     after = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
-    assert killed and after.converged_
+    assert after.converged_ and set(before) - set(client.run(os.getpid).values())
     np.testing.assert_array_equal(after.coef_, model.coef_)
     assert after.lower_bound_ == model.lower_bound_
 
 
+def scale_down(client):
+    client.cluster.scale(0)
+    client.retire_workers()
+
+
+def close_scheduler(client):
+    client.sync(client.cluster.scheduler.close)
+
+
 @pytest.mark.wide
 @pytest.mark.filterwarnings("default")
-def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch):
+@pytest.mark.parametrize(
+    "act, why",
+    [
+        (scale_down, "no worker or no scheduler"),
+        (lambda client: client.restart(), "no longer has the blocks"),
+        (close_scheduler, "no longer has the blocks|no worker or no scheduler"),
+    ],
+)
+def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch, act, why):
     X, y = rows[0], rows[1] > 0
     client = cluster(1)
     data = [array.persist() for array in collected(X, y)]
-    monkeypatch.setattr("sklearn_bundle.linear.rows._dask.PATIENCE", 1.0)
-    at_round(monkeypatch, 10, lambda: client.cluster.scale(0) or client.retire_workers())
+    monkeypatch.setattr("sklearn_bundle.linear.rows._dask_waiting.PATIENCE", 1.0)
+    at_round(monkeypatch, 10, lambda: act(client))
     model = BMRMClassifier(reg_lambda=1e-3, solver="line-search")
-    with pytest.raises(ClusterLost, match="no worker or no scheduler"):
+    with pytest.raises(ClusterLost, match=why):
         model.fit(*data)
     assert model.status_ == "interrupted"
     judge(model, X, y)

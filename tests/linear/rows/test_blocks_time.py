@@ -11,7 +11,8 @@ import pytest
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector
 from sklearn_bundle.core.contract import State, TimeLimit, run
 from sklearn_bundle.linear.problems.row_block import RowBlock
-from sklearn_bundle.linear.rows._dask import ClusterTimeout, ClusterWorkers
+from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
+from sklearn_bundle.linear.rows._dask_waiting import ClusterTimeout
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
 from tests.blocks import collected, dask, labeled_rows
 from tests.certificates import judge
@@ -55,13 +56,13 @@ def stop_from(monkeypatch, number, act=lambda: None):
     """No answers from this round on, before which ``act()``; returns the tasks asked for."""
     numbers, submit, asked = count(1), ClusterWorkers._submit, []
 
-    def submitting(self, task, args, each=None):
+    def submitting(self, task, args, each=None, **stay):
         asked.append(task.__name__)
         if next(numbers) >= number:
             act()
-            self._limit = TimeLimit(BRIEF)  # however long it took to get here
+            self._waiting.limit = TimeLimit(BRIEF)  # however long it took to get here
             return self._client.map(stuck, [len(GATES) - 1] * self.n_blocks, pure=False)
-        return submit(self, task, args, each)
+        return submit(self, task, args, each, **stay)
 
     monkeypatch.setattr(ClusterWorkers, "_submit", submitting)
     return asked
@@ -147,7 +148,7 @@ def test_rows_with_a_weight_are_not_replaced():
 @pytest.mark.wide
 def test_a_scheduler_that_does_not_answer(rows, client, monkeypatch):
     """Even what asks it for its workers has a limit."""
-    monkeypatch.setattr("sklearn_bundle.linear.rows._dask._CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("sklearn_bundle.linear.rows._dask_waiting._CHECK_SECONDS", 0.1)
 
     def stop():
         monkeypatch.setattr(client, "nthreads", GATES[-1].wait)
