@@ -325,7 +325,8 @@ def rescale(rows, n_rows, factors, further):
 
 
 @inner
-def _likely(d):
+def likely(d):
+    """As ``roundoff.likely``."""
     return min(d, 8.0 * np.sqrt(d))
 
 
@@ -338,20 +339,36 @@ def certify(points, gamma, alpha, y, ridge, n_active, of_value):
     kernel value. Excess and bound are as in :class:`~.l2svm.Certified`.
     """
     n = points.shape[0]
-    coef, sums = np.empty((1, n_active)), np.zeros((1, n))
+    sums = np.zeros((1, n))
+    n_tiles = -(-n // exact_sums.TILE)
+    coef = alpha[:n_active] * y[:n_active]
+    exact_sums.added(points, gamma, coef.reshape(1, n_active), 0, n_tiles, sums)
+    return certified(sums[0], alpha, y, ridge, n_active, of_value + of_sums(n, n_active))
+
+
+@inner
+def of_sums(n, n_active):
+    """Roundings in the sums of ``n_active`` terms for n points, within tiles and over them."""
+    n_tiles = -(-n // exact_sums.TILE)
+    return likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + likely(n_tiles + 1.0)
+
+
+@inner
+def certified(sums, alpha, y, ridge, n_active, roundings):
+    """The certificate from ``sums``, scores without the constant, each with so many roundings.
+
+    These are relative to the sum of alpha.
+    """
+    n = sums.shape[0]
     constant = size = 0.0
     for i in range(n_active):
-        coef[0, i] = alpha[i] * y[i]
-        constant += coef[0, i]
+        constant += alpha[i] * y[i]
         size += alpha[i]
-    n_tiles = -(-n // exact_sums.TILE)
-    exact_sums.added(points, gamma, coef, 0, n_tiles, sums)
-    # Of a kernel value, of sums within tiles and over them, of the constant, and of the last sums.
-    roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
-    error = DOUBLE * (of_value + roundings + n_active + 4.0) * size
+    # Of the sums, of the constant, and of adding it.
+    error = DOUBLE * (roundings + n_active + 4.0) * size
     square = diagonal = total = losses = highest = sizes = 0.0
     for i in range(n):
-        margin = y[i] * (sums[0, i] + constant)
+        margin = y[i] * (sums[i] + constant)
         slack = 1.0 - margin
         longest = slack + error + 4.0 * DOUBLE * (1.0 + abs(margin))
         losses += 0.5 * max(0.0, slack) ** 2 / ridge[i]

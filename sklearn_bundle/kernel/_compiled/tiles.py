@@ -40,10 +40,16 @@ class Function(NamedTuple):
 
 
 class Tiled(NamedTuple):
-    """Points: ``values[t, 64 k + l]`` is feature k of point 64 t + l; ``norms`` are gamma |x|^2."""
+    """Points: ``values[t, 64 k + l]`` is feature k of point 64 t + l; ``norms`` are gamma |x|^2.
+
+    Or points ``chosen`` of a matrix with all kernel values, ``given``, which otherwise is empty:
+    then they have no features.
+    """
 
     values: NDArray[np.float32]
     norms: NDArray[np.float32]
+    given: NDArray[np.float32]
+    chosen: NDArray[np.intp]
 
 
 class Few(NamedTuple):
@@ -217,6 +223,13 @@ def fill_some(function, tiled, chosen, few, out):
     ``out[c]`` for c below the number of those chosen, with a multiple of 64 columns.
     """
     d, m = tiled.values.shape[1] // TILE, chosen.shape[0]
+    if tiled.given.shape[0] > 0:
+        for c in range(m):
+            row, of_c = tiled.given[tiled.chosen[chosen[c]]], out[c]
+            for k in range(tiled.chosen.shape[0]):
+                of_c[k] = row[tiled.chosen[k]]
+            of_c[tiled.chosen.shape[0] :] = _ZERO
+        return
     for c in range(GROUP):
         i = chosen[min(c, m - 1)]
         few.norms[c] = tiled.norms[i]
