@@ -200,7 +200,7 @@ def test_transpose_in_place():
 def largest_of(values, limit, out):
     """Place of the largest entry, it, and where entries are above the limit, as 1 and 0."""
     found = lanes.load(values, 0)
-    zero = lanes.splat(values[0] - values[0])
+    zero = lanes.splat(limit - limit)
     one = lanes.splat(limit / limit)
     lanes.store(out, 0, lanes.where_above(found, lanes.splat(limit), one, zero))
     place = lanes.first_largest(found)
