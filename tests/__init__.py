@@ -81,7 +81,7 @@ jit
     test_internals.py           decorators.py cache.py announce.py
                                 /core/sklearn_internals.py
     test_elementary.py          elementary.py
-    test_vector.py              vector.py
+    test_vector.py              vector.py lanes.py
     test_sampling.py            sampling.py
 
 linear/losses

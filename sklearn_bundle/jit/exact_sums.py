@@ -22,7 +22,7 @@ from sklearn_bundle.jit.vector import (
 )
 
 TILE = 4 * WIDTH  # points in a tile
-_PAIR = 2  # other points at a time: with 32 in a tile, 16 registers of sums and differences
+_PAIR = 2  # other points at a time: with 16 of a tile, 8 of AVX2's 16 registers are sums
 SUMMED = 512  # values that are added to a tile's sums at a time: fewer roundings
 
 
@@ -42,39 +42,22 @@ def _square(x, z, sums):
 
 
 @inner
-def _put(scale, a, b, c, e, out, first):
-    store(out, first, exp_of_negative(times(scale, a)))
-    store(out, first + WIDTH, exp_of_negative(times(scale, b)))
-    store(out, first + 2 * WIDTH, exp_of_negative(times(scale, c)))
-    store(out, first + 3 * WIDTH, exp_of_negative(times(scale, e)))
-
-
-@inner
 def _values(tile, x, y, gamma, out):
-    """Kernel values of a tile's points with two others."""
-    zero, scale = splat(0.0), splat(-gamma)
-    a0, a1, a2, a3 = zero, zero, zero, zero
-    b0, b1, b2, b3 = zero, zero, zero, zero
-    for k in range(x.shape[0]):
-        at = TILE * k
-        p0, p1 = load(tile, at), load(tile, at + WIDTH)
-        p2, p3 = load(tile, at + 2 * WIDTH), load(tile, at + 3 * WIDTH)
-        z = spread(x, k)
-        a0, a1, a2, a3 = (
-            _square(p0, z, a0),
-            _square(p1, z, a1),
-            _square(p2, z, a2),
-            _square(p3, z, a3),
-        )
-        z = spread(y, k)
-        b0, b1, b2, b3 = (
-            _square(p0, z, b0),
-            _square(p1, z, b1),
-            _square(p2, z, b2),
-            _square(p3, z, b3),
-        )
-    _put(scale, a0, a1, a2, a3, out, 0)
-    _put(scale, b0, b1, b2, b3, out, TILE)
+    """Kernel values of a tile's points with two others, half of the points at a time."""
+    scale = splat(-gamma)
+    for half in range(0, TILE, 2 * WIDTH):
+        a0 = a1 = b0 = b1 = splat(0.0)
+        for k in range(x.shape[0]):
+            at = TILE * k + half
+            p0, p1 = load(tile, at), load(tile, at + WIDTH)
+            z = spread(x, k)
+            a0, a1 = _square(p0, z, a0), _square(p1, z, a1)
+            z = spread(y, k)
+            b0, b1 = _square(p0, z, b0), _square(p1, z, b1)
+        store(out, half, exp_of_negative(times(scale, a0)))
+        store(out, half + WIDTH, exp_of_negative(times(scale, a1)))
+        store(out, TILE + half, exp_of_negative(times(scale, b0)))
+        store(out, TILE + half + WIDTH, exp_of_negative(times(scale, b1)))
 
 
 @inner

@@ -1,14 +1,17 @@
 """Explicit vectors of sixteen float32, for products that stay in registers.
 
-LLVM vectorizes loops with registers half as wide as those of AVX-512, and keeps the sums of a
-matrix product in memory. As in :mod:`~.vector`, LLVM splits a vector into
-the registers that the processor has, bounds are not checked, and negative indices are wrong.
+LLVM vectorizes loops with registers half as wide as those of AVX-512, keeps the sums of a matrix
+product in memory, and before a loop that writes to an array compares its address with those of all
+others. Functions that say so also take float64, as the vectors of :mod:`~.vector`. As there, LLVM
+splits a vector into the registers that the processor has, bounds are not checked, and negative
+indices are wrong.
 """
 
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
+from sklearn_bundle.jit import vector
 from sklearn_bundle.jit.elementary import _EXP, _LN2_PARTS, _LOG2_E, _LOWEST_SINGLE, _ROUND_SINGLE
 from sklearn_bundle.jit.vector import _FUSED, _INT32, _fused, _splat
 
@@ -41,6 +44,15 @@ def _integers(number):
     return ir.Constant(_INTS, [number] * WIDTH)
 
 
+def _of(number):
+    """The type of vectors of such numbers."""
+    return _vector if number == types.float32 else vector._vector
+
+
+def _width(of_vector):
+    return WIDTH if of_vector == _vector else vector.WIDTH
+
+
 def _pointer(context, builder, array_type, array, index, kind):
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
@@ -48,27 +60,41 @@ def _pointer(context, builder, array_type, array, index, kind):
 
 @intrinsic
 def load(typing_context, array, index):
-    """``array[index:index + 16]``, of float32."""
+    """``array[index:index + 16]`` of float32, or eight entries of float64."""
+    found = _of(array.dtype)
 
     def generate(context, builder, signature, arguments):
-        value = builder.load(_pointer(context, builder, signature.args[0], *arguments, _FLOATS))
-        value.align = 4
+        kind = context.get_value_type(found)
+        value = builder.load(_pointer(context, builder, signature.args[0], *arguments, kind))
+        value.align = array.dtype.bitwidth // 8
         return value
 
-    return _vector(array, types.intp), generate
+    return found(array, types.intp), generate
 
 
 @intrinsic
-def store(typing_context, array, index, vector):
-    """``array[index:index + 16] = vector``, of float32."""
+def store(typing_context, array, index, values):
+    """``array[index:index + 16] = values``, of float32 or float64."""
 
     def generate(context, builder, signature, arguments):
-        array, index, value = arguments
-        pointer = _pointer(context, builder, signature.args[0], array, index, _FLOATS)
-        builder.store(value, pointer).align = 4
+        array_type, kind = signature.args[0], context.get_value_type(signature.args[2])
+        place, index, value = arguments
+        pointer = _pointer(context, builder, array_type, place, index, kind)
+        builder.store(value, pointer).align = array_type.dtype.bitwidth // 8
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, _vector), generate
+    return types.void(array, types.intp, _of(array.dtype)), generate
+
+
+@intrinsic
+def width_of(typing_context, array):
+    """How many entries ``load`` reads."""
+    width = _width(_of(array.dtype))
+
+    def generate(context, builder, signature, arguments):
+        return context.get_constant(types.intp, width)
+
+    return types.intp(array), generate
 
 
 @intrinsic
@@ -84,12 +110,55 @@ def broadcast(typing_context, array, index):
 
 @intrinsic
 def splat(typing_context, number):
-    """All sixteen equal to ``number``."""
+    """All sixteen, or eight, equal to ``number``, of float32 or float64."""
+    found = _of(number)
 
     def generate(context, builder, signature, arguments):
-        return _splat(builder, arguments[0], WIDTH)
+        return _splat(builder, arguments[0], _width(found))
 
-    return _vector(types.float32), generate
+    return found(number), generate
+
+
+@intrinsic
+def where_above(typing_context, a, limit, b, c):
+    """b where ``a > limit``, otherwise c: of vectors or numbers of one type."""
+
+    def generate(context, builder, signature, arguments):
+        a, limit, b, c = arguments
+        return builder.select(builder.fcmp_ordered(">", a, limit), b, c)
+
+    return a(a, a, a, a), generate
+
+
+@intrinsic
+def first_largest(typing_context, values):
+    """Place of the largest entry of a vector, the first of equal ones; none is NaN."""
+    width = _width(values)
+
+    def generate(context, builder, signature, arguments):
+        largest, half = arguments[0], width // 2
+        while half:
+            mask = [k ^ half for k in range(width)]
+            mask = ir.Constant(ir.VectorType(_INT32, width), mask)
+            other = builder.shuffle_vector(largest, largest, mask)
+            largest = builder.select(builder.fcmp_ordered(">", other, largest), other, largest)
+            half //= 2
+        equal = builder.fcmp_ordered("==", arguments[0], largest)
+        bits = builder.zext(builder.bitcast(equal, ir.IntType(width)), _INT32)
+        return builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
+
+    return types.intp(values), generate
+
+
+@intrinsic
+def entry(typing_context, values, place):
+    """The entry of a vector at ``place``."""
+    number = types.float32 if values == _vector else types.float64
+
+    def generate(context, builder, signature, arguments):
+        return builder.extract_element(*arguments)
+
+    return number(values, types.intp), generate
 
 
 @intrinsic

@@ -165,7 +165,7 @@ def _fused(builder, a, b, c):
 
 @intrinsic
 def fma(typing_context, a, b, c):
-    """``a * b + c``, of vectors of doubles or of lanes."""
+    """``a * b + c``, of vectors of doubles, of lanes or of numbers."""
 
     def generate(context, builder, signature, arguments):
         return _fused(builder, *arguments)
@@ -175,7 +175,7 @@ def fma(typing_context, a, b, c):
 
 @intrinsic
 def times(typing_context, a, b):
-    """``a * b``, of vectors of doubles or of lanes."""
+    """``a * b``, of vectors of doubles, of lanes or of numbers, all of one type."""
 
     def generate(context, builder, signature, arguments):
         return builder.fmul(*arguments, flags=_FUSED)
@@ -185,32 +185,32 @@ def times(typing_context, a, b):
 
 @intrinsic
 def plus(typing_context, a, b):
-    """``a + b``."""
+    """``a + b``, as ``times``."""
 
     def generate(context, builder, signature, arguments):
         return builder.fadd(*arguments, flags=_FUSED)
 
-    return _vector(_vector, _vector), generate
+    return a(a, a), generate
 
 
 @intrinsic
 def minus(typing_context, a, b):
-    """``a - b``."""
+    """``a - b``, as ``times``."""
 
     def generate(context, builder, signature, arguments):
         return builder.fsub(*arguments, flags=_FUSED)
 
-    return _vector(_vector, _vector), generate
+    return a(a, a), generate
 
 
 @intrinsic
 def over(typing_context, a, b):
-    """``a / b``."""
+    """``a / b``, as ``times``."""
 
     def generate(context, builder, signature, arguments):
         return builder.fdiv(*arguments)
 
-    return _vector(_vector, _vector), generate
+    return a(a, a), generate
 
 
 @intrinsic
@@ -240,13 +240,13 @@ def positive(typing_context, a):
 
 @intrinsic
 def larger(typing_context, a, b):
-    """``max(a, b)``; b where either is NaN."""
+    """``max(a, b)``, as ``times``; b where either is NaN."""
 
     def generate(context, builder, signature, arguments):
         above = builder.fcmp_ordered(">", *arguments)
         return builder.select(above, *arguments)
 
-    return _vector(_vector, _vector), generate
+    return a(a, a), generate
 
 
 @intrinsic

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bundle.jit import vector
+from sklearn_bundle.jit import lanes, vector
 
 RNG = np.random.default_rng(0)
 DTYPES = [np.float64, np.float32]
@@ -194,3 +194,26 @@ def test_transpose_in_place():
     expected = matrix.T.copy()
     transposed(matrix.ravel(), 0, matrix.ravel(), 0, 8)
     assert_array_equal(matrix, expected)
+
+
+@numba.njit
+def largest_of(values, limit, out):
+    """Place of the largest entry, it, and where entries are above the limit, as 1 and 0."""
+    found = lanes.load(values, 0)
+    zero = lanes.splat(limit - limit)
+    one = lanes.splat(limit / limit)
+    lanes.store(out, 0, lanes.where_above(found, lanes.splat(limit), one, zero))
+    place = lanes.first_largest(found)
+    return place, lanes.entry(found, place), lanes.width_of(values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lanes_of_both_precisions(dtype):
+    width = 16 if dtype == np.float32 else 8
+    for place in range(width):
+        values, out = RNG.normal(size=width).astype(dtype), np.zeros(width, dtype)
+        values[place::3] = 5.0  # the first of equal ones counts
+        values[0 if place else 1] = -np.inf
+        limit = dtype(0.3)
+        assert largest_of(values, limit, out) == (place, 5.0, width)
+        assert_array_equal(out, values > limit)

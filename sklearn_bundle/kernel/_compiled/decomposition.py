@@ -14,73 +14,80 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.roundoff import DOUBLE, SINGLE
 from sklearn_bundle.jit import exact_sums
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.lanes import (
+    WIDTH,
+    first_largest,
+    load,
+    splat,
+    store,
+    where_above,
+    width_of,
+)
+from sklearn_bundle.jit.vector import fma, larger, minus, over, times
 from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel._compiled.swap import CHECKED, INDEFINITE_SINGLE
 
-LANES = 32  # maxima side by side; blocks are padded to a multiple
+LANES = WIDTH  # maxima side by side at most; blocks are padded to a multiple
 LEAST = 1e-6  # determinants are taken to be this at least, which is rounding in float32
 
 
 @inner
-def _lane(gains):
-    lane = 0
-    for k in range(1, LANES):
-        if gains[k] > gains[lane]:
-            lane = k
-    return lane
+def _chosen(best, places, gains, at):
+    """The variable that gains most, from the best of each lane; these are kept in arrays.
+
+    Places are numbers of the working precision: float32 holds those up to 2^24.
+    """
+    store(gains, 0, best)
+    store(at, 0, places)
+    lane = first_largest(best)
+    return np.int64(at[lane]) + lane, gains[lane]
 
 
 @inner
 def move(half, g, u, row_i, row_j, d_i, d_j, gains, at):
     """``g -= d_i H_i + d_j H_j``; then the variable that gains most alone, and its gain."""
-    gains[:] = 0.0
-    at[:] = 0
-    for s in range(0, g.shape[0], LANES):
-        of_g, of_u = g[s : s + LANES], u[s : s + LANES]
-        of_i, of_j = row_i[s : s + LANES], row_j[s : s + LANES]
-        for k in range(LANES):
-            slope = of_g[k] - (of_i[k] * d_i + of_j[k] * d_j)
-            of_g[k] = slope
-            d = max(slope, -of_u[k])
-            gain = d * (slope - half * d)
-            better = gain > gains[k]
-            gains[k] = gain if better else gains[k]
-            at[k] = s if better else at[k]
-    lane = _lane(gains)
-    return at[lane] + lane, gains[lane]
+    zero, of_half = splat(half - half), splat(half)
+    by_i, by_j, best, places = splat(d_i), splat(d_j), zero, zero
+    for s in range(0, g.shape[0], width_of(g)):
+        moved = fma(load(row_i, s), by_i, times(load(row_j, s), by_j))
+        slope = minus(load(g, s), moved)
+        store(g, s, slope)
+        d = larger(slope, minus(zero, load(u, s)))
+        gain = times(d, minus(slope, times(of_half, d)))
+        places = where_above(gain, best, splat(g.dtype.type(s)), places)
+        best = where_above(gain, best, gain, best)
+    return _chosen(best, places, gains, at)
 
 
 @inner
 def steps_of(one, least, g_i, u_i, g_j, u_j, h):
-    """The best steps of two variables with the entry h between them.
+    """The best steps of two variables with the entry h between them: numbers, or vectors of them.
 
     j moves as is best with i free; where i then breaks its bound, it is at it, and j follows.
     """
-    d_j = max((g_j - h * g_i) / max(one - h * h, least), -u_j)
-    d_i = g_i - h * d_j
-    low = d_i < -u_i
-    d_i = -u_i if low else d_i
-    d_j = max(g_j - h * d_i, -u_j) if low else d_j
-    return d_i, d_j
+    zero = minus(one, one)
+    low_i, low_j = minus(zero, u_i), minus(zero, u_j)
+    curvature = larger(minus(one, times(h, h)), least)
+    d_j = larger(over(minus(g_j, times(h, g_i)), curvature), low_j)
+    d_i = minus(g_i, times(h, d_j))
+    at_bound = larger(minus(g_j, times(h, low_i)), low_j)
+    return where_above(low_i, d_i, low_i, d_i), where_above(low_i, d_i, at_bound, d_j)
 
 
 @inner
 def partner(half, one, least, g, u, i, row, gains, at):
     """The variable with which i gains most."""
-    g_i, u_i = g[i], u[i]
-    gains[:] = 0.0
-    at[:] = 0
-    for s in range(0, g.shape[0], LANES):
-        of_g, of_u, of_row = g[s : s + LANES], u[s : s + LANES], row[s : s + LANES]
-        for k in range(LANES):
-            g_j, h = of_g[k], of_row[k]
-            d_i, d_j = steps_of(one, least, g_i, u_i, g_j, of_u[k], h)
-            gain = d_i * (g_i - half * d_i) + d_j * (g_j - half * d_j - h * d_i)
-            better = gain > gains[k]
-            gains[k] = gain if better else gains[k]
-            at[k] = s if better else at[k]
-    lane = _lane(gains)
-    return at[lane] + lane
+    g_i, u_i, of_half = splat(g[i]), splat(u[i]), splat(half)
+    of_one, of_least, zero = splat(one), splat(least), splat(half - half)
+    best, places = zero, zero
+    for s in range(0, g.shape[0], width_of(g)):
+        g_j, h = load(g, s), load(row, s)
+        d_i, d_j = steps_of(of_one, of_least, g_i, u_i, g_j, load(u, s), h)
+        alone = times(d_i, minus(g_i, times(of_half, d_i)))
+        gain = fma(d_j, minus(minus(g_j, times(of_half, d_j)), times(h, d_i)), alone)
+        places = where_above(gain, best, splat(g.dtype.type(s)), places)
+        best = where_above(gain, best, gain, best)
+    return _chosen(best, places, gains, at)[0]
 
 
 @inner
@@ -111,7 +118,7 @@ def solve(H, g, u, share, most):
     constants, gains = np.empty(3, H.dtype), np.empty(LANES, H.dtype)
     constants[0], constants[1], constants[2] = 0.5, 1.0, LEAST
     half, one, least = constants[0], constants[1], constants[2]
-    at = np.empty(LANES, np.int32)
+    at = np.empty(LANES, H.dtype)
     d_i = d_j = one - one
     i, gain = move(half, g, u, H[0], H[0], d_i, d_j, gains, at)
     steps = 0
@@ -211,11 +218,12 @@ def _rows_to_load(gains, at, slots, i, chosen):
     while count < chosen.shape[0]:
         best, lane = gains[0] - gains[0], -1
         for k in range(LANES):
-            if gains[k] > best and slots[at[k] + k] < 0 and at[k] + k != i:
+            j = np.int64(at[k]) + k
+            if gains[k] > best and slots[j] < 0 and j != i:
                 best, lane = gains[k], k
         if lane < 0:
             break
-        chosen[count] = at[lane] + lane
+        chosen[count] = np.int64(at[lane]) + lane
         gains[lane] = 0.0
         count += 1
     return count
@@ -250,7 +258,7 @@ def solve_whole(source, alpha, margins, rows, n_rows, tol, share, most):
     half, one, least = constants[0], constants[1], constants[2]
     factors, ridge, roots = source.factors, source.ridge, source.roots
     n, n_padded = ridge.shape[0], factors.shape[0]
-    at, slots, values = np.empty(LANES, np.int32), rows.slots, rows.values
+    at, slots, values = np.empty(LANES, np.float32), rows.slots, rows.values
     chosen = np.empty(tiles.GROUP, np.int64)
     d = source.tiled.values.shape[1] // tiles.TILE
     few = tiles.Few(np.empty((1, tiles.GROUP * d), np.float32), np.empty(tiles.GROUP, np.float32))
@@ -317,7 +325,8 @@ def rescale(rows, n_rows, factors, further):
 
 
 @inner
-def _likely(d):
+def likely(d):
+    """As ``roundoff.likely``."""
     return min(d, 8.0 * np.sqrt(d))
 
 
@@ -330,20 +339,36 @@ def certify(points, gamma, alpha, y, ridge, n_active, of_value):
     kernel value. Excess and bound are as in :class:`~.l2svm.Certified`.
     """
     n = points.shape[0]
-    coef, sums = np.empty((1, n_active)), np.zeros((1, n))
+    sums = np.zeros((1, n))
+    n_tiles = -(-n // exact_sums.TILE)
+    coef = alpha[:n_active] * y[:n_active]
+    exact_sums.added(points, gamma, coef.reshape(1, n_active), 0, n_tiles, sums)
+    return certified(sums[0], alpha, y, ridge, n_active, of_value + of_sums(n, n_active))
+
+
+@inner
+def of_sums(n, n_active):
+    """Roundings in the sums of ``n_active`` terms for n points, within tiles and over them."""
+    n_tiles = -(-n // exact_sums.TILE)
+    return likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + likely(n_tiles + 1.0)
+
+
+@inner
+def certified(sums, alpha, y, ridge, n_active, roundings):
+    """The certificate from ``sums``, scores without the constant, each with so many roundings.
+
+    These are relative to the sum of alpha.
+    """
+    n = sums.shape[0]
     constant = size = 0.0
     for i in range(n_active):
-        coef[0, i] = alpha[i] * y[i]
-        constant += coef[0, i]
+        constant += alpha[i] * y[i]
         size += alpha[i]
-    n_tiles = -(-n // exact_sums.TILE)
-    exact_sums.added(points, gamma, coef, 0, n_tiles, sums)
-    # Of a kernel value, of sums within tiles and over them, of the constant, and of the last sums.
-    roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
-    error = DOUBLE * (of_value + roundings + n_active + 4.0) * size
+    # Of the sums, of the constant, and of adding it.
+    error = DOUBLE * (roundings + n_active + 4.0) * size
     square = diagonal = total = losses = highest = sizes = 0.0
     for i in range(n):
-        margin = y[i] * (sums[0, i] + constant)
+        margin = y[i] * (sums[i] + constant)
         slack = 1.0 - margin
         longest = slack + error + 4.0 * DOUBLE * (1.0 + abs(margin))
         losses += 0.5 * max(0.0, slack) ** 2 / ridge[i]

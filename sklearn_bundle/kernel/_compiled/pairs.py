@@ -20,15 +20,18 @@ _LAST = 4.0  # further roundings of a score: the last sums, and the product with
 class Points(NamedTuple):
     """The points ``chosen`` of all, as given and in float32, with their classes -1.0 and 1.0.
 
+    In place of what is in float32 there may be the kernel values of all points, ``given``, and
+    these may be in place of X too. What is not there is empty.
     ``weights`` are what C is multiplied with. ``norms`` and ``diagonal`` are of all points too;
     ``of_value`` is the number of roundings of a kernel value in float64, and no value in single
-    precision is off by more than ``rounding``.
+    precision is off by more than ``rounding``. No value is above ``largest``.
     """
 
     X: NDArray
     function: tiles.Function
     gamma: float
     values: NDArray[np.float32]
+    given: NDArray[np.float32]
     norms: NDArray[np.float32]
     diagonal: NDArray[np.float64]
     chosen: NDArray[np.intp]
@@ -36,6 +39,7 @@ class Points(NamedTuple):
     weights: NDArray[np.float64]
     of_value: float
     rounding: float
+    largest: float
 
 
 class Limits(NamedTuple):
@@ -52,10 +56,12 @@ def _tiled(points):
     n, d = points.chosen.shape[0], points.values.shape[1]
     count = -(-n // tiles.TILE)
     norms = np.zeros(count * tiles.TILE, np.float32)
-    for k in range(n):
-        norms[k] = points.norms[points.chosen[k]]
-    tiled = tiles.Tiled(np.empty((count, tiles.TILE * d), np.float32), norms)
-    tiles.copy_to_tiles(points.values, points.chosen, tiled.values)
+    values = np.empty((count, tiles.TILE * d), np.float32)
+    tiled = tiles.Tiled(values, norms, points.given, points.chosen)
+    if points.given.shape[0] == 0:
+        for k in range(n):
+            norms[k] = points.norms[points.chosen[k]]
+        tiles.copy_to_tiles(points.values, points.chosen, tiled.values)
     return tiled
 
 
@@ -76,12 +82,30 @@ def _order(coef, near, order):
 
 
 @inner
-def _gather(points, order, out):
-    """The features of some points, in float64."""
-    for r in range(order.shape[0]):
-        row = points.X[points.chosen[order[r]]]
-        for k in range(row.shape[0]):
-            out[r, k] = row[k]
+def _exact_sums(points, order, coef, features, places, sums):
+    """``sums[r] = sum_c coef[c] k(x_r, x_c)`` over points in this order, the x_c the first.
+
+    In float64. Returns the number of roundings of a sum, relative to that of the sizes of ``coef``.
+    ``features`` and ``places`` are memory.
+    """
+    n, n_active = order.shape[0], coef.shape[0]
+    sums[:] = 0.0
+    if points.X.shape[0] > 0:
+        for r in range(n):
+            row = points.X[points.chosen[order[r]]]
+            for k in range(row.shape[0]):
+                features[r, k] = row[k]
+        n_tiles = -(-n // exact_sums.TILE)
+        of_all = coef.reshape(1, n_active), 0, n_tiles, sums.reshape(1, n)
+        exact_sums.added(features[:n], points.gamma, *of_all)
+        return points.of_value + decomposition.of_sums(n, n_active)
+    for r in range(n):
+        places[r] = points.chosen[order[r]]
+    for c in range(n_active):
+        row, factor = points.given[places[c]], coef[c]
+        for r in range(n):
+            sums[r] += factor * row[places[r]]
+    return (decomposition.likely(1.0 * n_active) + _LAST) * points.largest
 
 
 @inner
@@ -101,7 +125,7 @@ def squared_hinge(points, scales, limits, rounding_of_product, space, alphas, fo
     within the tolerance.
     """
     chosen, y = points.chosen, points.y
-    n, d = chosen.shape[0], points.values.shape[1]
+    n, d = chosen.shape[0], points.X.shape[1]
     tiled = _tiled(points)
     width = tiled.norms.shape[0]
     rows = decomposition.Rows(space, np.full(width, -1, np.int64))
@@ -109,6 +133,7 @@ def squared_hinge(points, scales, limits, rounding_of_product, space, alphas, fo
     alpha, margins = np.zeros(n), np.zeros(n)
     last, order = np.zeros(width, np.float32), np.empty(n, np.int64)
     near, features = np.empty(n, np.bool_), np.empty((n, d))
+    places, sums = np.empty(n, np.int64), np.empty(n)
     for c in range(scales.shape[0]):
         ridge, costs, roots = np.empty(n), np.empty(n), np.empty(n)
         factors = np.zeros(width, np.float32)
@@ -138,17 +163,11 @@ def squared_hinge(points, scales, limits, rounding_of_product, space, alphas, fo
         for k in range(n):
             near[k] = margins[k] <= reach
         n_active, count = _order(alpha, near, order)
-        part = order[:count]
-        _gather(points, part, features)
-        primal, excess, bound = decomposition.certify(
-            features[:count],
-            points.gamma,
-            alpha[part],
-            y[part],
-            ridge[part],
-            n_active,
-            points.of_value,
-        )
+        part, of_part = order[:count], sums[:count]
+        coef = alpha[order[:n_active]] * y[order[:n_active]]
+        roundings = _exact_sums(points, part, coef, features, places, of_part)
+        of_alpha = alpha[part], y[part], ridge[part]
+        primal, excess, bound = decomposition.certified(of_part, *of_alpha, n_active, roundings)
         if indefinite or not _reached(primal, excess, bound, limits.tol):
             return c
         alphas[c] = alpha
@@ -268,7 +287,7 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
     scores without the intercept, and bounds of their errors. The last of ``found`` is that.
     """
     chosen, y = points.chosen, points.y
-    n, d = chosen.shape[0], points.values.shape[1]
+    n, d = chosen.shape[0], points.X.shape[1]
     tiled, longest = _tiled(points), 0.0
     width = tiled.norms.shape[0]
     rows = working_set.Rows(space, np.full(width, -1, np.int64))
@@ -284,7 +303,8 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
         low[k], high[k] = min(0.0, y[k] * cost), max(0.0, y[k] * cost)
     order, near = np.empty(n, np.int64), np.empty(n, np.bool_)
     features, exact, error = np.empty((n, d)), np.empty(n), 0.0
-    path = n_sums = 0.0
+    places, sums = np.empty(n, np.int64), np.empty(n)
+    path = n_sums = of_sums = 0.0
     for c in range(scales.shape[0]):
         if c > 0:
             factor, cut = _enlarge(dual, scales[c] / scales[c - 1])
@@ -320,7 +340,7 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
             beta[k] = padded[k]
         working_set.add_rows(rows.values, order[:count], of_padded[:count], scores)
         n_sums += 1.0
-        roundings = _likely(n_sums) + _likely(1.0 * n) + _LAST
+        roundings = decomposition.likely(n_sums) + decomposition.likely(1.0 * n) + _LAST
         reach = error + path * (points.rounding + DOUBLE * roundings * longest)
         size = 0.0
         for k in range(n):
@@ -336,19 +356,14 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
             if count == known:
                 break
             known, part = count, order[:count]
-            _gather(points, part, features)
-            sums, coef = np.zeros((1, count)), np.empty((1, n_active))
-            for r in range(n_active):
-                coef[0, r] = beta[part[r]]
-            n_tiles = -(-count // exact_sums.TILE)
-            exact_sums.added(features[:count], points.gamma, coef, 0, n_tiles, sums)
+            of_part = sums[:count]
+            of_sums = _exact_sums(points, part, beta[part[:n_active]], features, places, of_part)
             exact[:] = scores  # about right at points without a loss: they limit the intercept
             for r in range(count):
-                exact[part[r]] = sums[0, r]
+                exact[part[r]] = of_part[r]
             b = _intercept(exact, y, low, high)
         part = order[:count]
-        roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
-        of_exact = DOUBLE * (points.of_value + roundings + _LAST) * size
+        of_exact = DOUBLE * (of_sums + _LAST) * size
         primal, excess, bound = _certified(
             beta[part], exact[part], y[part], low[part], high[part], of_exact, b, longest
         )
@@ -360,8 +375,3 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
         found[c, 0], found[c, 1], found[c, 2] = primal, excess, bound
         found[c, 3], found[c, 4], found[c, 5] = steps, n_rows - before, b
     return scales.shape[0]
-
-
-@inner
-def _likely(d):
-    return min(d, 8.0 * np.sqrt(d))

@@ -12,11 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.lanes import (
+    entry,
+    first_largest,
+    load,
+    splat,
+    store,
+    where_above,
+    width_of,
+)
+from sklearn_bundle.jit.vector import fma, larger, minus, over, plus, times
 from sklearn_bundle.kernel._compiled import tiles
 from sklearn_bundle.kernel._compiled.swap import CHECKED, INDEFINITE_SINGLE
 
 MOST = 1024  # points of a set: their matrix, 4 MB in float32, is about what a core's cache holds
-LANES = 64  # minima side by side, 16 to a register; sets are padded to a multiple
+LANES = 64  # sets are padded to a multiple, as tiles are
 _LEAST = 1e-6  # of the largest diagonal: a smaller curvature is rounding in float32
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 
@@ -30,64 +40,37 @@ def _slopes(value, low, high, width):
 
 
 @inner
-def _lane(values, sign):
-    """The lane of the smallest value, or of the largest if ``sign`` is -1."""
-    lane = 0
-    for k in range(1, LANES):
-        if sign * values[k] < sign * values[lane]:
-            lane = k
-    return lane
-
-
-@inner
-def _move(g, up, down, row_i, row_j, d, numbers, least, most):
+def _move(g, up, down, row_i, row_j, d, numbers):
     """``g += d (K_i - K_j)``; the variable of least slope upward, it, and the largest downward."""
-    infinite = numbers[3]
-    least[:], most[:] = infinite, -infinite
-    for s in range(0, g.shape[0], LANES):
-        of_g, of_up, of_down = g[s : s + LANES], up[s : s + LANES], down[s : s + LANES]
-        of_i, of_j = row_i[s : s + LANES], row_j[s : s + LANES]
-        for k in range(LANES):
-            slope = of_g[k] + d * (of_i[k] - of_j[k])
-            of_g[k] = slope
-            upward, downward = slope + of_up[k], slope + of_down[k]
-            least[k] = upward if upward < least[k] else least[k]
-            most[k] = downward if downward > most[k] else most[k]
-    lane = _lane(least, 1)
-    i, slope = lane, g[lane] + up[lane]
-    for k in range(lane + LANES, g.shape[0], LANES):
-        if g[k] + up[k] < slope:
-            i, slope = k, g[k] + up[k]
-    return i, slope, most[_lane(most, -1)]
+    zero, by = splat(numbers[0]), splat(d)
+    least = most = splat(-numbers[3])
+    places = zero
+    for s in range(0, g.shape[0], width_of(g)):
+        slope = fma(by, minus(load(row_i, s), load(row_j, s)), load(g, s))
+        store(g, s, slope)
+        upward = minus(zero, plus(slope, load(up, s)))
+        places = where_above(upward, least, splat(g.dtype.type(s)), places)
+        least = where_above(upward, least, upward, least)
+        most = larger(plus(slope, load(down, s)), most)
+    lane = first_largest(least)
+    i = np.int64(entry(places, lane)) + lane
+    return i, -entry(least, lane), entry(most, first_largest(most))
 
 
 @inner
-def _gain(violation, curvature, zero, smallest):
-    violation = violation if violation > zero else zero
-    curvature = curvature if curvature > smallest else smallest
-    return violation * violation / curvature
-
-
-@inner
-def _partner(g, down, diagonal, row, of_i, slope, numbers, gains):
+def _partner(g, down, diagonal, row, of_i, slope, numbers):
     """The variable that gains most by moving down while i moves up, and its gain."""
-    zero, two, smallest = numbers[0], numbers[1], numbers[2]
-    gains[:] = zero
-    for s in range(0, g.shape[0], LANES):
-        of_g, of_down = g[s : s + LANES], down[s : s + LANES]
-        of_row, of_diagonal = row[s : s + LANES], diagonal[s : s + LANES]
-        for k in range(LANES):
-            of_k = of_g[k] + of_down[k] - slope, of_diagonal[k] + of_i - two * of_row[k]
-            gain = _gain(*of_k, zero, smallest)
-            gains[k] = gain if gain > gains[k] else gains[k]
-    lane = _lane(gains, -1)
-    j, best = lane, zero
-    for k in range(lane, g.shape[0], LANES):
-        of_k = g[k] + down[k] - slope, diagonal[k] + of_i - two * row[k]
-        gain = _gain(*of_k, zero, smallest)
-        if gain > best:
-            j, best = k, gain
-    return j, best
+    zero, two, smallest = splat(numbers[0]), splat(numbers[1]), splat(numbers[2])
+    of_slope, length, best, places = splat(slope), splat(of_i), zero, zero
+    for s in range(0, g.shape[0], width_of(g)):
+        violation = minus(plus(load(g, s), load(down, s)), of_slope)
+        violation = where_above(violation, zero, violation, zero)
+        curvature = minus(plus(load(diagonal, s), length), times(two, load(row, s)))
+        gain = over(times(violation, violation), larger(curvature, smallest))
+        places = where_above(gain, best, splat(g.dtype.type(s)), places)
+        best = where_above(gain, best, gain, best)
+    lane = first_largest(best)
+    return np.int64(entry(places, lane)) + lane, entry(best, lane)
 
 
 class Source(NamedTuple):
@@ -148,13 +131,12 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
     up, down = np.empty(g.shape[0], g.dtype), np.empty(g.shape[0], g.dtype)
     for k in range(g.shape[0]):
         up[k], down[k] = _slopes(beta[k], low[k], high[k], width)
-    numbers = np.empty(6, g.dtype)
+    numbers = np.empty(5, g.dtype)
     largest = diagonal[0]
     for k in range(1, diagonal.shape[0]):
         largest = max(largest, diagonal[k])
     numbers[0], numbers[1], numbers[2] = 0.0, 2.0, _LEAST * largest
-    numbers[3], numbers[4], numbers[5] = np.inf, LANES, 0.0
-    least, most = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
+    numbers[3], numbers[4] = np.inf, 0.0
     chosen = np.empty(tiles.GROUP, np.int64)
     few = tiles.Few(np.empty((1, 1), np.float32), np.empty(tiles.GROUP, np.float32))
     if source is not None:
@@ -163,7 +145,7 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
     row_i = row_j = rows.values[0] if n_rows > 0 else g  # with a step of 0 they do not count
     steps = 0
     while True:
-        i, slope, highest = _move(g, up, down, row_i, row_j, numbers[5], numbers, least, most)
+        i, slope, highest = _move(g, up, down, row_i, row_j, numbers[4], numbers)
         if not highest - slope > enough or steps >= most_steps:
             return steps, n_rows, False
         if source is not None:
@@ -177,7 +159,7 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
                     return steps, n_rows, False
                 n_rows = _load(source, rows, n_rows, i, g, up, -1, few, chosen)
         row_i = rows.values[rows.slots[i]]
-        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers, least)
+        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers)
         if not gain > 0.0:  # it underflows
             return steps, n_rows, False
         if source is not None and rows.slots[j] < 0:
@@ -196,7 +178,7 @@ def solve(source, rows, n_rows, diagonal, g, problem, beta, enough, tol, most_st
         beta[j] = bottom if step == beta[j] - bottom else beta[j] - step
         up[i], down[i] = _slopes(beta[i], low[i], high[i], width)
         up[j], down[j] = _slopes(beta[j], low[j], high[j], width)
-        numbers[5] = step
+        numbers[4] = step
         steps += 1
 
 

@@ -324,7 +324,8 @@ class SwapSVC(KernelClassifier, Certificates):
             if len(results) == 1:
                 problem.know(results[0].point, scores[0], errors[0])
             return results
-        if n > _WHOLE or self._method(problem) != "decomposition" or not self._has_blocks(problem):
+        by_steps = self._has_blocks(problem) and self._method(problem) == "decomposition"
+        if n > _WHOLE or not (self.solver == "auto" if data.precomputed else by_steps):
             return []
         path = PairPath(data, problem.points, problem.y, 1.0 / problem.ridge, *of_path)
         return path.squared_hinge(self.max_iter)

@@ -14,15 +14,13 @@ from sklearn_bundle.kernel.estimators._kernel import KernelTraining
 from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search_constraints
 from sklearn_bundle.kernel.estimators.swap import SwapSVC
 from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
-from sklearn_bundle.kernel.problems.box import BoxProblem
 from sklearn_bundle.kernel.solvers.pairs import suits
 from sklearn_bundle.kernel.solvers.working_set import WHOLE_SET
 
-# Features up to which pairs of classes compute their own kernel values. Where a pair is one call,
-# with all C, that took .8 (squared hinge) and .5 (hinge) of the time of a shared matrix with 256
-# features, 2.0 and 1.3 times as long with 784. Otherwise, with the squared hinge, half the time
-# with 16 features and 1.8 times as long with 256; the two are equal near 100.
-_FEATURES_AT_ONCE, _FEATURES = 256, 64
+# Features up to which pairs of classes with the squared hinge compute their own kernel values, if
+# a pair is not one call: that took half the time of a shared matrix with 16 features and 1.8 times
+# as long with 256; the two are equal near 100.
+_FEATURES = 64
 
 
 @fill_doc
@@ -155,18 +153,14 @@ n_features_in_, feature_names_in_, shape_fit_
         """Not if it is faster that pairs of classes compute the kernel values that they need."""
         single = self._single()
         targets = single._targets(data)
-        if len(targets) == 1:
-            return True
         at_once = suits(data.values) and max(len(y) for _, y in targets) <= WHOLE_SET
+        if len(targets) == 1 or self.loss == "hinge" or (at_once and self.solver == "auto"):
+            return True
         with single._problem(data, targets[0], 1) as task:
-            if isinstance(task, BoxProblem):
-                computed = at_once
-            else:
-                problem = task.problem
-                computed = problem.computed and not problem.sparse
-                computed = computed and single._method(problem) == "decomposition"
-        few = _FEATURES_AT_ONCE if at_once else _FEATURES
-        return not (computed and data.values.X.shape[1] <= few)
+            problem = task.problem
+            computed = problem.computed and not problem.sparse
+            computed = computed and single._method(problem) == "decomposition"
+        return not (computed and data.values.X.shape[1] <= _FEATURES)
 
     def _part(self, samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
         labels, weights = samples.labels[train], samples.weights[train]

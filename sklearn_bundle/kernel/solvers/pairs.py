@@ -21,6 +21,7 @@ from sklearn_bundle.kernel.solvers.working_set import STEPS_OF_SET, WorkingSetSo
 from sklearn_bundle.kernel.values._exact_sums import roundings_of_rbf
 from sklearn_bundle.kernel.values.kernel import function_of, suits_tiles
 from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import Kernel
 
 Array = NDArray[np.float64]
 
@@ -69,15 +70,19 @@ class PairPath(NamedTuple):
         return results, scores, errors
 
     def _given(self) -> tuple[pairs.Points, Array]:
-        data, values = self.data, self.data.rows(np.float32)
-        dense = values.dense
-        assert dense is not None
-        of_data = frozen(dense.X), frozen(dense.norms), frozen(values.diagonal)
+        data, X, none = self.data, self.data.X, np.empty((0, 0), np.float32)
+        values, kernel = data.rows(np.float32), data.kernel
+        features, norms, given = none, none[0:0].ravel(), data.kept
+        if data.precomputed:
+            X, kernel, given = np.empty((0, 0)), Kernel("rbf"), data.X
+        elif given is None:
+            assert values.dense is not None
+            features, norms, given = values.dense.X, values.dense.norms, none
+        function = function_of(kernel), float(kernel.gamma)
+        of_data = frozen(features), frozen(given), frozen(norms), frozen(values.diagonal)
         of_points = frozen(self.points), frozen(self.y), frozen(self.costs)
-        rounding = float(roundings_of_rbf(data.X.shape[1])), data.largest_rounding
-        kernel = function_of(dense.kernel), float(dense.kernel.gamma)
-        points = pairs.Points(frozen(data.X), *kernel, *of_data, *of_points, *rounding)
-        return points, self.Cs
+        sizes = float(roundings_of_rbf(X.shape[1])), data.largest_rounding, float(data.largest)
+        return pairs.Points(frozen(X), *function, *of_data, *of_points, *sizes), self.Cs
 
     def _limits(self, most_steps: float) -> pairs.Limits:
         return pairs.Limits(self.tol, SLACK * self.tol, np.float32(SINGLE), int(most_steps))
@@ -91,10 +96,13 @@ class PairPath(NamedTuple):
 
 
 def suits(data: KernelData) -> bool:
-    """Whether compiled code computes values in both precisions."""
+    """Whether compiled code has or computes values in both precisions."""
+    if data.precomputed:  # that of a search has rounded the values that define its problems
+        return data.definite and data.X.dtype == data.dtype == np.float32
     if data.kernel.name != "rbf" or data.dtype != np.float32 or not isinstance(data.X, np.ndarray):
         return False
-    return data.exact_by_tiles and suits_tiles(data.rows(np.float32).dense)
+    kept = data.kept is not None
+    return data.exact_by_tiles and (kept or suits_tiles(data.rows(np.float32).dense))
 
 
 def _result(

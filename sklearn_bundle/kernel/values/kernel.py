@@ -68,7 +68,8 @@ def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Til
     count = -(-len(indices) // tiles.TILE)
     values = np.empty((count, tiles.TILE * rows.shape[1]), np.float32)
     tiles.copy_to_tiles(rows, indices, values)
-    return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE))
+    none = frozen(np.empty((0, 0), np.float32)), frozen(np.empty(0, np.intp))
+    return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE), *none)
 
 
 def suits_tiles(points: object) -> TypeGuard[Dense]:

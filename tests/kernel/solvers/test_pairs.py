@@ -21,19 +21,35 @@ LOSSES = "squared_hinge", "hinge"
 THREE = np.arange(12) % 3
 
 
-def path_of(data, tol, weighted=False, cache_bytes=ALL_ROWS):
-    X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
-    values = KernelData(X, Kernel("rbf", GAMMA), np.float32)
+# Where values come from: features, a matrix in single precision, or one that is the kernel.
+SOURCES = "computed", "kept", "given"
+
+
+def path_of(data, tol, weighted=False, cache_bytes=ALL_ROWS, source="computed"):
+    """A path of all points in reverse order, and their kernel matrix."""
+    X, y = data[0][::-1], np.where(data[1] == 1, 1.0, -1.0)
+    K = rbf_kernel(data[0], gamma=GAMMA)
+    values = KernelData(np.ascontiguousarray(X), Kernel("rbf", GAMMA), np.float32)
+    if source == "kept":
+        values.keep_all()
+    elif source == "given":
+        rounded = K.astype(np.float32)
+        K = rounded.astype(np.float64)
+        values = KernelData(rounded[::-1, ::-1].copy(), Kernel("precomputed"), np.float32)
+        assert not suits(values)  # it may be anybody's
+        values.definite = True
     assert suits(values)
     weights = np.arange(len(y)) % 3 + 1.0 if weighted else np.ones(len(y))
-    return PairPath(values, np.arange(len(y)), y, weights, CS, tol, cache_bytes)
+    points = np.arange(len(y))[::-1].copy()
+    return PairPath(values, points, y, weights, CS, tol, cache_bytes), K
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("tol", [0.3, 1e-3])
-def test_squared_hinge(data, tol, weighted):
+@pytest.mark.parametrize("source", SOURCES)
+def test_squared_hinge(data, tol, weighted, source):
     """The objective is that of the point, the bound below the optimum of another solver."""
-    path, K = path_of(data, tol, weighted), rbf_kernel(data[0], gamma=GAMMA)
+    path, K = path_of(data, tol, weighted, source=source)
     results = path.squared_hinge(np.inf)
     assert len(results) == len(CS)
     for C, result in zip(CS, results, strict=True):
@@ -48,9 +64,10 @@ def test_squared_hinge(data, tol, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("tol", [0.3, 1e-3])
-def test_hinge(data, tol, weighted):
+@pytest.mark.parametrize("source", SOURCES)
+def test_hinge(data, tol, weighted, source):
     """The optimum is between LIBSVM's dual objective, which is below it, and its objective."""
-    path, K = path_of(data, tol, weighted), rbf_kernel(data[0], gamma=GAMMA)
+    path, K = path_of(data, tol, weighted, source=source)
     results, of_points, errors = path.hinge()
     assert len(results) == len(CS)
     for C, result, found, reach in zip(CS, results, of_points, errors, strict=True):
@@ -78,12 +95,12 @@ def test_hinge(data, tol, weighted):
 @pytest.mark.parametrize("cache_bytes", [0, 4 * 256 * 30])
 def test_without_memory_for_the_rows_others_go_on(data, loss, cache_bytes):
     """What is returned is within the tolerance; the rest is left."""
-    path = path_of(data, 1e-3, cache_bytes=cache_bytes)
+    path, _ = path_of(data, 1e-3, cache_bytes=cache_bytes)
     results = path.hinge()[0] if loss == "hinge" else path.squared_hinge(np.inf)
     assert len(results) < len(CS)
     assert all(result.gap <= 1e-3 * result.primal for result in results)
     if loss == "squared_hinge":
-        assert path_of(data, 1e-3).squared_hinge(3) == []
+        assert path_of(data, 1e-3)[0].squared_hinge(3) == []
 
 
 SHAPES = {
@@ -119,9 +136,25 @@ def test_plain_shapes(shape, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("gammas", [None, [0.1, 0.5]])
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "a class of one row"])
+@pytest.mark.filterwarnings("ignore:.* chose ")
+def test_plain_shapes_in_a_search(shape, gammas, loss):
+    """Each training part has all classes; the final fit is certified from the data."""
+    X, y, weights = (None if part is None else np.array(part) for part in SHAPES[shape])
+    X, y = np.tile(X, (2, 1)), np.tile(y, 2)
+    weights = None if weights is None else np.tile(weights, 2)
+    given = {"gammas": gammas} if gammas else {"gamma": 0.5}
+    search = SwapSVCCV([1e-2, 1e4], loss=loss, tol=1e-3, cv=2, **given)
+    search.fit(X, y, sample_weight=weights)
+    assert search.converged_
+    judge(search, X, y, weights)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.filterwarnings("ignore:.* chose ")
 def test_a_search_has_the_scores_of_single_fits(loss, monkeypatch):
-    """With each pair in one call, and without."""
+    """With each pair in one call, from a matrix or not, and without."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=120), [-0.5, 0.0, 0.5])
@@ -134,8 +167,11 @@ def test_a_search_has_the_scores_of_single_fits(loss, monkeypatch):
     monkeypatch.setattr(SwapSVC, "_first_solutions", counted)
     search = SwapSVCCV([0.1, 1.0, 10.0], loss=loss, tol=1e-5, cv=3).fit(X, y)
     assert calls == [3] * 18  # three folds of six pairs
+    small = SwapSVCCV([0.1, 1.0, 10.0], loss=loss, tol=1e-5, cv=3, cache_size=0.1).fit(X, y)
+    assert calls == [3] * 36  # here the matrix does not fit
     monkeypatch.setattr(SwapSVC, "_at_once", lambda *_: [])
     other = SwapSVCCV([0.1, 1.0, 10.0], loss=loss, tol=1e-5, cv=3).fit(X, y)
-    assert calls == [3] * 18 + [0] * 18
-    assert_allclose(search.scores_, other.scores_, atol=0.026)  # one row of a fold
-    assert_allclose(search.objective_, other.objective_, rtol=1e-5)
+    assert calls == [3] * 36 + [0] * 18
+    for one in (search, small):
+        assert_allclose(one.scores_, other.scores_, atol=0.026)  # one row of a fold
+        assert_allclose(one.objective_, other.objective_, rtol=1e-5)
