@@ -2,7 +2,8 @@
 
 Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, which must occur once
 in it, what stands there instead, and the tests that must fail then. The tests named are run on the
-package as it is, and have to pass; then on a copy for each mutant in turn, until one fails.
+package as it is, and have to pass, unless all tests just did; then on a copy for each mutant in
+turn, until one fails.
 
 A mutant is killed by a test's assertion. It is no kill where a test ends in another exception, or
 where tests are not found or cannot be collected: then the mutant proves nothing, and has to be
@@ -335,6 +336,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="check the entries, run no tests")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose name has a text")
+    parser.add_argument("--tested", action="store_true", help="all tests have just passed here")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), help="runs at once")
     options = parser.parse_args()
 
@@ -360,7 +362,7 @@ def main() -> int:
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
         runs = Runs(options.jobs, Path(work))
-        if not check_original(mutants, runs):
+        if not (options.tested or check_original(mutants, runs)):
             return 1
         base = Path(work) / "base"
         base.mkdir()
