@@ -36,15 +36,17 @@ _OPTIONS: dict[str, Any] = {
 
 
 # ---- less to compile -----------------------------------------------------------------------------
-# Inner functions are linked into callers, and become machine code only there. This uses parts of
-# numba that are not its public interface. It happens with the versions that it was tried with; with
-# others every function is compiled on its own, as numba does by itself. The first fit of a CRF then
-# takes 41 % more CPU time, of structured outputs 21 %, of a kernel machine 13 %, of a linear model
-# nothing. Results do not depend on it.
+# Inner functions are linked into callers, and become machine code only there; what numba has for
+# ``np.zeros`` and the like too, once for all callers. This uses parts of numba that are not its
+# public interface. It happens with the versions that it was tried with; with others every function
+# is compiled on its own, as numba does by itself. The first fit of a CRF then takes at least 41 %
+# more CPU time, of structured outputs 21 %, of a kernel machine 13 %, of a linear model 20 %.
+# Results do not depend on it.
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # begins the names of numba's variables for environments
 _TRIED = (0, 59), (0, 68)  # the oldest and the newest version of numba
 FRAGMENT: dict[str, Any] = {"no_cpython_wrapper": True}  # options for functions that numba calls
+_ENTRY: dict[str, Any] = {}  # and for those that Python calls
 
 
 def _is_tried() -> bool:
@@ -55,10 +57,17 @@ def _is_tried() -> bool:
 if _is_tried():
     from llvmlite.binding import parse_assembly
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
+    from numba.core.compiler import Compiler, Flags
     from numba.core.registry import cpu_target
 
-    class _Fragment(JITCodeLibrary):
+    class _Entry(JITCodeLibrary):
+        """Code that is optimized once, together with all that it calls."""
+
+        def _optimize_functions(self, module: Any) -> None:
+            """Left to the passes over the whole; numba would optimize each function before."""
+            module.data_layout = self._codegen._data_layout
+
+    class _Fragment(_Entry):
         """Code that is compiled only as part of the functions that call it.
 
         numba optimizes a function together with all that it calls and translates that to machine
@@ -81,16 +90,71 @@ if _is_tried():
             super()._finalize_final_module()
             self._final_module = code
 
-    class _FragmentCompiler(Compiler):
-        """Makes fragments of functions."""
+    class _Shared(Flags):
+        """What the functions that ours call take over from them: the same object for all of ours.
+
+        numba looks up by these options whether it has compiled a function, hundreds of times per
+        compilation, and would compile ``np.zeros`` again for each way in which ours are called.
+        """
+
+        def __init__(self, flags: Flags):
+            super().__init__(flags)
+            self.no_cpython_wrapper = self.no_cfunc_wrapper = True
+            self.release_gil = self.forceinline = False
+            self.inline = "never"
+            self._known = super().values()
+            self._hash = super().__hash__()
+
+        def values(self) -> dict[str, Any]:
+            return self._known
+
+        def __hash__(self) -> int:
+            return self._hash
+
+        def copy(self) -> Flags:
+            return Flags(self)
+
+    _SHARED: dict[_Shared, _Shared] = {}
+
+    class _OwnFlags(Flags):
+        """Options of a function; numba hands copies of them to what it calls."""
+
+        def copy(self) -> Flags:
+            shared = _Shared(self)
+            return _SHARED.setdefault(shared, shared)
+
+    class _EntryCompiler(Compiler):
+        """Makes functions that Python calls."""
+
+        _library_class: type[JITCodeLibrary] = _Entry
+
+        def __init__(self, *args: Any):
+            typing, target, library, kinds, result, flags, local = args
+            super().__init__(typing, target, library, kinds, result, _OwnFlags(flags), local)
 
         def define_pipelines(self) -> list[Any]:
             state = self.state
-            state.library = _Fragment(state.targetctx.codegen(), state.func_id.func_qualname)
+            name = state.func_id.func_qualname
+            state.library = self._library_class(state.targetctx.codegen(), name)
             state.library.enable_object_caching()
             return super().define_pipelines()
 
+        def _compile_core(self) -> Any:
+            """What it calls becomes fragments, numba's own functions too."""
+            codegen = self.state.targetctx.codegen()
+            before, codegen._library_class = codegen._library_class, _Fragment
+            try:
+                return super()._compile_core()
+            finally:
+                codegen._library_class = before
+
+    class _FragmentCompiler(_EntryCompiler):
+        """Makes fragments of functions."""
+
+        _library_class = _Fragment
+
     FRAGMENT["pipeline_class"] = _FragmentCompiler
+    _ENTRY["pipeline_class"] = _EntryCompiler
 
 
 # ---- decorators ----------------------------------------------------------------------------------
@@ -118,7 +182,7 @@ def source_stamp() -> bytes:
 
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
-    compiled = numba.njit(**_OPTIONS | further)(function)
+    compiled = numba.njit(**_OPTIONS | _ENTRY | further)(function)
     enable_cache(compiled, source_stamp())
     return compiled
 

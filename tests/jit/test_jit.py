@@ -12,7 +12,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, config
+from numba.core import caching, config, event
+from numba.core.codegen import JITCodeLibrary
 
 import sklearn_bundle
 from sklearn_bundle.jit import announce
@@ -190,6 +191,37 @@ def test_inner_functions_are_compiled_once_for_all_constants():
     """By a private method of numba: without it there is one for each constant."""
     assert with_constants(1.0) == 6.0
     assert len(shifted.signatures) == 1
+
+
+def test_numba_compiles_its_own_functions_once_for_all_of_ours():
+    """By options of numba that are the same for all of ours, however they are called."""
+
+    @inner
+    def within(k):
+        return np.zeros(k, dtype=np.int16).size
+
+    @jit
+    def both(k):
+        return within(k) + np.zeros(k, dtype=np.int16).size
+
+    heard = event.RecordingListener()
+    with event.install_listener("numba:compile", heard):
+        assert both(2) == 4
+    started = [e.data for _, e in heard.buffer if e.is_start]
+    seen = [(d["dispatcher"].py_func.__code__, str(d["args"])) for d in started]
+    assert len(seen) == len(set(seen)) >= 3
+
+
+def test_functions_of_others_are_compiled_as_always():
+    """Also if they call what is a fragment within ours."""
+
+    @numba.njit
+    def theirs(x):
+        return np.ones(3, dtype=np.uint8).sum() + max(x, 1.0)
+
+    assert jit(theirs.py_func)(2.0) == theirs(2.0) == 5.0
+    (theirs,) = (c.library for c in theirs.overloads.values())
+    assert type(theirs) is theirs._codegen._library_class is JITCodeLibrary
 
 
 def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ class HingeDual:
         """Curvature of -D from u to v, over the squared distance: at most L, and 0 if u = v."""
         change = u_combined - v_combined
         squared = float(np.sum(change * change)) / self._lambda
-        distance = float(design.squared_distance(self._weights, u, v))
+        distance = float(np.sum(self._weights * (u - v) ** 2))
         return squared / distance if distance > 0.0 else 0.0
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
