@@ -36,12 +36,11 @@ _OPTIONS: dict[str, Any] = {
 
 
 # ---- less to compile -----------------------------------------------------------------------------
-# Inner functions are linked into callers, and become machine code only there; what numba has for
-# ``np.zeros`` and the like too, once for all callers. This uses parts of numba that are not its
-# public interface. It happens with the versions that it was tried with; with others every function
-# is compiled on its own, as numba does by itself. The first fit of a CRF then takes at least 41 %
-# more CPU time, of structured outputs 21 %, of a kernel machine 13 %, of a linear model 20 %.
-# Results do not depend on it.
+# Inner functions are linked into callers, and become machine code only there. This uses parts of
+# numba that are not its public interface. It happens with the versions that it was tried with; with
+# others every function is compiled on its own, as numba does by itself. The first fit of a CRF then
+# takes 41 % more CPU time, of structured outputs 21 %, of a kernel machine 13 %, of a linear model
+# nothing. Results do not depend on it.
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # begins the names of numba's variables for environments
 _TRIED = (0, 59), (0, 68)  # the oldest and the newest version of numba
