@@ -59,14 +59,7 @@ if _is_tried():
     from numba.core.compiler import Compiler, Flags
     from numba.core.registry import cpu_target
 
-    class _Entry(JITCodeLibrary):
-        """Code that is optimized once, together with all that it calls."""
-
-        def _optimize_functions(self, module: Any) -> None:
-            """Left to the passes over the whole; numba would optimize each function before."""
-            module.data_layout = self._codegen._data_layout
-
-    class _Fragment(_Entry):
+    class _Fragment(JITCodeLibrary):
         """Code that is compiled only as part of the functions that call it.
 
         numba optimizes a function together with all that it calls and translates that to machine
@@ -125,32 +118,18 @@ if _is_tried():
     class _EntryCompiler(Compiler):
         """Makes functions that Python calls."""
 
-        _library_class: type[JITCodeLibrary] = _Entry
-
         def __init__(self, *args: Any):
             typing, target, library, kinds, result, flags, local = args
             super().__init__(typing, target, library, kinds, result, _OwnFlags(flags), local)
 
-        def define_pipelines(self) -> list[Any]:
-            state = self.state
-            name = state.func_id.func_qualname
-            state.library = self._library_class(state.targetctx.codegen(), name)
-            state.library.enable_object_caching()
-            return super().define_pipelines()
-
-        def _compile_core(self) -> Any:
-            """What it calls becomes fragments, numba's own functions too."""
-            codegen = self.state.targetctx.codegen()
-            before, codegen._library_class = codegen._library_class, _Fragment
-            try:
-                return super()._compile_core()
-            finally:
-                codegen._library_class = before
-
     class _FragmentCompiler(_EntryCompiler):
         """Makes fragments of functions."""
 
-        _library_class = _Fragment
+        def define_pipelines(self) -> list[Any]:
+            state = self.state
+            state.library = _Fragment(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return super().define_pipelines()
 
     FRAGMENT["pipeline_class"] = _FragmentCompiler
     _ENTRY["pipeline_class"] = _EntryCompiler
