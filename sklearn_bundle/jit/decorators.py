@@ -45,7 +45,6 @@ _OPTIONS: dict[str, Any] = {
 _ENVIRONMENT = "_ZN08NumbaEnv"  # begins the names of numba's variables for environments
 _TRIED = (0, 59), (0, 68)  # the oldest and the newest version of numba
 FRAGMENT: dict[str, Any] = {"no_cpython_wrapper": True}  # options for functions that numba calls
-_ENTRY: dict[str, Any] = {}  # and for those that Python calls
 
 
 def _is_tried() -> bool:
@@ -56,7 +55,7 @@ def _is_tried() -> bool:
 if _is_tried():
     from llvmlite.binding import parse_assembly
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler import Compiler
     from numba.core.registry import cpu_target
 
     class _Fragment(JITCodeLibrary):
@@ -82,47 +81,7 @@ if _is_tried():
             super()._finalize_final_module()
             self._final_module = code
 
-    class _Shared(Flags):
-        """What the functions that ours call take over from them: the same object for all of ours.
-
-        numba looks up by these options whether it has compiled a function, hundreds of times per
-        compilation, and would compile ``np.zeros`` again for each way in which ours are called.
-        """
-
-        def __init__(self, flags: Flags):
-            super().__init__(flags)
-            self.no_cpython_wrapper = self.no_cfunc_wrapper = True
-            self.release_gil = self.forceinline = False
-            self.inline = "never"
-            self._known = super().values()
-            self._hash = super().__hash__()
-
-        def values(self) -> dict[str, Any]:
-            return self._known
-
-        def __hash__(self) -> int:
-            return self._hash
-
-        def copy(self) -> Flags:
-            return Flags(self)
-
-    _SHARED: dict[_Shared, _Shared] = {}
-
-    class _OwnFlags(Flags):
-        """Options of a function; numba hands copies of them to what it calls."""
-
-        def copy(self) -> Flags:
-            shared = _Shared(self)
-            return _SHARED.setdefault(shared, shared)
-
-    class _EntryCompiler(Compiler):
-        """Makes functions that Python calls."""
-
-        def __init__(self, *args: Any):
-            typing, target, library, kinds, result, flags, local = args
-            super().__init__(typing, target, library, kinds, result, _OwnFlags(flags), local)
-
-    class _FragmentCompiler(_EntryCompiler):
+    class _FragmentCompiler(Compiler):
         """Makes fragments of functions."""
 
         def define_pipelines(self) -> list[Any]:
@@ -132,7 +91,6 @@ if _is_tried():
             return super().define_pipelines()
 
     FRAGMENT["pipeline_class"] = _FragmentCompiler
-    _ENTRY["pipeline_class"] = _EntryCompiler
 
 
 # ---- decorators ----------------------------------------------------------------------------------
@@ -160,7 +118,7 @@ def source_stamp() -> bytes:
 
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
-    compiled = numba.njit(**_OPTIONS | _ENTRY | further)(function)
+    compiled = numba.njit(**_OPTIONS | further)(function)
     enable_cache(compiled, source_stamp())
     return compiled
 

@@ -17,7 +17,6 @@ from llvmlite.binding import parse_assembly
 from numba.core import caching, compiler, config, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
-from numba.core.typing import templates
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core import sklearn_internals
@@ -74,28 +73,14 @@ def stamp_of_an_index():
 
 def libraries_of_code():
     """For fragments, where it is used."""
-    ours = {"_optimize_functions", "_optimize_final_module", "_finalize_final_module"}
-    assert ours | {"create_ir_module", "enable_object_caching"} <= set(dir(JITCodeLibrary))
+    ours = {"_optimize_final_module", "_finalize_final_module", "create_ir_module"}
+    assert ours | {"enable_object_caching"} <= set(dir(JITCodeLibrary))
     assert {"declare_env_global", "codegen"} <= set(dir(cpu_target.target_context))
     library = JITCodeLibrary(cpu_target.target_context.codegen(), "empty")
     assert library.name == "empty" and library._final_module.global_variables is not None
     assert callable(parse_assembly) and callable(compiler.Compiler.define_pipelines)
-    codegen = cpu_target.target_context.codegen()
-    assert codegen._library_class is JITCodeLibrary and isinstance(codegen._data_layout, str)
     twice, _ = compiled()
     assert decorators._ENVIRONMENT in twice.inspect_llvm(twice.signatures[0])
-
-
-def options_of_functions():
-    """For those that all that ours call have."""
-    ours = {"no_cpython_wrapper", "no_cfunc_wrapper", "release_gil", "forceinline", "inline"}
-    assert (
-        ours <= set(compiler.Flags.options) and compiler.Flags().values()["inline"].is_never_inline
-    )
-    of_copies = inspect.getsource(compiler.CompilerBase._compile_core)
-    assert "ConfigStack().enter(self.state.flags.copy())" in of_copies
-    taken = inspect.getsource(templates._OverloadFunctionTemplate._get_impl)
-    assert "ConfigStack.top_or_none()" in taken
 
 
 def types_of_named_tuples():
@@ -163,7 +148,6 @@ def callbacks_of_fits():
         folders_of_machine_code,
         stamp_of_an_index,
         libraries_of_code,
-        options_of_functions,
         types_of_named_tuples,
         constraints_of_parameters,
         rows_of_what_users_pass,

@@ -111,7 +111,7 @@ def exchange(one, least, g, u, i, j, h):
 def solve(H, g, u, share, most):
     """Steps until none gains more than ``share`` of the first one, or ``most`` of them.
 
-    g and u are changed in place. H is C-ordered, of a multiple of 32 rows, those of no variable
+    g and u are changed in place. H is C-ordered, of a multiple of LANES rows, those of no variable
     with zeros beside the diagonal, in g and in u. Returns the number of steps, and whether H was
     found not to be positive semidefinite, which ends the steps.
     """

@@ -24,7 +24,7 @@ from sklearn_bundle.jit.lanes import (
 from sklearn_bundle.jit.vector import fma, times
 
 TILE = 4 * WIDTH  # points in a tile
-GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has
+GROUP = 4  # further points whose features lie beside each other, taken two at a time
 SUMMED = 32  # products that are added in float32 before float64 takes over
 RBF, LINEAR, POLY = 0, 1, 2
 _ZERO = np.float32(0.0)
