@@ -118,7 +118,7 @@ def modeled(loss, scores, direction, y, weights, steepness, b, along_b, center, 
     """The offset of the plane with the derivatives that a quadratic model has after a step.
 
     These, in ``out``, are those at f + b and as much as the curvature there changes them, but not
-    beyond what the loss has anywhere.
+    beyond what the loss has anywhere; those at f + b alone if that is not a number.
     """
     offset = np.zeros(LANES)
     for start in range(0, scores.shape[0], LANES):
@@ -126,10 +126,12 @@ def modeled(loss, scores, direction, y, weights, steepness, b, along_b, center, 
         f, d, z, s, g = scores[rows], direction[rows], y[rows], weights[rows], out[rows]
         for k in range(len(f)):
             score, r = f[k] + b, b - (z[k] - f[k])
-            u = slope(loss, score, r, z[k], steepness)
-            u += curvature(loss, score, r, z[k], steepness) * (d[k] + along_b)
-            u = max(u, slope(loss, -FAR, -FAR, z[k], steepness))
-            u = min(u, slope(loss, FAR, FAR, z[k], steepness))
+            here = slope(loss, score, r, z[k], steepness)
+            u = here + curvature(loss, score, r, z[k], steepness) * (d[k] + along_b)
+            lowest = slope(loss, -FAR, -FAR, z[k], steepness)
+            highest = slope(loss, FAR, FAR, z[k], steepness)
+            u = min(max(u, lowest), highest)
+            u = u if lowest <= u <= highest else here
             g[k] = s[k] * u
             offset[k] -= s[k] * conjugate(loss, u, z[k], center)
     return in_order(offset)

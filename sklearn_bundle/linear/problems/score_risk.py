@@ -50,8 +50,8 @@ class Line(NamedTuple):
 class Model(NamedTuple):
     """The end of a whole Newton step as its quadratic model sees it.
 
-    Its derivatives g make a plane of the loss with X'g = -reg_lambda w, up to rounding, if none of
-    them had to be held back: w is then both the model's point and that of the plane.
+    Its derivatives g make a plane of the loss. If none of them had to be held back, w is both the
+    model's point and that of the plane: X'g = -reg_lambda w, up to rounding.
 
     Parameters
     ----------

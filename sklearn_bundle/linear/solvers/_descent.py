@@ -219,7 +219,8 @@ class NewtonDescent:
         at = self.point
         if not (self._loss.smooth and at.keeps_scores and self.asked > 0.0):
             return False
-        if not self._gap_per_square * self.decrement**2 <= self.asked * self._objective:
+        objective = self._objective
+        if not self._gap_per_square * self._square(objective) <= self.asked / objective:
             return False
         steps = float(np.log(max(self.error / self.asked, 1.0))) / -np.log(_FALLS)
         return at.hessian_passes <= _STEP_PASSES * steps
@@ -228,10 +229,17 @@ class NewtonDescent:
     def _objective(self) -> float:
         return 0.5 * self._lambda * float(self.w @ self.w) + self.point.risk
 
+    def _square(self, objective: float) -> float:
+        """Of the decrement relative to the objective."""
+        relative = self.decrement / objective if objective > 0.0 else np.inf
+        return relative * relative
+
     def learn_from_model(self, gap: float) -> None:
-        """Note the gap that the last step's model promises at the point."""
-        if self.decrement > 0.0:
-            self._gap_per_square = gap * self._objective / self.decrement**2
+        """Note the gap of the plane of the last step's model, as promised or as found."""
+        objective = self._objective
+        square = self._square(objective)
+        if square > 0.0 and 0.0 < gap < np.inf:
+            self._gap_per_square = gap / objective / square
 
     def _fresh_direction(self, steepest: Array) -> Array | None:
         """The direction from a new Hessian."""

@@ -54,10 +54,10 @@ class NewtonSolver(LinearSolver):
     searches.
 
     For a smooth loss in memory a step from a Hessian of all rows has a plane of its own, by the
-    derivatives that its quadratic model has at the end of the whole step. Their sum is that at the
-    optimum of the model, ``X'g = -reg_lambda w``, so that the gap of w and this plane is what the
-    model misses of the loss alone: 1 / reg_lambda, by which the gap of the plane at w is the larger
-    the smaller reg_lambda is, is not in it.
+    derivatives that its quadratic model has at the end of the whole step. Where none of them has
+    to be held back to what the loss has, their sum is that at the optimum of the model, ``X'g =
+    -reg_lambda w``, and the gap of w and this plane is what the model misses of the loss alone. In
+    the gap of the plane at w there is the rest of the gradient over reg_lambda.
 
     If all rows of a loss with one kink are in memory, an interior-point method on the rows near
     their kinks is tried: of few rows instead of the first step, and where the gap is small before
@@ -338,14 +338,16 @@ class NewtonSolver(LinearSolver):
         model = self._point.take_model()
         if model is None:
             return False
+        allowed = self._tol * self.best.primal
         gap = self.best.primal - model.offset + 0.5 * self._lambda * float(model.w @ model.w)
+        promises = gap <= allowed
+        if promises:
+            plane = gradient, offset = self._point.plane_of(model)
+            self.bundle.add(*plane, None)
+            self._prove(plane)
+            gap = self.best.primal - offset + float(gradient @ gradient) / (2.0 * self._lambda)
         descent.learn_from_model(gap)
-        if not gap <= self._tol * self.best.primal:
-            return False
-        plane = self._point.plane_of(model)
-        self.bundle.add(*plane, None)
-        self._prove(plane)
-        return self.best.gap <= self._tol * self.best.primal
+        return promises and self.best.gap <= allowed
 
     def _take_planes(self) -> None:
         """Into the bundle; one on workers that is balanced proves a bound by itself."""
