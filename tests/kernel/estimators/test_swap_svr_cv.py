@@ -121,11 +121,13 @@ def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(scoring):
     assert_allclose(model.predict(X), other.predict(X), atol=1e-5)
 
 
-def test_threads_have_the_same_bits():
+def test_threads_find_the_same():
+    """In folds to the bit; the final fit's BLAS sums in another order with two threads."""
     X, y = waves()
     one, two = (SwapSVRCV(CS, cv=3, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2))
     assert_array_equal(one.scores_, two.scores_)
-    assert one.objective_ == two.objective_
+    assert one.objective_ == pytest.approx(two.objective_, rel=1e-6)
+    assert max(one.lower_bound_, two.lower_bound_) <= min(one.objective_, two.objective_)
 
 
 def test_a_callable_score_sees_the_model_of_each_value():
