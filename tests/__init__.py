@@ -131,6 +131,8 @@ linear/solvers
     test_newton.py              newton.py _descent.py
                                 /linear/problems/memory_risk.py /linear/problems/score_risk.py
                                 /linear/_compiled/design.py
+    test_newton_models.py       _descent.py newton.py /linear/losses/scores.py
+                                /linear/problems/score_risk.py /linear/_compiled/scores.py
     test_newton_regression.py   newton.py /linear/losses/scores.py
     test_dual_coordinate.py     dual_coordinate.py _dual_steps.py
                                 /linear/losses/scores.py
