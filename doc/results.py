@@ -70,9 +70,10 @@ def texts(figures: dict) -> dict[str, str]:
 
 
 def source(entry: dict) -> str:
-    """One line for below a table."""
-    machine, date = entry["machine"], entry["date"]
-    return f"``{entry['command']}``; {machine}; {date}, version {entry['version']}."
+    """One line for below a table: what it is compared with, on what, and how to repeat it."""
+    sides = [entry[key] for key in ("peer", "data") if entry.get(key, "none") != "none"]
+    day = f"{entry['date']}, version {entry['version']}"
+    return "; ".join((*sides, f"``{entry['command']}``", entry["machine"], day)) + "."
 
 
 def table(entry: dict) -> list[str]:
