@@ -119,6 +119,10 @@ class _StampedFile(IndexDataCacheFile):
 
     Of an index numba reads the version first, and the rest only if it is the same: the rest of an
     index of other sources may name classes that no longer exist, and unpickling would fail.
+
+    Code is kept with the sources and the signature that it is of. numba numbers the files of a
+    function, and two processes that compile it at once may give one number to two signatures; what
+    is not of this signature is compiled again.
     """
 
     # Not public in numba; tests/jit/test_jit.py fails if a release moves it.
@@ -130,12 +134,15 @@ class _StampedFile(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         file = self._file_of(key[0])
-        return None if file is None else IndexDataCacheFile.load(file, key)
+        found = None if file is None else IndexDataCacheFile.load(file, key)
+        if found is None or found[:2] != (self._version, key):
+            return None
+        return found[2]
 
     def save(self, key: Any, data: Any) -> None:
         file = self._file_of(key[0])
         if file is not None:
-            IndexDataCacheFile.save(file, key, data)
+            IndexDataCacheFile.save(file, key, (self._version, key, data))
 
     def _file_of(self, signature: Any) -> "_StampedFile | None":
         """This one, or that of sources outside the package; None if these are no files."""

@@ -111,6 +111,7 @@ def test_teardown_after_an_error():
     assert stop.setups == stop.teardowns
 
 
+@pytest.mark.wide  # the README's command does not install rich
 def test_callbacks_reach_through_a_search():
     pytest.importorskip("rich")
     X, y = load_breast_cancer(return_X_y=True)

@@ -171,6 +171,22 @@ def test_index_of_other_sources_is_not_unpickled(tmp_path, monkeypatch):
     assert doubled()(2.0) == 4.0
 
 
+def test_code_of_another_signature_is_compiled_again(tmp_path, monkeypatch):
+    """Two processes that compile at once may leave it in the file of this one."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    def doubled():
+        return jit(lambda x: 2.0 * x)
+
+    both = doubled()
+    assert both(2.0) == 4.0 and both(3) == 6.0
+    first, second = sorted(tmp_path.rglob("*.nbc"))
+    shutil.copy(first, second)
+    again = doubled()
+    assert again(2.0) == 4.0 and again(3) == 6.0
+    assert [len(seen) for seen in (again.stats.cache_hits, again.stats.cache_misses)] == [1, 1]
+
+
 @inner
 def scaled(factor, x):
     return factor * x

@@ -211,6 +211,7 @@ def test_scores_of_every_iteration(chains, solver):
     assert_array_equal(model.coef_, SDCACRF(solver=solver, random_state=0).fit(*chains).coef_)
 
 
+@pytest.mark.wide  # the README's command does not install rich
 def test_progress_of_a_search(chains):
     callback = pytest.importorskip("sklearn.callback")
     pytest.importorskip("rich")

@@ -221,6 +221,7 @@ def test_a_refined_model_has_both_values():
     assert (single.C, single.gamma, single.loss) == (model.C_, model.gamma_, "hinge")
 
 
+@pytest.mark.wide  # the README's command does not install matplotlib
 def test_the_drawn_path_is_that_of_the_chosen_gamma():
     pytest.importorskip("matplotlib").use("agg")
     X, y = classes()
