@@ -197,13 +197,14 @@ def shifted(x, k):
     return x + k
 
 
-@jit
-def with_constants(x):
-    return shifted(x, 0) + shifted(x, 1) + shifted(x, 2)
-
-
-def test_inner_functions_are_compiled_once_for_all_constants():
+def test_inner_functions_are_compiled_once_for_all_constants(tmp_path, monkeypatch):
     """By a private method of numba: without it there is one for each constant."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))  # empty: it has to be compiled
+
+    @jit
+    def with_constants(x):
+        return shifted(x, 0) + shifted(x, 1) + shifted(x, 2)
+
     assert with_constants(1.0) == 6.0
     assert len(shifted.signatures) == 1
 

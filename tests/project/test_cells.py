@@ -30,7 +30,7 @@ def test_objectives_and_bounds_hold_beside_the_peers(tmp_path):
         "--repeat",
         "1",
     ]
-    chosen = ["--loss", *LOSSES, "--sets", "diabetes", "breast_cancer", "digits", "--limit", "2"]
+    chosen = ["--loss", *LOSSES, "--sets", "diabetes", "breast_cancer", "digits", "--limit", "5"]
     written = tmp_path / "cells.json"
     subprocess.run([*study, *chosen, "--json", written], check=True, capture_output=True)
     results = json.loads(written.read_text())["results"]
@@ -47,7 +47,7 @@ def test_objectives_and_bounds_hold_beside_the_peers(tmp_path):
 def test_sparse_objectives_and_bounds_hold_beside_the_peers(tmp_path):
     study = [sys.executable, STUDIES / "peers.py", "sparse", "--quick", "--tol", "1e-3"]
     written = tmp_path / "sparse.json"
-    chosen = ["--repeat", "1", "--limit", "2", "--json", written]
+    chosen = ["--repeat", "1", "--limit", "5", "--json", written]
     subprocess.run([*study, *chosen], check=True, capture_output=True)
     results = json.loads(written.read_text())["results"]
     cells = [result for result in results if "quality" in result]
