@@ -2,8 +2,8 @@
 
 Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, which must occur once
 in it, what stands there instead, and the tests that must fail then. The tests named are run on the
-package as it is, and have to pass, unless all tests just did; then on a copy for each mutant in
-turn, until one fails.
+package as it is, and have to pass (``--tested`` leaves that to the caller); then on a copy for each
+mutant in turn, until one fails.
 
 A mutant is killed by a test's assertion. It is no kill where a test ends in another exception, or
 where tests are not found or cannot be collected: then the mutant proves nothing, and has to be

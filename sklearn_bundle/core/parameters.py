@@ -226,5 +226,6 @@ def _for_callers(method: Callable[..., Any]) -> Callable[..., Any]:
             # To see all frames, set the environment variable SKLEARN_BUNDLE_TRACEBACKS=full
             raise error.with_traceback(None)  # noqa: B904
 
+    # Types of functions have no attributes of one's own; this one says not to wrap it again.
     call._is_for_callers = True  # type: ignore[attr-defined]
     return call

@@ -16,6 +16,7 @@ from numba.core import caching, config
 
 import sklearn_bundle
 from sklearn_bundle.jit import announce
+from sklearn_bundle.jit.cache import _StampedFile
 from sklearn_bundle.jit.decorators import compiled_sources, inner, jit, source_stamp
 from sklearn_bundle.linear._compiled.design import blend
 
@@ -185,6 +186,18 @@ def test_code_of_another_signature_is_compiled_again(tmp_path, monkeypatch):
     again = doubled()
     assert again(2.0) == 4.0 and again(3) == 6.0
     assert [len(seen) for seen in (again.stats.cache_hits, again.stats.cache_misses)] == [1, 1]
+
+
+def test_code_of_other_sources_is_not_loaded(tmp_path):
+    """Another process may have written its index, and not yet the file that this one left."""
+    key = (), "code"
+    old, new = (_StampedFile(str(tmp_path), "kernel", stamp) for stamp in (b"old", b"new"))
+    old.save(key, "of old sources")
+    assert old.load(key) == "of old sources"
+    new._save_index(old._load_index())
+    assert new.load(key) is None
+    new.save(key, "of new sources")
+    assert new.load(key) == "of new sources"
 
 
 @inner

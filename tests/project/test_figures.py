@@ -74,6 +74,12 @@ def test_the_readme_shows_what_the_results_read():
     assert wrong_rows(text, results.texts(results.load()[1])) == []
 
 
+def test_a_table_names_its_peer_and_its_data_unless_there_is_none():
+    entry = {"command": "run", "date": "today", "version": "1", "machine": "two cores"}
+    assert results.source(entry | {"peer": "none"}) == "``run``; two cores; today, version 1."
+    assert results.source(entry | {"peer": "SVC", "data": "a9a"}).startswith("SVC; a9a; ``run``;")
+
+
 def test_ratios_that_are_changed_by_hand_are_found(tmp_path):
     readme = (ROOT / "README.rst").read_text("utf-8")
     texts = results.texts(results.load()[1])
