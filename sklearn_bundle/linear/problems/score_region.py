@@ -244,18 +244,10 @@ def _of_means(problem: LinearProblem, region: ScoreRegion) -> dict[str, Array]:
     sizes = problem.weights @ np.abs(target)
     # The weights sum to one but for rounding, and so the rows to their mean.
     sizes = sizes + (np.linalg.norm(region.weights, axis=1) + region.radius) * (
-        np.linalg.norm(region.center) + np.sqrt(_mean_square(problem))
+        np.linalg.norm(region.center) + np.sqrt(problem.rows.mean_square(problem.weights))
     )
     rounded = (likely(n) + _FEW) * DOUBLE * sizes
     return {"low": best - rounded, "high": best + rounded}
-
-
-def _mean_square(problem: LinearProblem) -> float:
-    """``sum_i s_i ||x_i||^2``; with equal weights the rounding of the fit knows the sum."""
-    rows, weights = problem.rows, problem.weights
-    if weights.min() == weights.max():
-        return float(weights[0]) * float(rows.squared_columns().sum())
-    return rows.mean_square(weights)
 
 
 def _of_one(

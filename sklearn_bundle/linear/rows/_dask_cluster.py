@@ -110,14 +110,28 @@ class ClusterWorkers(DaskWorkers):
     ) -> "list[Any] | Direct":
         """A round of the workers that hold the blocks; tasks if much is sent or some have none.
 
-        Results that ``stay`` on the workers are those of tasks.
+        Results that ``stay`` on the workers are those of tasks. Other rounds begin when the blocks
+        are there: two messages cost less than a task for each block.
         """
         sent = sum(array.nbytes for array in _arrays([args, each]))
-        homes = {} if stay or sent > _LARGE else self._homes()
+        homes = {} if stay or sent > _LARGE or not self._are_computed(task) else self._homes()
         if len(homes) < self.n_blocks:
             return self._tasks(task, args, each)
         firsts = [()] * self.n_blocks if each is None else [(one,) for one in each]
         return Direct(self._client, homes, firsts, task, args, uuid4().hex)
+
+    def _are_computed(self, task: Callable[..., Any]) -> bool:
+        """Wait for the blocks; False if some were canceled."""
+        from concurrent.futures import CancelledError
+
+        if all(block.done() for block in self._blocks):
+            return True
+        try:
+            return self._waiting.wait(lambda seconds: _done(self._blocks, seconds))
+        except Late:
+            raise self._late(_name(task), []) from None
+        except CancelledError:
+            return False
 
     def _homes(self) -> dict[int, tuple[str, list]]:
         """For blocks that are computed, by number, a worker that holds them, and the keys there."""

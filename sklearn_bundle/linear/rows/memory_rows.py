@@ -148,9 +148,11 @@ class DenseRows(RowOperator):
         (X,) = self._arrays
 
         def add_products(k: int) -> None:
+            # New pages take longer than products where freed ones go back at once, as under dask.
+            scratch = np.empty((min(_DENSE_ROWS, bounds[k + 1] - bounds[k]), width))
             for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])
-                block = np.empty((stop - start, width))
+                block = scratch[: stop - start]
                 design.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
                 if start == bounds[k]:
                     np.matmul(block.T, block, out=parts[k])

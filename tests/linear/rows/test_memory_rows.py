@@ -88,6 +88,17 @@ def test_column_scale(shape, kind):
     assert_allclose(scale, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_mean_square(shape, kind):
+    X, weights, _ = _shaped(shape, np.random.default_rng(1))
+    equal = np.full(len(X), 1.0 / len(X))
+    with rows_in_memory(kind(X)) as rows:
+        found = [rows.mean_square(s) for s in (weights, equal)]
+    expected = [s @ (X * X).sum(axis=1) for s in (weights, equal)]
+    assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_a_sparse_fit_copies_no_entries(monkeypatch):
     """In vectors of doubles the ten entries per row are 15; blocks keep no vector of columns."""
     monkeypatch.setattr("sklearn_bundle.core.parallel._BLOCK_ROWS", 2000)  # as on 40 times the rows
