@@ -11,7 +11,7 @@ changed. Prints what killed each; fails unless all were killed.
 
 Python starts once: each run is a fork of a process that has imported what the package needs, but
 nothing of the package. Functions that numba compiles come from the checkout's disk cache unless a
-mutant is in one of them, or in a constant beside them.
+mutant is in one of them, in a function that it calls, or in a constant beside them.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import tempfile
 import time
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -131,23 +132,55 @@ class Mutant:
         path.unlink()
         path.write_text(source.replace(self.old, self.new), encoding="utf-8")
 
-    def is_python(self) -> bool:
-        """Whether what numba compiles is as before.
+    def changes(self) -> set[str]:
+        """Names of functions whose compiled code differs: what the text is in, and what calls it.
 
-        It is where the text is in a class, or in a function that has no decorator.
+        Every function that mentions a name counts as one that calls it, whatever it means there. A
+        function that is registered is called by the name that it is registered for.
         """
         if not STAMPED.intersection(Path(self.file).parts):
-            return True
+            return set()
         source = (ROOT / self.path).read_text(encoding="utf-8")
         start = source[: source.index(self.old)].count("\n") + 1
         stop = start + self.old.strip("\n").count("\n")
-        return any(
-            isinstance(node, ast.ClassDef | ast.FunctionDef)
-            and not node.decorator_list
-            and node.lineno <= start
-            and stop <= node.end_lineno
-            for node in ast.parse(source).body
-        )
+        changed = set()
+        for node in ast.parse(source).body:
+            if node.lineno <= stop and start <= node.end_lineno:
+                is_function = isinstance(node, ast.FunctionDef)
+                if isinstance(node, ast.ClassDef) or (is_function and not node.decorator_list):
+                    continue  # what Python runs
+                changed |= {node.name} if is_function else mentioned(node)
+        size = -1
+        while len(changed) > size:
+            size = len(changed)
+            for name, registered, names in compiled_functions():
+                if name in changed:
+                    changed |= registered
+                elif names & changed:
+                    changed.add(name)
+        return changed
+
+
+def mentioned(node: ast.AST) -> set[str]:
+    """Names and attributes in this piece of source."""
+    nodes = list(ast.walk(node))
+    names = {part.id for part in nodes if isinstance(part, ast.Name)}
+    return names | {part.attr for part in nodes if isinstance(part, ast.Attribute)}
+
+
+@cache
+def compiled_functions() -> list[tuple[str, set[str], set[str]]]:
+    """Functions with a decorator: name, names that they are registered for, names they mention."""
+    found = []
+    for path in (ROOT / PACKAGE).rglob("*.py"):
+        if not STAMPED.intersection(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
+                registered = {ast.unparse(c.args[0]).rpartition(".")[-1] for c in calls if c.args}
+                found.append((node.name, registered, mentioned(node)))
+    return found
 
 
 def selected(file: str, select: str) -> list[str]:
@@ -239,6 +272,7 @@ def _outcome(code: int, seconds: float, files: Path) -> Outcome:
 
 def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | None) -> None:
     """In a fork: never returns."""
+    changed = set() if mutant is None else mutant.changes()
     try:
         signal.alarm(LONGEST)
         log = os.open(files / "log", os.O_WRONLY | os.O_CREAT)
@@ -252,8 +286,8 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
             mutant.apply(folder)
         os.chdir(folder)
         sys.path.insert(0, str(folder))
-        if mutant is not None and mutant.is_python():
-            _use_cache_of(original)
+        if mutant is not None:
+            _use_cache_of(original, changed)
         import pytest
 
         witness = Witness()
@@ -270,8 +304,11 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
         os._exit(1)
 
 
-def _use_cache_of(original: Path) -> None:
-    """Make numba take compiled functions, of which none was changed, from the original's cache."""
+def _use_cache_of(original: Path, changed: set[str]) -> None:
+    """Make numba take compiled functions from the original's cache, but those of changed names.
+
+    Nor those of tests, if any name has changed: what they call is not known.
+    """
     path = original / PACKAGE / "jit" / "decorators.py"
     spec = spec_from_file_location("_decorators_of_the_original", path)
     module = module_from_spec(spec)
@@ -280,7 +317,15 @@ def _use_cache_of(original: Path) -> None:
     parent = ModuleType(PACKAGE)  # in its place, so that this is there before what it compiles
     parent.__path__ = find_spec(PACKAGE).submodule_search_locations
     sys.modules[PACKAGE] = parent
-    import_module(f"{PACKAGE}.jit.decorators").source_stamp = lambda: stamp
+    decorators = import_module(f"{PACKAGE}.jit.decorators")
+    enable = decorators.enable_cache
+
+    def enable_cache(compiled, own: bytes) -> None:
+        of_package = compiled.__module__.startswith(f"{PACKAGE}.")
+        is_changed = compiled.__name__ in changed or (changed and not of_package)
+        enable(compiled, own if is_changed else stamp)
+
+    decorators.enable_cache = enable_cache
     del sys.modules[PACKAGE]
 
 
