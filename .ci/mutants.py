@@ -11,7 +11,7 @@ changed. Prints what killed each; fails unless all were killed.
 
 Python starts once: each run is a fork of a process that has imported what the package needs, but
 nothing of the package. Functions that numba compiles come from the checkout's disk cache unless a
-mutant is in one of them, in a function that it calls, or in a constant beside them.
+mutant is in one of them, in a function that they call, or in a constant of theirs.
 """
 
 import argparse
@@ -39,7 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
 PACKAGE = "sklearn_bundle"
 COPIED = (PACKAGE, "tests", "pyproject.toml")
-STAMPED = {"jit", "_compiled", "losses"}  # folders that jit/decorators.py's stamp is a hash of
+# Folders and files that the stamp of jit/decorators.py is a hash of.
+STAMPED = {"jit", "_compiled", "losses", "limits.py", "roundoff.py"}
 IMPORTED = (  # what takes long to import
     *("numba", "pytest", "hypothesis", "clarabel", "joblib", "pandas", "scipy.optimize"),
     *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
@@ -132,22 +133,25 @@ class Mutant:
         path.unlink()
         path.write_text(source.replace(self.old, self.new), encoding="utf-8")
 
-    def changes(self) -> set[str]:
+    def changes(self, folder: Path) -> set[str]:
         """Names of functions whose compiled code differs: what the text is in, and what calls it.
 
         Every function that mentions a name counts as one that calls it, whatever it means there. A
-        function that is registered is called by the name that it is registered for.
+        function that is registered is called by the name that it is registered for. ``folder`` has
+        the package as it is.
         """
         if not STAMPED.intersection(Path(self.file).parts):
             return set()
-        source = (ROOT / self.path).read_text(encoding="utf-8")
+        source = (folder / self.path).read_text(encoding="utf-8")
         start = source[: source.index(self.old)].count("\n") + 1
         stop = start + self.old.strip("\n").count("\n")
         changed = set()
         for node in ast.parse(source).body:
-            if node.lineno <= stop and start <= node.end_lineno:
+            decorators = getattr(node, "decorator_list", [])
+            first = min(part.lineno for part in (node, *decorators))
+            if first <= stop and start <= node.end_lineno:
                 is_function = isinstance(node, ast.FunctionDef)
-                if isinstance(node, ast.ClassDef) or (is_function and not node.decorator_list):
+                if isinstance(node, ast.ClassDef) or (is_function and not decorators):
                     continue  # what Python runs
                 changed |= {node.name} if is_function else mentioned(node)
         size = -1
@@ -165,17 +169,26 @@ def mentioned(node: ast.AST) -> set[str]:
     """Names and attributes in this piece of source."""
     nodes = list(ast.walk(node))
     names = {part.id for part in nodes if isinstance(part, ast.Name)}
+    names |= {part.asname or part.name for part in nodes if isinstance(part, ast.alias)}
     return names | {part.attr for part in nodes if isinstance(part, ast.Attribute)}
 
 
 @cache
 def compiled_functions() -> list[tuple[str, set[str], set[str]]]:
-    """Functions with a decorator: name, names that they are registered for, names they mention."""
+    """Functions with a decorator: name, names that they are registered for, names they mention.
+
+    Constants are among them.
+    """
     found = []
     for path in (ROOT / PACKAGE).rglob("*.py"):
         if not STAMPED.intersection(path.parts):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        for node in module.body:
+            if isinstance(node, ast.Assign):
+                targets = set().union(*map(mentioned, node.targets))
+                found += [(name, set(), mentioned(node.value)) for name in targets]
+        for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
                 calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
                 registered = {ast.unparse(c.args[0]).rpartition(".")[-1] for c in calls if c.args}
@@ -184,8 +197,8 @@ def compiled_functions() -> list[tuple[str, set[str], set[str]]]:
 
 
 def selected(file: str, select: str) -> list[str]:
-    """Arguments of pytest; tests that run in CI alone are among them."""
-    return [f"tests/{file}", "-m", "", *(["-k", select] if select else [])]
+    """Arguments of pytest: the tests that CI runs."""
+    return [f"tests/{file}", "-m", "wide or not wide", *(["-k", select] if select else [])]
 
 
 class Witness:
@@ -272,7 +285,6 @@ def _outcome(code: int, seconds: float, files: Path) -> Outcome:
 
 def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | None) -> None:
     """In a fork: never returns."""
-    changed = set() if mutant is None else mutant.changes()
     try:
         signal.alarm(LONGEST)
         log = os.open(files / "log", os.O_WRONLY | os.O_CREAT)
@@ -287,7 +299,7 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
         os.chdir(folder)
         sys.path.insert(0, str(folder))
         if mutant is not None:
-            _use_cache_of(original, changed)
+            _use_cache_of(original, mutant.changes(original))
         import pytest
 
         witness = Witness()
@@ -305,9 +317,9 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
 
 
 def _use_cache_of(original: Path, changed: set[str]) -> None:
-    """Make numba take compiled functions from the original's cache, but those of changed names.
+    """Make numba take compiled functions from the original's cache, except those of these names.
 
-    Nor those of tests, if any name has changed: what they call is not known.
+    If there are any, also except those of tests: what they call is not known.
     """
     path = original / PACKAGE / "jit" / "decorators.py"
     spec = spec_from_file_location("_decorators_of_the_original", path)
@@ -318,14 +330,14 @@ def _use_cache_of(original: Path, changed: set[str]) -> None:
     parent.__path__ = find_spec(PACKAGE).submodule_search_locations
     sys.modules[PACKAGE] = parent
     decorators = import_module(f"{PACKAGE}.jit.decorators")
-    enable = decorators.enable_cache
+    own, enable = decorators.source_stamp(), decorators.enable_cache
 
-    def enable_cache(compiled, own: bytes) -> None:
+    def enable_cache(compiled, _: bytes) -> None:
         of_package = compiled.__module__.startswith(f"{PACKAGE}.")
         is_changed = compiled.__name__ in changed or (changed and not of_package)
         enable(compiled, own if is_changed else stamp)
 
-    decorators.enable_cache = enable_cache
+    decorators.enable_cache, decorators.source_stamp = enable_cache, lambda: stamp
     del sys.modules[PACKAGE]
 
 
@@ -403,6 +415,7 @@ def main() -> int:
             import_module(name)
         except ImportError:  # tests that need it skip themselves
             continue
+    compiled_functions()
     gc.freeze()  # forks need not look at what all of them have
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as work:

@@ -44,8 +44,8 @@ def pytest_report_header(config):
 def pytest_collection_modifyitems(config, items):
     """Mark what is ``wide``: tests of the modules inside, see ``COMMON``, and most of a ``matrix``.
 
-    Of a matrix a few cases that show every value are not wide. Those beyond that show any three
-    values together are; the others run only if a path is given, or with -m "".
+    Of a matrix a few cases that show every value are not wide. Where wide ones run, they are those
+    that show any three values together; all cases run with -m "".
     """
     for item in items:
         if no_path_is_given(config) and is_inside(item.path):
@@ -59,8 +59,9 @@ def pytest_collection_modifyitems(config, items):
         few = set(few_of(cases))
         for item in set(cases) - few:
             item.add_marker("wide")
-        rest.update(set(cases) - few - set(few_of(cases, together=3)))
-    if no_path_is_given(config) and config.option.markexpr == "wide":
+        if config.option.markexpr not in ("", "not wide"):
+            rest.update(set(cases) - few - set(few_of(cases, together=3)))
+    if rest:
         items[:] = [item for item in items if item not in rest]
         config.hook.pytest_deselected(items=rest)
 

@@ -111,7 +111,7 @@ class ClusterWorkers(DaskWorkers):
         """A round of the workers that hold the blocks; tasks if much is sent or some have none.
 
         Results that ``stay`` on the workers are those of tasks. Other rounds begin when the blocks
-        are there: two messages cost less than a task for each block.
+        are there: a message per worker costs less than a task for each block.
         """
         sent = sum(array.nbytes for array in _arrays([args, each]))
         homes = {} if stay or sent > _LARGE or not self._are_computed(task) else self._homes()
@@ -121,17 +121,24 @@ class ClusterWorkers(DaskWorkers):
         return Direct(self._client, homes, firsts, task, args, uuid4().hex)
 
     def _are_computed(self, task: Callable[..., Any]) -> bool:
-        """Wait for the blocks; False if some were canceled."""
+        """Wait for the blocks; False if one is lost or canceled meanwhile: tasks tell what then."""
         from concurrent.futures import CancelledError
 
         if all(block.done() for block in self._blocks):
             return True
+        began = monotonic()
         try:
-            return self._waiting.wait(lambda seconds: _done(self._blocks, seconds))
+            self._waiting.wait(lambda seconds: self._is_one_lost() or _done(self._blocks, seconds))
         except Late:
-            raise self._late(_name(task), []) from None
+            raise self._late(_name(task), [None] * self.n_blocks) from None
         except CancelledError:
             return False
+        self._longest = max(self._longest, monotonic() - began)
+        return not self._is_one_lost()
+
+    def _is_one_lost(self) -> bool:
+        """Whether a block that was there is gone; it may never come back."""
+        return any(block.status == "lost" for block in self._blocks)
 
     def _homes(self) -> dict[int, tuple[str, list]]:
         """For blocks that are computed, by number, a worker that holds them, and the keys there."""

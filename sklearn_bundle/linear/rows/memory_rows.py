@@ -148,7 +148,8 @@ class DenseRows(RowOperator):
         (X,) = self._arrays
 
         def add_products(k: int) -> None:
-            # New pages take longer than products where freed ones go back at once, as under dask.
+            # One array for all: new pages take longer than the products where freed memory goes
+            # back at once, as under dask.
             scratch = np.empty((min(_DENSE_ROWS, bounds[k + 1] - bounds[k]), width))
             for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])

@@ -58,7 +58,7 @@ def test_blocks_that_are_not_answered_are_asked_again(rows, alone, client, monke
 
     monkeypatch.setattr(Direct, "answers", some)
     assert_same(BMRMClassifier(reg_lambda=1e-3).fit(*collected(*rows)), alone)
-    assert cut and set(cut) == {4}  # rounds of blocks that are not there yet are tasks
+    assert cut and set(cut) == {4}
 
 
 @pytest.mark.wide
@@ -132,6 +132,17 @@ def test_blocks_that_were_canceled_are_lost(rows, client, monkeypatch, is_direct
     client.cancel(workers._blocks)
     with pytest.raises(ClusterLost, match="no longer has the blocks"):
         workers.map(sizes) if is_direct else workers.kept(sizes)
+
+
+@pytest.mark.wide
+def test_a_block_that_is_lost_is_not_waited_for(rows, client):
+    """Dask may never say that it is there again."""
+    workers = BMRMClassifier()._check(*collected(*rows), None).workers
+    before = workers.map(sizes)
+    workers._blocks[0]._state.lose()
+    for there, again in zip(before, workers.map(sizes), strict=True):
+        for left, right in zip(there, again, strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.wide
