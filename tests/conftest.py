@@ -2,7 +2,6 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -42,10 +41,10 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark what is ``wide``: tests of the modules inside, see ``COMMON``, and most of a ``matrix``.
+    """Mark what is ``wide``.
 
-    Of a matrix a few cases that show every value are not wide. Where wide ones run, they are those
-    that show any three values together; all cases run with -m "".
+    Of tests that are marked ``matrix`` all but a few that show every value once are; and those of
+    the modules inside, see ``COMMON``.
     """
     for item in items:
         if no_path_is_given(config) and is_inside(item.path):
@@ -54,24 +53,14 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("matrix"):
             matrices[item.parent, item.originalname].append(item)
-    rest = set()
     for cases in matrices.values():
-        few = set(few_of(cases))
-        for item in set(cases) - few:
+        for item in set(cases) - set(few_of(cases)):
             item.add_marker("wide")
-        if config.option.markexpr not in ("", "not wide"):
-            rest.update(set(cases) - few - set(few_of(cases, together=3)))
-    if rest:
-        items[:] = [item for item in items if item not in rest]
-        config.hook.pytest_deselected(items=rest)
 
 
-def few_of(cases, together=1):
-    """Cases that show every value, or any so many values together.
-
-    Next is that with most new ones, of equals the rarest others.
-    """
-    values = {case: shown_by(case, together) for case in cases}
+def few_of(cases):
+    """Cases that show every value: next is that with most new ones, of equals the rarest others."""
+    values = {case: shown_by(case) for case in cases}
     times = Counter()
     while any(not times[value] for case in cases for value in values[case]):
         case = max(cases, key=lambda case: sorted(-times[value] for value in values[case])[::-1])
@@ -79,14 +68,13 @@ def few_of(cases, together=1):
         yield case
 
 
-def shown_by(case, together):
-    """What stands in the lists of parameters, of the test and of its fixtures."""
+def shown_by(case):
+    """What stands in each list of parameters, of the test and of its fixtures."""
     names = set(case.callspec.params)
     lists = [mark.args[0] for mark in case.iter_markers("parametrize")]
     lists = [[n.strip() for n in at.split(",")] if isinstance(at, str) else at for at in lists]
     lists += [[name] for name in names.difference(*lists)]
-    values = [tuple((name, id(case.callspec.params[name])) for name in at) for at in lists]
-    return list(combinations(values, min(together, len(values))))
+    return [tuple((name, id(case.callspec.params[name])) for name in at) for at in lists]
 
 
 @pytest.fixture(scope="session", autouse=True)
