@@ -137,7 +137,7 @@ def test_blocks_that_were_canceled_are_lost(rows, client, monkeypatch, is_direct
 @pytest.mark.wide
 def test_a_block_that_is_lost_is_not_waited_for(rows, client):
     """Dask may never say that it is there again."""
-    workers = BMRMClassifier()._check(*collected(*rows), None).workers
+    workers = BMRMClassifier()._check(*collected(*rows), None).workers.within(20.0)
     before = workers.map(sizes)
     workers._blocks[0]._state.lose()
     assert workers.map(sizes) == before

@@ -439,7 +439,7 @@ def test_few_rows_at_the_margin_of_unscaled_blobs(solver):
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("seed", [0, 1, 2])  # the reference takes seconds
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6])  # references of 4 and 7 take 60 s
 def test_few_rows_at_the_margin_of_random_data(seed):
     X, y, f, reg_lambda = nearly_separable(seed)
     same = {"solver": "newton", "tol": 1e-6, "reg_lambda": reg_lambda}

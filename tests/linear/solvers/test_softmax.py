@@ -12,7 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers._class_curvature import FullCurvature, GramCurvature, hessian
+from sklearn_bundle.linear.solvers import _class_descent
+from sklearn_bundle.linear.solvers._class_curvature import (
+    FullCurvature,
+    GramCurvature,
+    RoughHessians,
+    hessian,
+)
 from sklearn_bundle.linear.solvers.linear_auto import linear_solver
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import Softmax
@@ -253,3 +259,17 @@ def test_the_next_value_of_a_path_starts_from_the_last_point():
     from_zero = BMRMClassifier("softmax", solver="lbfgs", reg_lambda=1e-4).fit(X, y)
     warm.set_params(reg_lambda=1e-4).fit(X, y)
     assert warm.n_iter_ < from_zero.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "pairs"), [(1, 9, 10), (40, 400, 10), (360, 1, 30), (360, 5, 30), (2000, 5, 80)]
+)
+def test_more_than_ten_pairs_take_at_most_half_of_x(n, d, pairs, monkeypatch):
+    memories = []
+    monkeypatch.setattr(_class_descent, "Corrections", memories.append)
+    X, y = np.random.default_rng(0).normal(size=(n, d)), np.arange(n) % 3
+    problem = problem_of(X, y, np.full(n, 1.0 / n))
+    start = np.zeros(problem.dimension), np.zeros(problem.n_outputs)
+    _class_descent.ClassDescent(problem, 0.1, RoughHessians(problem, 0.1), start)
+    assert memories == [pairs]
+    assert pairs == 10 or 2 * pairs * problem.dimension <= n * d / 2
