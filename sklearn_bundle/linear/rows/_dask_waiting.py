@@ -174,13 +174,15 @@ class Waiting:
 
     def _paused(self) -> str:
         """What is known of workers that have stopped, for a message."""
-        info = self.try_briefly(self._client.scheduler_info)
-        if info is None:
+        threads = self.try_briefly(self._client.nthreads)
+        if threads is None:
             return "; the scheduler does not answer"
-        workers = info["workers"].values()
-        if not workers:
+        if not threads:
             return "; there is no worker"
-        paused = sum(worker.get("status") == "paused" for worker in workers)
+        # A client replaces this by information without workers every few seconds, maybe just now.
+        info = self.try_briefly(lambda: self._client.scheduler_info(n_workers=-1)) or {}
+        known = info.get("workers", {}).values()
+        paused = sum(worker.get("status") == "paused" for worker in known)
         if not paused:
             return ""
-        return f"; {paused} of {len(workers)} workers are paused, since their memory is full"
+        return f"; {paused} of {len(threads)} workers are paused, since their memory is full"

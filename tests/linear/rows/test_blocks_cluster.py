@@ -72,7 +72,7 @@ def kill_one(client):
 
 
 def restart_one(client):
-    client.restart_workers([min(client.scheduler_info()["workers"])])
+    client.restart_workers([min(client.nthreads())])
 
 
 def kill_one_soon(client):

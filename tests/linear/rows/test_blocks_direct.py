@@ -160,7 +160,7 @@ def fails_for_few_rows(block):
 @pytest.mark.wide
 def test_rows_on_one_worker_are_spread(rows, alone, client):
     X, y = collected(*rows)
-    first = min(client.scheduler_info()["workers"])
+    first = min(client.nthreads())
     X = X.rechunk({1: -1}).map_blocks(np.copy, name="rows-of-one-worker")  # which no other test has
     X, y = client.persist([X, y], workers=[first])
     data = BMRMClassifier(reg_lambda=1e-3)._check(X, y, None)

@@ -12,7 +12,7 @@ from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector
 from sklearn_bundle.core.contract import State, TimeLimit, run
 from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
-from sklearn_bundle.linear.rows._dask_waiting import ClusterTimeout
+from sklearn_bundle.linear.rows._dask_waiting import UNLIMITED, ClusterTimeout, Waiting
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
 from tests.blocks import collected, dask, labeled_rows
 from tests.certificates import judge
@@ -157,6 +157,27 @@ def test_a_scheduler_that_does_not_answer(rows, client, monkeypatch):
     stop_from(monkeypatch, 3, stop)
     with pytest.raises(ClusterTimeout, match="blocks were done; the scheduler does not answer"):
         BMRMClassifier(max_time=NEVER).fit(*collected(rows[0], rows[1] > 0))
+
+
+@pytest.mark.parametrize(
+    "threads, known, said",
+    [
+        ({}, {}, "; there is no worker"),
+        ({"a": 1, "b": 1}, {}, ""),  # of totals only, as a client often keeps them
+        ({"a": 1, "b": 1}, {"a": {"status": "running"}, "b": {}}, ""),
+        ({"a": 1, "b": 1}, {"a": {"status": "paused"}, "b": {}}, "; 1 of 2 workers are paused"),
+    ],
+)
+def test_what_a_message_says_of_workers(threads, known, said):
+    client = SimpleNamespace(
+        scheduler=SimpleNamespace(address="here"),
+        nthreads=lambda: threads,
+        scheduler_info=lambda n_workers: {"workers": known},
+    )
+    message = str(Waiting(client, UNLIMITED).late("a round", [None]))
+    assert message.startswith("the time limit passed while the cluster at 'here' was at a round")
+    assert message.split(" blocks were done")[1].startswith(said)
+    assert bool(said) == (not message.endswith("blocks were done"))
 
 
 class Claiming:
