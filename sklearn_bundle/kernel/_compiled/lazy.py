@@ -145,7 +145,8 @@ def fill(source, chosen, out):
         for t in range(count):
             i = chosen[todo[t]]
             if store.shape[0] > 0 and first <= i < last:
-                store[points[i], : last - first] = out[todo[t], first:last]
+                for c in range(first, last):
+                    store[points[i], c - first] = out[todo[t], c]
                 known[points[i]] = True
     for r in range(out.shape[0]):
         swap.sign(out[r], source.y, source.y[chosen[r]])
@@ -161,7 +162,7 @@ def run(rule, matrix, source, n_kept, point, value, size, kinds, first):
     """
     rows, slots, owners = matrix.rows, matrix.slots, matrix.owners
     chosen = np.empty(_BLOCK, dtype=np.int64)
-    done, n_rows = 0, 0
+    done, n_rows = np.int64(0), 0
     while True:
         value, size, done, missing = swap.run(rule, matrix, point, value, size, kinds, first, done)
         if missing < 0:

@@ -129,7 +129,8 @@ def squared_hinge(points, scales, limits, rounding_of_product, space, alphas, fo
     tiled = _tiled(points)
     width = tiled.norms.shape[0]
     rows = decomposition.Rows(space, np.full(width, -1, np.int64))
-    n_rows, error, rounding = 0, 0.0, points.rounding + 4.0 * rounding_of_product
+    n_rows, error = np.int64(0), 0.0
+    rounding = points.rounding + 4.0 * rounding_of_product
     alpha, margins = np.zeros(n), np.zeros(n)
     last, order = np.zeros(width, np.float32), np.empty(n, np.int64)
     near, features = np.empty(n, np.bool_), np.empty((n, d))
@@ -170,7 +171,8 @@ def squared_hinge(points, scales, limits, rounding_of_product, space, alphas, fo
         primal, excess, bound = decomposition.certified(of_part, *of_alpha, n_active, roundings)
         if indefinite or not _reached(primal, excess, bound, limits.tol):
             return c
-        alphas[c] = alpha
+        for k in range(n):
+            alphas[c, k] = alpha[k]
         found[c, 0], found[c, 1], found[c, 2] = primal, excess, bound
         found[c, 3], found[c, 4] = steps, n_rows - before
     return scales.shape[0]
@@ -292,7 +294,7 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
     width = tiled.norms.shape[0]
     rows = working_set.Rows(space, np.full(width, -1, np.int64))
     source = working_set.Source(points.function, tiled)
-    diagonal, n_rows = np.ones(width, np.float32), 0
+    diagonal, n_rows = np.ones(width, np.float32), np.int64(0)
     padded, of_padded, highs = np.zeros(width), np.zeros(width), np.zeros(width)
     dual = _Dual(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n))
     beta, low, high, scores = dual
@@ -358,7 +360,8 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
             known, part = count, order[:count]
             of_part = sums[:count]
             of_sums = _exact_sums(points, part, beta[part[:n_active]], features, places, of_part)
-            exact[:] = scores  # about right at points without a loss: they limit the intercept
+            for k in range(n):  # about right at points without a loss: they limit the intercept
+                exact[k] = scores[k]
             for r in range(count):
                 exact[part[r]] = of_part[r]
             b = _intercept(exact, y, low, high)
@@ -369,7 +372,8 @@ def hinge(points, scales, limits, space, betas, scores_of, errors_of, found):
         )
         if indefinite or not _reached(primal, excess, bound, limits.tol):
             return c
-        betas[c], scores_of[c], errors_of[c] = beta, exact, reach
+        for k in range(n):
+            betas[c, k], scores_of[c, k], errors_of[c, k] = beta[k], exact[k], reach
         for k in part:
             errors_of[c, k] = of_exact
         found[c, 0], found[c, 1], found[c, 2] = primal, excess, bound
