@@ -7,9 +7,10 @@
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
 * Only functions that Python calls get machine code; what they call is part of it.
-* They copy arrays in loops: for ``a[:] = b`` numba compiles the text of the error that it would
-  raise, which takes 3 to 5 s; and what is to change begins as no literal (``np.int64(0)``, not 0)
-  where a large function takes it, which is else compiled for the literal too.
+* Arrays are copied in loops. For ``a[:] = b`` numba also compiles the code that formats its error
+  message, which takes 3 to 5 s.
+* A variable that changes and that a large function takes starts as ``np.int64(0)``, not as 0:
+  numba would compile the function a second time, for the literal.
 * To Python they return no named tuples. numba makes these by code in Python and does not look for
   errors in it: Ctrl-C, which comes there if it was pressed during the call, would end the process.
 """

@@ -131,6 +131,22 @@ def test_compiled_rows_are_those_of_the_problem(case, dtype):
     assert_near(out, M[chosen], dtype)
 
 
+def test_rows_come_back_from_the_store(case):
+    """Wrong ones would cost steps alone, since nothing is proved by them."""
+    source = case[0].compiled()
+    if source is None:
+        pytest.skip("rows come from the problem")
+    out, chosen = np.empty((2, 5, 150), np.float32), np.array([3, 149, 0, 77, 20])
+    known = np.zeros(1 + source.points.max(), np.bool_)
+    store = np.full((len(known), 90), np.nan, np.float32)
+    source = source._replace(split=60, store=store, known=known)
+    for rows in out:
+        lazy.fill(source, chosen, rows)
+    np.testing.assert_array_equal(out[1], out[0])
+    assert_near(out[0], case[1][chosen], np.float32)
+    assert known.sum() == 5
+
+
 def test_promotion_to_double_precision(case):
     p, M, _ = case
     p.promote()
