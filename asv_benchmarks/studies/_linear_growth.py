@@ -33,7 +33,7 @@ of n through this row and the last. "vectors" is the peak memory of the fit beyo
 REG_LAMBDA = 1e-4
 _SIZES = {
     "dense": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
-    "sparse": (1_000, 10_000, 100_000, 1_000_000, 3_000_000),
+    "sparse": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
 }
 _SHIPPED_SIZES = (1_000, 10_000, 31_623)
 _LOSSES = ("hinge", "log_loss", "squared_error")

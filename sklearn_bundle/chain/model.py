@@ -50,11 +50,8 @@ def pack(
         tokens, frozen(indptr), frozen(indices), values, number, places, attributes
     )
     step = int(len(values) == 0 or values.min() < values.max())
-    if step == 0:  # the one value, in single precision if that holds it
-        values = values[:1].copy()
-        with np.errstate(over="ignore"):
-            single = values.astype(np.float32)
-        values = single if single == values else values
+    if step == 0:  # the one value, in the precision that most matrices have: nothing to compile
+        values = values[:1].astype(np.float64)
     attributes = attributes[: blocks[-1]].copy()  # of fewer pages than there was room for
     width = padded(n_labels)
     rest = tokens, blocks, attributes, entries, places, values
