@@ -14,8 +14,10 @@ import numba
 import numpy as np
 import pytest
 from numba.core import caching, config, event
+from numba.core.registry import CPUDispatcher
+from sklearn.base import is_regressor
 
-from sklearn_bundle import BMRMNoveltyDetector
+from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, SwapSVR
 from sklearn_bundle.compile import ESTIMATORS, compile_estimators, main
 from sklearn_bundle.jit import announce
 from sklearn_bundle.jit.decorators import jit
@@ -161,6 +163,34 @@ def test_wrong_name_lists_the_estimators(capsys):
     assert main(["Swap"]) == 2
     message = capsys.readouterr().err
     assert all(name in message for name in ESTIMATORS)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BMRMRegressor(), SwapSVR(), BMRMClassifier(), SDCACRF()],
+    ids=type,
+)
+def test_read_only_arrays_run_the_same_code(model):
+    """Those of data frames and of joblib: they need no versions of their own."""
+    y = X[:, 0] if is_regressor(model) else X[:, 0] > 3.0
+    arrays = [array.copy() for array in (X, y, np.linspace(0.5, 1.0, len(X)))]
+    after = []
+    for _ in range(2):
+        model.fit(*arrays[:2], sample_weight=arrays[2]).predict(arrays[0])
+        after.append(versions_of_ours())
+        for array in arrays:
+            array.flags.writeable = False
+    assert after[0] == after[1]
+
+
+def versions_of_ours():
+    """The signatures of every compiled function."""
+    found = [d for d in gc.get_objects() if type(d) is CPUDispatcher]
+    names = [f"{d.py_func.__module__}.{d.py_func.__qualname__}" for d in found]
+    ours = (
+        pair for pair in zip(names, found, strict=True) if pair[0].startswith("sklearn_bundle.")
+    )
+    return {name: set(dispatcher.overloads) for name, dispatcher in ours}
 
 
 @pytest.mark.wide

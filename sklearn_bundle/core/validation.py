@@ -251,7 +251,8 @@ def check_regression_data(
         y = column_or_1d(y, warn=True)
     given = check_sample_weight(sample_weight, len(y))
     X, weights, left = drop_weightless(X, given)
-    y = np.ascontiguousarray(y if left is None else y[left])
+    # Data frames and joblib give read-only arrays, for which everything would be compiled anew.
+    y = np.require(y if left is None else y[left], requirements=["C", "W"])
     return RegressionData(X, weights, left, y, total_of(given))
 
 

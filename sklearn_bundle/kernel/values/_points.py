@@ -41,8 +41,14 @@ ALL = slice(None)
 
 
 def unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Data, indices and indptr of CSR or CSC, the first two without a copy."""
-    indices = X.indices.view(np.uint32 if X.indices.dtype == np.int32 else np.uint64)
+    """Data, indices and indptr of CSR or CSC.
+
+    Indices of 64 bits become 32 where the shape allows it: each kind is compiled on its own. The
+    data, and indices that have 32, are not copied.
+    """
+    kind = np.dtype(np.uint32 if max(X.shape) <= 1 << 32 else np.uint64)
+    indices = X.indices
+    indices = indices.view(kind) if indices.itemsize == kind.itemsize else indices.astype(kind)
     return frozen(X.data), frozen(indices), frozen(X.indptr.astype(np.uint64))
 
 
