@@ -22,8 +22,8 @@ SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sa
 _NOTHING = np.empty(0)  # a dual point that was released
 _UNKNOWN_GAP = 100.0  # the gap of a block that no step has visited: the paper's value
 # Of a fit with log-potentials: these and w are in single precision, for a smaller tol in double.
-# Both at once, since every pair of precisions is code of its own. Steps on marginals always use
-# double precision: single saves them 0 to 4 % of their time.
+# Both at once, since each pair of precisions is compiled on its own. Steps on marginals always use
+# double precision: single would save 0 to 4 % of their time.
 _SINGLE_TOL = 1e-6
 _LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 can hold its products
 _SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 of its roundings
@@ -113,12 +113,9 @@ class DualSolver:
         if kept is None and problem.l1_ratio:
             kept = _if_zero_is_optimal(problem, potentials, dtype, tol)
         self._started = kept is not None
-        if kept is None:
-            kept = problem.start(potentials, dtype)
-        elif dtype == np.float64:
-            nodes, pairs = kept.nodes.astype(dtype), kept.pairs.astype(dtype)
-            kept = kept._replace(nodes=nodes, pairs=pairs)
-        self.kept = kept
+        self.kept = problem.start(potentials, dtype) if kept is None else kept
+        if self.kept.nodes.dtype != dtype:
+            self._use_double_precision()
         self._memory = problem.squared_norms() + 2.0 if potentials else precision
         self._sampling = _sampling(problem, sampling, nonuniformity, seed)
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
@@ -250,11 +247,18 @@ class DualSolver:
             raw *= problem.reg_lambda / strength
         if self._kappa:
             raw += self._kappa / strength * self._center
-        single = self._single and np.abs(raw).max() < _LARGEST_SINGLE
-        self._raw = raw.astype(np.float32 if single else np.float64)
-        self._precision = _SINGLE_PRECISION if single else problem.of_gains
+        if self._single and not np.abs(raw).max() < _LARGEST_SINGLE:
+            self._use_double_precision()
+        self._raw = raw.astype(np.float32 if self._single else np.float64)
+        self._precision = _SINGLE_PRECISION if self._single else problem.of_gains
         self._w = self._shrunk(self._raw)
         return self._shrunk(raw)
+
+    def _use_double_precision(self) -> None:
+        """Of the dual point and of w: a smaller tol, a large w, or a point that has it already."""
+        self._single = False
+        nodes, pairs = (part.astype(np.float64, copy=False) for part in self.kept[1:])
+        self.kept = self.kept._replace(nodes=nodes, pairs=pairs)
 
     def _shrunk(self, raw: NDArray) -> NDArray:
         """The point w of raw weights: the raw weights themselves without L1."""

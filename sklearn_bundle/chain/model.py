@@ -49,7 +49,7 @@ def pack(
     blocks = by_attribute(
         tokens, frozen(indptr), frozen(indices), values, number, places, attributes
     )
-    step = int(len(values) == 0 or values.min() < values.max())
+    step = int(len(values) > 0 and values.min() < values.max())
     if step == 0:  # the one value, in the precision that most matrices have: nothing to compile
         values = values[:1].astype(np.float64)
     attributes = attributes[: blocks[-1]].copy()  # of fewer pages than there was room for

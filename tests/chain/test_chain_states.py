@@ -24,11 +24,11 @@ def problems():
     return {key: (*pair, pair[1].objective(pair[1].optimum())) for key, pair in made.items()}
 
 
-def made(name, problem, tol):
+def made(name, problem, tol, kept=None):
     if name == "lbfgs":
         return LBFGSSolver(problem)
     settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
-    dual = DualSolver(problem, potentials=name != "sdca", tol=tol, **settings)
+    dual = DualSolver(problem, potentials=name != "sdca", tol=tol, kept=kept, **settings)
     return ChainAutoSolver(dual, tol) if name == "auto" else dual
 
 
@@ -150,6 +150,26 @@ def test_accelerated_states_taken_in_parts_are_those_of_one_run():
     found = [next(parts.states()) for _ in range(9)]
     assert [s.primal for s in found] == [s.primal for s in expected]
     assert [s.lower_bound for s in found] == [s.lower_bound for s in expected]
+
+
+@pytest.mark.parametrize(
+    "tol, reg_lambda, start, expected",
+    [
+        (1e-3, 1e-3, None, "f4"),
+        (1e-9, 1e-3, None, "f8"),
+        (1e-3, 1e-40, None, "f8"),  # w beyond what float32 holds
+        (1e-3, 1e-3, "f8", "f8"),  # a fit goes on from one with a smaller tol
+        (1e-9, 1e-3, "f4", "f8"),
+    ],
+)
+def test_blocks_and_w_have_one_precision(tol, reg_lambda, start, expected):
+    """There is no compiled code for two."""
+    problem, _ = bound(3, LENGTHS, reg_lambda=reg_lambda)
+    kept = None if start is None else problem.start(True, start)
+    solver = made("exponentiated", problem, tol, kept)
+    next(solver.states())
+    kinds = {array.dtype for array in (solver.kept.nodes, solver.kept.pairs, solver._w)}
+    assert kinds == {np.dtype(expected)}
 
 
 def test_the_objective_is_looked_at_after_two_epochs():

@@ -156,7 +156,7 @@ def test_one_sequence_at_a_time():
     """A sequence that has few of many attributes is looked at with their weights alone."""
     rng = np.random.default_rng(0)
     _, y = made(40, 3, longest=4)
-    X = [[[f"a{label + 3 * k}" for k in rng.integers(30, size=3)] for label in part] for part in y]
+    X = [[[f"a{label + 3 * k}" for k in rng.permutation(30)[:3]] for label in part] for part in y]
     model = SDCACRF(random_state=0).fit(X, y)
     predicted, marginals = model.predict(X), model.predict_marginals(X)
     best = model.decode(X, 2)
