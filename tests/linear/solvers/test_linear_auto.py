@@ -153,6 +153,34 @@ def test_epochs_are_tried_where_they_are_expected_to_take_too_long():
     assert solvers_of(model)[0] == "dual-coordinate" and model.status_ == "converged"
 
 
+@pytest.mark.parametrize("convert, expected", [(np.asarray, "newton"), (sp.csr_array, "both")])
+@pytest.mark.parametrize("loss, kinked", [("hinge", True), ("squared_hinge", False)])
+def test_epochs_are_tried_on_sparse_rows_of_a_kinked_loss(loss, kinked, convert, expected):
+    """Many of such rows are alike, and then Newton steps may be many more than expected."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((4000, 60)) < 0.2).astype(float)
+    y = np.sign(X @ rng.normal(size=60) + 0.3 * rng.normal(size=4000))
+    model = BMRMClassifier(loss, reg_lambda=1e-4).fit(convert(X), y)
+    names = ["dual-coordinate", "newton"] if kinked and expected == "both" else ["newton"]
+    assert solvers_of(model) == names and model.status_ == "converged"
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_newton_is_not_given_up_for_epochs_that_would_take_longer(free):
+    """Its gap falls at the end only; epochs that took over again ran to the limit of iterations."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(2000, 10)), np.eye(60)[rng.integers(60, size=2000)]])
+    X = sp.csr_array((X - X.mean(axis=0)) / X.std(axis=0))
+    y = np.sign(X @ rng.normal(size=70) / np.sqrt(70) + 0.2 * rng.normal(size=2000))
+    settings = {"reg_lambda": 1e-6, "tol": 1e-2, "fit_intercept": free}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+        model = BMRMClassifier(**settings).fit(X, y)
+    assert solvers_of(model) == ["dual-coordinate", "newton"] and model.status_ == "converged"
+    alone = BMRMClassifier(solver="newton", **settings).fit(X, y)
+    assert model.history_["passes"][-1] <= 2.5 * alone.history_["passes"][-1]
+
+
 def test_a_smooth_loss_with_many_features_needs_no_hessian():
     X, y = noisy(1000, 500)
     model = BMRMClassifier("squared_hinge", reg_lambda=1e-1).fit(X, y)
