@@ -13,6 +13,9 @@ HERE = Path(__file__).parent
 # What the README's command runs of the folders: what users call. Tests of the modules behind it are
 # ``wide`` unless a path names them.
 COMMON = {"core", "estimators"}
+# scikit-learn's checks of every estimator that fit in single precision, for which numba compiles
+# the large functions a second time. Tests of single precision itself are in the folders.
+SINGLE = "check_estimators_dtypes", "X_dtype=float32"
 
 
 def is_inside(path):
@@ -44,10 +47,11 @@ def pytest_collection_modifyitems(config, items):
     """Mark what is ``wide``.
 
     Of tests that are marked ``matrix`` all but a few that show every value once are; and those of
-    the modules inside, see ``COMMON``.
+    the modules inside, see ``COMMON``, and of single precision in general, see ``SINGLE``.
     """
     for item in items:
-        if no_path_is_given(config) and is_inside(item.path):
+        single = item.path.name == "test_common.py" and any(part in item.name for part in SINGLE)
+        if single or (no_path_is_given(config) and is_inside(item.path)):
             item.add_marker("wide")
     matrices = defaultdict(list)
     for item in items:

@@ -36,8 +36,9 @@ def some(items, rows):
     return [items[i] for i in rows]
 
 
-@pytest.mark.parametrize("solver", ["auto", pytest.param("lbfgs", marks=pytest.mark.wide)])
-@pytest.mark.parametrize("biased", [True, pytest.param(False, marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+@pytest.mark.parametrize("biased", [True, False])
 def test_exact_scores_lie_between_the_bounds(solver, biased):
     X, y = made(n=24, longest=4)
     X, y = [np.asarray(x) for x in X], [np.asarray(labels).tolist() for labels in y]

@@ -218,6 +218,7 @@ def test_strings_are_attributes_of_value_one(chains):
     assert one.predict(strings) == two.predict(numbers)
 
 
+@pytest.mark.wide
 def test_single_precision(chains, model):
     X, y = chains
     other = clone(model).fit([x.astype(np.float32) for x in X], y)

@@ -99,6 +99,7 @@ def test_history_with_little_regularization(solver, seed, size, scale, reg_lambd
     assert_lawful_history(model)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reg_lambda, expected", [(0.1, "exponentiated"), (1e-5, "lbfgs")])
 def test_auto_goes_on_with_another_solver(sparse_chains, reg_lambda, expected):
     """Where the gap falls slowly. Bound and objective are handed over."""
@@ -254,6 +255,7 @@ def test_threads_agree_to_the_certificate(chains, solver):
 # ---- warm starts ------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reg_lambda", [0.1, 1e-5])
 def test_warm_start_of_auto(sparse_chains, reg_lambda):
     """From the point of either solver, by either solver."""

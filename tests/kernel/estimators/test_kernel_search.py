@@ -72,9 +72,8 @@ def test_hinge_has_the_table_of_svc(kernel, cache_size, n_jobs):
     assert ours.dual_gap_ <= 1e-6 * ours.objective_
 
 
-@pytest.mark.parametrize(
-    "convert", [np.asarray, pytest.param(sp.csr_matrix, marks=pytest.mark.wide)]
-)
+@pytest.mark.wide
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_three_classes(convert):
     X, y = load_iris(return_X_y=True)
     X = convert(X[::2])

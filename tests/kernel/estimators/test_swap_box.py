@@ -306,6 +306,7 @@ def test_bounds_of_an_intercept_that_is_not_unique():
     assert not model.certain(Z).any()
 
 
+@pytest.mark.wide
 def test_certain_labels_are_those_of_the_optimum():
     exact = SVC(C=2.0, gamma=0.5, tol=1e-9).fit(X, GRADES)
     for tol, least in ((1e-2, 0.0), (1e-10, 0.9)):

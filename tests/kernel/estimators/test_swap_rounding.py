@@ -82,6 +82,7 @@ def test_sums_that_cancel(kernel, center, width, C, solver):
     judge(quiet(model, values, y), values, y)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
 @pytest.mark.parametrize("width", [1e-3, 1e-2, 1.0])
 @pytest.mark.parametrize("kernel", ["poly", "precomputed"])

@@ -93,8 +93,9 @@ def test_every_solver_of_blocks(rows, solver):
     judge(model, X, y)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, pytest.param(False, marks=pytest.mark.wide)])
-@pytest.mark.parametrize("layout", [DENSE, pytest.param(CSR, marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("layout", [DENSE, CSR])
 def test_lbfgs_on_blocks(rows, layout, fit_intercept):
     """Smooth losses, a start far from the best intercept, and the planes that balance a bound."""
     X, y = laid_out(rows[0], layout), rows[1] > 0

@@ -392,6 +392,7 @@ def test_class_weights_move_the_threshold_of_roc_area(binary):
     assert ours.set_params(class_weight={False: 1e-3, True: 1e3}).fit(X, y).predict(X[y]).all()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3])
 @pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_intercepts_do_not_care_about_the_scale_of_the_features(scale):
