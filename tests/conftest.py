@@ -38,7 +38,7 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_report_header(config):
     """How long it will take, in CPU time of a core of about 3 GHz."""
     if config.option.markexpr == "not wide" and no_path_is_given(config):
-        return "three to four minutes, and as much again where nothing is compiled; -m wide: the rest"
+        return "three to four minutes, twice that where nothing is compiled; -m wide: the rest"
     return None
 
 
