@@ -44,9 +44,6 @@ _DUAL_STEP = 64.0  # multiplications: what a dual step takes beside its products
 # Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
 # 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-# Relative gap of a start that is no better than none: Newton's method on covtype took up to 1.7
-# times as many steps from there as from its own first steps, on a sample of the rows.
-_NO_START = 0.7
 _SPARSE = 0.5  # share of entries that are stored, up to which rows count as sparse
 _MARGIN = 2.0  # times another method's remaining work: a change pays only if it halves the work
 _FEWEST_ROWS = 1 << 14  # in an iteration of epochs, 1 or 2 ms: fewer are visited many times
@@ -237,8 +234,8 @@ class LinearAutoSolver:
     that one still seems to need, before it is judged: the gap of Newton's method may fall at the
     end only, and up to there the wait costs no more than the other one would. If it seems to need
     more than twice the remaining work of the other one, then that one resumes where it was left.
-    So each change doubles the work, and the total is at most a few times that of the better
-    method. Work is counted, and never timed.
+    So each change about doubles the work, and as far as the estimates hold the total is at most a
+    few times that of the better method. Work is counted, and never timed.
 
     A warm start from planes without a dual point skips the epochs.
 
@@ -254,7 +251,7 @@ class LinearAutoSolver:
     history_fields = BundleSolver.history_fields
 
     def __init__(self, task: Task, start: LinearStart, requested: str | None = None):
-        self._task, self._begun, self._start = task, start, start
+        self._task, self._start = task, start
         self._requested = requested
         first = self._first() if requested is None else requested
         self._running = self._contestant(first)
@@ -360,8 +357,6 @@ class LinearAutoSolver:
 
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what the current one found."""
-        if name == "newton" and best.relative_gap > _NO_START:
-            return _made(name, self._task, self._begun)
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
         return _made(name, self._task, self._solver.start_of_next(start))
 

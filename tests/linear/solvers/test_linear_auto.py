@@ -249,6 +249,20 @@ def test_warm_start_after_a_change(second, n_features, changing):
     assert model.objective_ == pytest.approx(other.fit(X, y).objective_, rel=2e-7)
 
 
+@pytest.mark.parametrize("cut", [3, 4, 5, 6])
+def test_a_refit_soon_after_a_change_keeps_the_bound(cut):
+    """With another tol a new solver begins, from the certificate of the one before."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random((2000, 60)) < 0.2).astype(float))
+    y = np.sign(X @ rng.normal(size=60) + 0.1 * rng.normal(size=2000))
+    settings = {"reg_lambda": 1e-6, "tol": 1e-2, "max_iter": cut, "warm_start": True}
+    model = BMRMClassifier(**settings).fit(X, y)
+    assert solvers_of(model) == ["dual-coordinate", "newton"] and model.status_ == "max_iter"
+    before = model.lower_bound_
+    model.set_params(tol=1e-3, max_iter=1).fit(X, y)
+    assert 0.0 < before * (1 - 1e-9) <= model.lower_bound_ <= model.objective_
+
+
 @pytest.mark.parametrize("second, n_features", [("newton", 10), ("line-search", 200)])
 def test_certificate_over_many_changes(second, n_features, monkeypatch):
     """Each goes on from where it was left; point and bound are the best of both."""
