@@ -279,18 +279,19 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
+                lost, late = (getattr(solver, name, None) for name in ("lost", "late"))
+                left = self._keep(solver, result), self._released(solver)
+                del solver  # and its memory, unless it is left for the next fit
                 stored = self._as_stored(data, problem, result)
                 stored = replace(stored, region=self._region(problem, stored))
                 remark = self._remark(problem, stored)
             if remark is not None:
                 remarks[k] = remark
-            lost, late = (getattr(solver, name, None) for name in ("lost", "late"))
             if lost is not None:
                 causes.append(lost)
             if late is not None:
                 waited.append(str(late))
-            released = self._released(solver)
-            warm.leave(k, self._keep(solver, result), stored, self.tol, released)
+            warm.leave(k, stored, self.tol, *left)
             return stored
 
         with blas_threads(self._blas_threads(inner)):

@@ -183,7 +183,7 @@ def fit_path(
                 name = "" if last is None else last.name
                 if last is not None and last.is_final(estimator.tol):
                     result, ended = last.result, cast(Any, last)  # all that is asked of it: a name
-                    warm.leave(k, last.start, result, estimator.tol, ended)
+                    warm.leave(k, result, estimator.tol, last.start, ended)
                 else:
                     if limit is not None:
                         estimator.max_time = limit.left
@@ -193,7 +193,7 @@ def fit_path(
                         return
                     name = getattr(solver, "name", "")
                     kept = estimator._next_start(solver, result, warm.kept[k])
-                    warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+                    warm.leave(k, result, estimator.tol, kept, estimator._released(solver))
                 if bounded:
                     result = replace(result, region=estimator._region(problem, result))
                 if ends is not None:

@@ -51,9 +51,9 @@ class WarmStart:
         return None if last is None or last.tol != tol else last.solver
 
     def leave(
-        self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
+        self, k: int, result: SolverResult, tol: float, kept: Any, solver: Resumable | None
     ) -> None:
-        """Keep the start of a new solver, the result of this fit, and its solver."""
+        """Keep the result of this fit, the start of a new solver, and its solver."""
         self.kept[k], self._solved[k] = kept, Solved(result, tol, solver)
 
     def reached(self, k: int, tol: float) -> SolverResult | None:

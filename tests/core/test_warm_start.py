@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,32 @@ def test_a_kept_solver_does_not_hold_the_data(data):
         model.fit(X, y)
         counts.append(sys.getrefcount(X) - before)
     assert counts == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BMRMClassifier(),
+        BMRMClassifier(solver="dual-coordinate", tol=1e-2),
+        BMRMClassifier("log_loss"),
+    ],
+    ids=str,
+)
+def test_without_it_no_solver_outlives_its_class(model):
+    """Of each class a fit keeps its labels, and not what the solver had for every row."""
+    rng = np.random.default_rng(0)
+    n, rows = 20_000, {}
+    X = rng.normal(size=(n, 5))
+    for n_classes in (2, 12):
+        y = (X @ rng.normal(size=(5, n_classes)) + rng.gumbel(size=(n, n_classes))).argmax(axis=1)
+        model.fit(X[:500], y[:500])  # compiles
+        tracemalloc.start()
+        try:
+            model.fit(X, y)
+            rows[n_classes] = tracemalloc.get_traced_memory()[1] / (8 * n)
+        finally:
+            tracemalloc.stop()
+    assert rows[12] - rows[2] < 1.75 * 12  # vectors of n
 
 
 def test_no_warm_start_after_ctrl_c(data):

@@ -451,7 +451,10 @@ default="l2"
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _keep(self, solver: Any, result: SolverResult) -> LinearStart:
+    def _keep(self, solver: Any, result: SolverResult) -> LinearStart | None:
+        return self._next_start(solver, result) if self.warm_start else None
+
+    def _next_start(self, solver: Any, result: SolverResult, last: Any = None) -> LinearStart:
         return solver.kept((result.point, result.intercept))
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.certainty import CertainClassifier, KnownOptimum
-from sklearn_bundle.core.contract import SolverResult, Status, bound_below
+from sklearn_bundle.core.contract import Resumable, SolverResult, Status, bound_below
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
@@ -180,6 +180,10 @@ class CertifiedLinear(SparseCoefMixin, KnownOptimum, CertifiedEstimator):
     @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
         """The objects that define the problem in addition to the data; the loss first."""
+
+    def _released(self, solver: Any) -> Resumable | None:
+        """None without a warm start: of many classes the solvers hold much more than the data."""
+        return super()._released(solver) if self.warm_start else None
 
     def _fingerprint(self, data: TrainingData) -> tuple[Any, ...] | None:
         return problem_fingerprint(data, self._formulation(), self.fit_intercept)

@@ -267,21 +267,28 @@ class LinearRisk(Generic[Rows]):
 
     def ray_search(self, end: Point, curvature: float) -> float:
         """The t that minimizes ``curvature t^2/2 + R`` from 0, where scores are 0, towards end."""
-        start, b = np.zeros_like(end.scores), end.intercept
+        start, b = np.zeros(end.scores.shape), end.intercept
         direction = end.scores + b if b else end.scores
         args = start, direction, self.target, self.weights, 0.0, curvature
         return self.loss.line_search(*args, self._scratch)
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """The risk and its derivative at a step from start towards end."""
-        scores, direction = self._line(start, end)
+        arrays = *self._line(start, end), self.target, self.weights
+
+        def part(
+            step: float, scores: Array, direction: Array, *samples: Any
+        ) -> tuple[float, float]:
+            moved, gradient = scores + step * direction, np.empty_like(scores)
+            value = self.loss.evaluate(moved, *samples, gradient)
+            return value, float(np.sum(gradient * direction))
 
         def risk(step: float) -> tuple[float, float]:
-            moved, gradient = scores + step * direction, np.empty_like(scores)
-            value = self.loss.evaluate(moved, self.target, self.weights, gradient)
-            if not np.isfinite(value):
-                return np.inf, np.inf  # the step is too long
-            return value, float(np.sum(gradient * direction))
+            if self._is_by_rows:
+                value, slope = self.rows.sums(lambda rows: part(step, *(a[rows] for a in arrays)))
+            else:
+                value, slope = part(step, *arrays)
+            return (value, slope) if np.isfinite(value) else (np.inf, np.inf)  # too long a step
 
         return risk
 

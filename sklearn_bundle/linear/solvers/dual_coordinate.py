@@ -243,6 +243,7 @@ class DualCoordinateSolver(DualAscentSolver):
         self._offer(point, self._fresh_risk(point))
         if self.best.gap > self._tol * self.best.primal:
             self._search_ray(point, square / self._lambda)
+        self._problem.release_buffers()
         return point, bound
 
     def _search_ray(self, point: Point, curvature: float) -> None:
@@ -265,6 +266,5 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * before):
             self._single = False
             self._steps.use_doubles()
-        self._problem.release_buffers()
         assert point.scores is not None and point.intercept is not None
         self._steps.restart(point.w, float(point.intercept), point.scores)
