@@ -94,7 +94,7 @@ def test_a_fit_without_a_point_says_what_it_waited_for(rows, client, monkeypatch
         model.fit(*collected(rows[0], rows[1] > 0))
     round_of = f"the round {asked[number - 1].strip('_')!r}"
     what = "reading and checking the blocks of rows" if number == 1 else round_of
-    before = "the round 'prepared'" if number == 3 else what  # whose blocks are still on the way
+    before = what if number != 3 else "the round 'prepared_block'"  # still on the way
     assert f"was at {what}: 0 of 4" in str(caught.value) or f"was at {before}" in str(caught.value)
     assert not [name for name in vars(model) if name.endswith("_")]
 
@@ -112,7 +112,14 @@ def test_blocks_that_are_never_read(rows, client):
 
 @pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_limits_on_a_cluster_that_answers(rows, client):
+def test_limits_on_a_cluster_that_answers(rows, client, monkeypatch):
+    submit = ClusterWorkers._submit
+
+    def slowly(*args, **stay):
+        time.sleep(0.02)  # a fit takes a hundred iterations of several rounds to stall
+        return submit(*args, **stay)
+
+    monkeypatch.setattr(ClusterWorkers, "_submit", slowly)
     X, y = rows[0], rows[1] > 0
     settings = {"reg_lambda": 1e-6, "tol": 1e-13, "solver": "line-search"}
     model = BMRMClassifier(**settings, max_time=2.0).fit(*collected(X, y))
