@@ -94,9 +94,11 @@ def squared_lengths(X: Any) -> NDArray[np.float64]:
     """``||x||^2`` of rows, in double precision whatever X has."""
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    lengths = np.empty(X.shape[0])
-    for start in range(0, len(lengths), _FEW_ROWS):  # a copy of all entries is 8 bytes of each
-        part = sp.csr_array(X[start : start + _FEW_ROWS], dtype=np.float64)
-        part.data = part.data**2
-        lengths[start : start + _FEW_ROWS] = np.asarray(part.sum(axis=1)).ravel()
+    X, lengths = sp.csr_array(X), np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))  # np.add.reduceat knows no empty sums
+    for start in range(0, len(filled), _FEW_ROWS):  # squares of all entries are 8 bytes of each
+        rows = filled[start : start + _FEW_ROWS]
+        first, stop = X.indptr[rows[0]], X.indptr[rows[-1] + 1]
+        squares = np.square(X.data[first:stop], dtype=np.float64)
+        lengths[rows] = np.add.reduceat(squares, X.indptr[rows] - first)
     return lengths
