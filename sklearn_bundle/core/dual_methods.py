@@ -18,6 +18,9 @@ _ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rou
 _BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
 # Of kappa per pass: too large a kappa does more harm than a small one.
 _KAPPA_RISE, _KAPPA_FALL = 1.05, 1.2
+# Of kappa per move of the center, however many passes that is. With 1.7 CRFs of CoNLL-2000 at
+# c2 = .001 took 4/3 of the epochs, and of 3,000 sentences more than 100; those of Dutch NER .9.
+_MOST_FALL = 1.5
 _WEAKEST = 0.1  # times the ridge: the smallest kappa, so that it can rise again
 _FAR = 1e3  # the blocks' part over the center's: above this the center is at rest
 _WINDOW = 8  # moves over which the rate is measured: single ones fluctuate
@@ -150,7 +153,7 @@ class Catalyst:
         self.kappa = kappa
         self._ridge = ridge
         self._least_rate = least_rate
-        self._rise, self._fall = _KAPPA_RISE**passes, _KAPPA_FALL**passes
+        self._rise, self._fall = _KAPPA_RISE**passes, min(_KAPPA_FALL**passes, _MOST_FALL)
         self._gaps: deque[float] = deque(maxlen=_WINDOW + 1)
 
     @property
