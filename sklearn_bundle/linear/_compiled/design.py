@@ -435,11 +435,11 @@ def dense_moments(X, y, weights, center, y_center, start, stop, H, q, m, squares
 
 
 @jit
-def csr_column_scale(data, indices, squares, sizes):
+def csr_column_sums(data, indices, squared, out):
+    """Add the square of each entry to out[j], or its absolute value."""
     for k in range(data.shape[0]):
         value = np.float64(data[k])
-        squares[indices[k]] += value * value
-        sizes[indices[k]] += abs(value)
+        out[indices[k]] += value * value if squared else abs(value)
 
 
 @jit
@@ -452,12 +452,11 @@ def csr_column_squares(data, indices, indptr, weights, out):
 
 
 @jit
-def dense_column_scale(X, squares, sizes):
+def dense_column_sums(X, squared, out):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             value = np.float64(X[i, j])
-            squares[j] += value * value
-            sizes[j] += abs(value)
+            out[j] += value * value if squared else abs(value)
 
 
 @jit

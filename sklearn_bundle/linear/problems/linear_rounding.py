@@ -253,6 +253,8 @@ def _of_gradient(
     total, root = float(terms.sum()), float(np.linalg.norm(terms))
     roundings = min(n, 8.0 * np.sqrt(n) * (root / total if total > 0.0 else 1.0)) + _UPDATES
     errors = DOUBLE * roundings * lengths
+    if omega.is_euclidean:  # w = -a / reg_lambda, and the conjugate is half the square
+        return DOUBLE * roundings * total + 0.5 * float(errors @ errors) / reg_lambda
     moved = (-a + np.where(w < 0.0, -errors, errors)) / reg_lambda
     rise = reg_lambda * omega.conjugate(moved) - conjugate
     return max(rise, float(errors @ np.abs(w)))

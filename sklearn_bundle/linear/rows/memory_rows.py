@@ -249,8 +249,10 @@ class DenseRows(RowOperator):
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
         return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
 
-    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        design.dense_column_scale(*self._arrays, squares, sizes)
+    def _column_sums(self, *, squared: bool) -> Array:
+        out = np.zeros(self.shape[1])
+        design.dense_column_sums(*self._arrays, squared, out)
+        return out
 
 
 def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
@@ -380,8 +382,10 @@ class CSRRows(RowOperator):
     def _entries_a_row(self) -> float:
         return self.n_entries / self.shape[0]
 
-    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        design.csr_column_scale(*self._arrays[:2], squares, sizes)
+    def _column_sums(self, *, squared: bool) -> Array:
+        out = np.zeros(self.shape[1])
+        design.csr_column_sums(*self._arrays[:2], squared, out)
+        return out
 
 
 def rows_in_memory(X: Matrix, n_threads: int = 1) -> DenseRows | CSRRows:

@@ -176,19 +176,12 @@ class RowOperator(RowProducts):
 
     def squared_columns(self) -> Array:
         if self._squares is None:
-            self._squares = self._column_sizes[0]
+            self._squares = self._column_sums(squared=True)
         return self._squares
 
     def column_scale(self) -> Array:
-        squares, sizes = self._column_sizes
-        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
-
-    @cached_property
-    def _column_sizes(self) -> tuple[Array, Array]:
-        """Sums of the squares of each column's entries, and of their absolute values."""
-        squares, sizes = np.zeros((2, self.shape[1]))
-        self._add_column_sizes(squares, sizes)
-        return squares, sizes
+        sizes = self._column_sums(squared=False)
+        return self.squared_columns() / np.maximum(sizes, np.finfo(np.float64).tiny)
 
     def sample(self, rows: NDArray[np.intp]) -> Self:
         """A copy of these rows, which counts its own passes."""
@@ -282,8 +275,8 @@ class RowOperator(RowProducts):
         """The rows themselves, for compiled steps that visit one after the other."""
 
     @abstractmethod
-    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        """Add the squares of each column's entries, and their absolute values."""
+    def _column_sums(self, *, squared: bool) -> Array:
+        """Sums of the squares of each column's entries, or of their absolute values."""
 
     def _skips(self, g: Array) -> bool:
         """Whether rows with g_i = 0 are left out even if they are few."""
