@@ -24,21 +24,22 @@ from sklearn_bundle.losses import (
     Softmax,
     SquaredError,
 )
-from sklearn_bundle.regularizers import L2
+from sklearn_bundle.regularizers import L2, Quadratic
 from tests.fits import Here
 
 LONG = np.longdouble
 
 
+@pytest.mark.parametrize("omega", [L2(), Quadratic(np.eye(6))], ids=["closed form", "any"])
 @pytest.mark.parametrize("n", [7, 300])
-def test_error_of_the_gradient(n):
+def test_error_of_the_gradient(n, omega):
     """The conjugate at the exact X'g is higher than at the computed one by at most this."""
     least = np.inf
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, g = np.round(4.0 * rng.normal(size=(n, 6))) + 2.0**20, rng.normal(size=n) / n
         a, exact = rows_in_memory(X).gradient(g), X.T.astype(LONG) @ g.astype(LONG)
-        omega, reg_lambda = L2(), 1e-3
+        omega, reg_lambda = omega.bind(6, 6), 1e-3
         rise = float((exact @ exact - a.astype(LONG) @ a.astype(LONG)) / (2 * LONG(reg_lambda)))
         lengths = np.linalg.norm(g) * np.linalg.norm(X, axis=0)
         certified = Certified(a, 0.0, 1.0, (a, 0.0))
