@@ -281,7 +281,7 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
                 )
                 lost, late = (getattr(solver, name, None) for name in ("lost", "late"))
                 left = self._keep(solver, result), self._released(solver)
-                del solver  # and its memory, unless it is left for the next fit
+                del solver  # and its memory, unless some of it is left
                 stored = self._as_stored(data, problem, result)
                 stored = replace(stored, region=self._region(problem, stored))
                 remark = self._remark(problem, stored)

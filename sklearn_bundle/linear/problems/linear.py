@@ -279,9 +279,10 @@ class LinearRisk(Generic[Rows]):
         def part(
             step: float, scores: Array, direction: Array, *samples: Any
         ) -> tuple[float, float]:
-            moved, gradient = scores + step * direction, np.empty_like(scores)
-            value = self.loss.evaluate(moved, *samples, gradient)
-            return value, float(np.sum(gradient * direction))
+            with np.errstate(over="ignore", invalid="ignore"):  # in threads, too
+                moved, gradient = scores + step * direction, np.empty_like(scores)
+                value = self.loss.evaluate(moved, *samples, gradient)
+                return value, float(np.sum(gradient * direction))
 
         def risk(step: float) -> tuple[float, float]:
             if self._is_by_rows:

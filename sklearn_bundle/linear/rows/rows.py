@@ -180,6 +180,10 @@ class RowOperator(RowProducts):
         return self._squares
 
     def column_scale(self) -> Array:
+        return self._column_scale
+
+    @cached_property
+    def _column_scale(self) -> Array:
         sizes = self._column_sums(squared=False)
         return self.squared_columns() / np.maximum(sizes, np.finfo(np.float64).tiny)
 

@@ -145,7 +145,7 @@ def test_a_tol_below_rounding_ends_at_the_optimum(chains, solver):
     settings = {"reg_lambda": 0.05, "tol": 1e-300, "max_iter": 300, "random_state": 0}
     model = quiet(SDCACRF(solver=solver, **settings), *chains)
     assert model.status_ in ("max_iter", "stalled")
-    # What is taken off the bound for rounding, which is that of more than one sum.
+    # What is taken off the bound for rounding is 160 units of rounding at least; otherwise 0 to 2.
     assert 2.0**-50 * model.objective_ < model.dual_gap_ <= 1e-12 * model.objective_
     assert_true_certificate(model, *chains)
 

@@ -203,3 +203,20 @@ def test_no_plane_above_the_limit():
     problem = LinearProblem(rows_in_memory(X), y, np.array([0.5, 0.5]), Hinge(), False)
     assert problem.cut(problem.point(np.array([50.0])), risk_limit=10.0) is None
     assert problem.passes == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_risk_along_a_line_in_blocks_of_rows(n_threads, monkeypatch):
+    """Its sums are those of all rows, and infinite, without a warning, where one block's are."""
+    monkeypatch.setattr(parallel, "_BLOCK_ROWS", 40)
+    rng = np.random.default_rng(1)
+    X, y, weights = rng.normal(size=(203, 3)), np.sign(rng.normal(size=203)), np.full(203, 1 / 203)
+    w, change, loss = rng.normal(size=3), rng.normal(size=3), Hinge()
+    with LinearProblem(rows_in_memory(X, n_threads), y, weights, loss, False) as problem:
+        risk = problem.risk_along(problem.point(w), problem.point(w + change))
+        for step in (0.0, 0.3, 2.0):
+            at = X @ (w + step * change)
+            slope = weights @ (np.where(y * at < 1.0, -y, 0.0) * (X @ change))
+            assert risk(step) == pytest.approx((weights @ loss.value(at, y), slope), rel=1e-12)
+        assert risk(1e308) == (np.inf, np.inf)

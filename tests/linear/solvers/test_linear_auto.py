@@ -20,6 +20,7 @@ from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
+from tests.certificates import judge
 from tests.interrupts import interrupt
 from tests.reference import objective, optimum
 
@@ -261,6 +262,16 @@ def test_a_refit_soon_after_a_change_keeps_the_bound(cut):
     before = model.lower_bound_
     model.set_params(tol=1e-3, max_iter=1).fit(X, y)
     assert 0.0 < before * (1 - 1e-9) <= model.lower_bound_ <= model.objective_
+
+
+def test_a_change_on_data_that_a_plane_nearly_separates():
+    """From the point of the epochs Newton's method stalls, and line search is slow."""
+    rng = np.random.default_rng(1019)
+    X = sp.csr_array((rng.random((2348, 121)) < 0.15).astype(float))
+    y = np.sign(X @ rng.normal(size=121) + 0.1 * rng.normal(size=2348))
+    model = BMRMClassifier(reg_lambda=1e-7).fit(X, y)
+    assert solvers_of(model) == ["dual-coordinate", "newton"] and model.converged_
+    judge(model, X, y)
 
 
 @pytest.mark.parametrize("second, n_features", [("newton", 10), ("line-search", 200)])
