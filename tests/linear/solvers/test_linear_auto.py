@@ -261,7 +261,8 @@ def test_a_refit_soon_after_a_change_keeps_the_bound(cut):
     assert solvers_of(model) == ["dual-coordinate", "newton"] and model.status_ == "max_iter"
     before = model.lower_bound_
     model.set_params(tol=1e-3, max_iter=1).fit(X, y)
-    assert 0.0 < before * (1 - 1e-9) <= model.lower_bound_ <= model.objective_
+    # At another point another allowance for rounding is taken off.
+    assert 0.0 < before * (1 - 1e-5) <= model.lower_bound_ <= model.objective_
 
 
 def test_a_change_on_data_that_a_plane_nearly_separates():
