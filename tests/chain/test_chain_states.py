@@ -9,6 +9,7 @@ from sklearn_bundle.chain import dual_ascent
 from sklearn_bundle.chain.dual_ascent import ChainAutoSolver, DualSolver
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.core.dual_methods import Catalyst
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound
 from tests.interrupts import ctrl_c
@@ -183,3 +184,10 @@ def accelerated(problem, tol, potentials=True, is_accelerated=True):
     settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
     settings |= {"potentials": potentials, "accelerated": is_accelerated}
     return DualSolver(problem, tol=tol, **settings)
+
+
+@pytest.mark.parametrize("passes, most", [(1.0, 1.2), (3.0, 1.5)])
+def test_kappa_falls_by_a_limited_factor_per_move(passes, most):
+    catalyst = Catalyst(1.0, 100.0, passes=passes)
+    catalyst.adapt(0.0, 1.0)  # all of the gap is the center's
+    assert catalyst.kappa == pytest.approx(100.0 / most)

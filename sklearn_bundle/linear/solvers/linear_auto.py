@@ -44,8 +44,8 @@ _DUAL_STEP = 64.0  # multiplications: what a dual step takes beside its products
 # Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
 # 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-# Relative gap of a start that is no better than none: from there Newton's method on covtype took up
-# to 1.7 times as many steps as from its own first steps, and stalled on data that planes separate.
+# Relative gap of a start that is no better than none: from there Newton's method took up to 1.7
+# times as many steps on covtype, and stalled on data that a plane nearly separates.
 _NO_START = 0.7
 _SPARSE = 0.5  # share of entries that are stored, up to which rows count as sparse
 _MARGIN = 2.0  # times another method's remaining work: a change pays only if it halves the work
