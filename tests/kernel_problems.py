@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.kernel_machines import optimum
+from tests.contract.kernel_machines import optimum
 
 KERNELS = {
     "rbf": (Kernel("rbf", 0.05), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),

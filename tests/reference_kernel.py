@@ -110,6 +110,11 @@ class L2SVM:
         alpha = np.maximum(found, 0).astype(LONG)
         return alpha * 2 * self.bound(alpha) / alpha.sum()
 
+    def scores(self, best, off):
+        """Between what the optimum's scores are, its function known to ``off``."""
+        f, moved = self.Z @ (best.point * self.y), off * np.sqrt(np.diag(self.Z))
+        return f - moved, f + moved
+
     def dual(self, bound):
         """The bound is that of the point, or of one that has a better one."""
         at_point = self.bound(self.point)

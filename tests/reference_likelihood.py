@@ -72,4 +72,4 @@ class Likelihood:
         """P that is attained; P is strongly convex, which says how far below the least may be."""
         w = self.minimizer()
         slope = self.slope(w)
-        return Optimum(self.objective(w), float(slope @ slope / (2 * self.reg_lambda)))
+        return Optimum(self.objective(w), float(slope @ slope / (2 * self.reg_lambda)), w)

@@ -242,6 +242,31 @@ class Logistic(EachSample):
         programme.require(halflines(n), np.ones(n), (u, -eye), (v, -eye))
 
 
+class LogCosh(EachSample):
+    """``log cosh(f - y)``, which is the logistic loss of 2 (f - y) and a line."""
+
+    def loss(self, f):
+        size = np.abs(f - self.y)
+        return size + np.log1p(np.exp(-2 * size)) - np.log(LONG(2))
+
+    def derivatives(self, f):
+        e = np.exp(-2 * np.abs(f - self.y))
+        t = (1 - e) / (1 + e) * np.where(f > self.y, 1, -1)
+        return t, 1 - t * t
+
+    def require(self, programme, scores):
+        """log(e^r + e^-r) <= xi: two exponentials whose sum is at most 1, less log 2."""
+        n, y = len(self.y), np.asarray(self.y, float)
+        xi = programme.variables(n, np.asarray(self.weights, float))
+        u, v, eye = programme.variables(n), programme.variables(n), sp.identity(n)
+        for sign, part in ((1.0, u), (-1.0, v)):
+            side = np.tile([0.0, 1.0, 0.0], n) - sign * into_triples(n, 0) @ y
+            terms = (xi, -into_triples(n, 0)), (part, into_triples(n, 2))
+            residuals = on(sign * into_triples(n, 0), scores)
+            programme.require(exponential(n), side, *terms, *residuals)
+        programme.require(halflines(n), np.ones(n), (u, -eye), (v, -eye))
+
+
 class Poisson(EachSample):
     """Half the deviance, ``exp(f) - y f + y log y - y``, without its cancellation."""
 

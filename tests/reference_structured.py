@@ -246,8 +246,6 @@ class Structured:
 
     def optimum(self):
         """P that is attained, and how far below the dual value is that is."""
-        value, bound = (
-            self.objective(self.primal_optimum()),
-            self.dual_objective(self.dual_optimum()),
-        )
-        return Optimum(value, float(max(value - bound, 0)))
+        point = self.primal_optimum()
+        value, bound = self.objective(point), self.dual_objective(self.dual_optimum())
+        return Optimum(value, float(max(value - bound, 0)), point)

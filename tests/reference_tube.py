@@ -105,6 +105,11 @@ class TubeMachine:
         found = by_clarabel(bend, linear, -sp.identity(m), np.zeros(m), halflines(m))
         return float(self.bound(signs @ np.maximum(found, 0)))
 
+    def scores(self, best, off):
+        """Between what the optimum's scores are, its function known to ``off``."""
+        f, moved = self.Z @ best.point, off * np.sqrt(np.diag(self.Z))
+        return f - moved, f + moved
+
     def dual(self, bound):
         """The dual point is not exposed."""
         return True, ""

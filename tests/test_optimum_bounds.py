@@ -24,7 +24,7 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.losses import BinaryLoss
 from sklearn_bundle.regularizers import Lp, Quadratic
-from tests.fits import quiet
+from tests.contract.fits import quiet
 
 TOLS = 1e-2, 1e-3, 1e-6, 1e-9
 

@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC
 from sklearn_bundle.metrics import token_accuracy_score
-from tests.chains import assert_true_certificate
+from tests.contract.chains import assert_true_certificate
 
 pytestmark = pytest.mark.realdata
 

@@ -16,7 +16,7 @@ from sklearn_bundle.losses import (
     RegressionLoss,
 )
 from sklearn_bundle.projection import project
-from tests.user_losses import ElasticNetPenalty
+from tests.contract.user_losses import ElasticNetPenalty
 
 
 class SmoothedHinge(BinaryLoss):

@@ -6,7 +6,7 @@ from _fingerprints_data import task
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Chain, Multiclass, Ontology
-from tests.user_models import Grid, Ranking
+from tests.contract.user_models import Grid, Ranking
 
 SOLVERS = ("bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle")
 WEIGHTS = np.tile([0.0, 1.0, 2.0, 0.5], 15)  # of sequences, some without weight

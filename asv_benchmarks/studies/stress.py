@@ -3,9 +3,9 @@
 python asv_benchmarks/studies/stress.py --problems 1000 --seed 0 [--plain] [--only SwapSVC] [--list]
 python asv_benchmarks/studies/stress.py --problem 77 [--plain]
 
-With ``--plain`` the data have the plainest shapes (tests/plain_shapes.py), the estimators in turn.
+With ``--plain`` the data have the plainest shapes (tests/contract/plain_shapes.py), the estimators in turn.
 
-Draws and judge are those of the tests (tests/random_problems.py, tests/certificates.py), which a
+Draws and judge are those of the tests (tests/contract/draws.py, judge.py), which a
 checkout has and an installed package has not.
 """
 
@@ -20,7 +20,7 @@ from _measure import Table, header
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.random_problems import (  # noqa: E402
+from tests.contract.draws import (  # noqa: E402
     EARLY,
     ESTIMATORS,
     SLOW,
@@ -45,7 +45,7 @@ def counted(found) -> Counter:
         {
             "problems": 1,
             "subproblems": len(found.statuses),
-            "false bound": bool(kinds & {"bound", "gap", "dual", "region"}),
+            "false bound": bool(kinds & {"bound", "gap", "dual", "bounds"}),
             "false objective": "objective" in kinds,
             "status, history": bool(kinds & {"status", "history"}),
             "stalled": found.statuses.count("stalled"),

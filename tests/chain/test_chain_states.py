@@ -12,7 +12,7 @@ from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.core.dual_methods import Catalyst
 from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound
-from tests.interrupts import ctrl_c
+from tests.contract.interrupts import ctrl_c
 
 LENGTHS = [3, 1, 5, 2, 4, 1] * 2
 SOLVERS = ["exponentiated", "sdca", "auto", "lbfgs"]

@@ -7,10 +7,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import (
     SDCACRF,
@@ -27,109 +23,12 @@ from sklearn_bundle import (
     SwapSVCCV,
     SwapSVR,
     SwapSVRCV,
-    bmrm_path,
 )
 from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.core import monitor
-from tests.callbacks import StopAt
+from tests.contract.callbacks import StopAt
 
 callback = pytest.importorskip("sklearn.callback")
-
-
-def test_scores_of_every_iteration():
-    X, y = load_breast_cancer(return_X_y=True)
-    monitor = callback.ScoringMonitor(scoring="accuracy")
-    model = BMRMClassifier().set_callbacks(monitor).fit(X, y)
-    rows = monitor.get_logs().data
-    assert sum(row["task_name"] == "iteration" for row in rows) == model.n_iter_
-    assert rows[-1]["accuracy"] > 0.5
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_one_versus_rest_scores_once_every_class_has_a_point(n_jobs):
-    X, y = load_iris(return_X_y=True)
-    monitor = callback.ScoringMonitor(scoring="accuracy")
-    model = BMRMClassifier("log_loss", reg_lambda=1e-2, n_jobs=n_jobs)
-    model.set_callbacks(monitor).fit(X, y)
-    rows = monitor.get_logs().data
-    assert rows and all(0.0 <= row["accuracy"] <= 1.0 for row in rows)
-    final = next(row for row in rows if row["task_name"] == "fit")
-    assert final["accuracy"] == model.score(X, y)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        BMRMClassifier(tol=1e-12),
-        BMRMClassifier(solver="cutting-plane", tol=1e-12),
-        PragamSVC(tol=1e-12),
-    ],
-    ids=str,
-)
-def test_a_callback_stops_the_fit(model):
-    X, y = load_breast_cancer(return_X_y=True)
-    stop = StopAt(4)
-    model = clone(model).set_callbacks(stop).fit(X, y)
-    assert model.status_ == "callback" and model.n_iter_ == 4
-    assert stop.setups == stop.teardowns == 1
-    assert stop.begun == stop.ended == 5  # four iterations and the fit
-
-
-@pytest.mark.parametrize("active_set", [None, 50])
-def test_a_callback_stops_swap_after_states_of_many_steps(active_set):
-    X, y = load_breast_cancer(return_X_y=True)
-    stop = StopAt(4)
-    model = SwapSVC(C=1e4, tol=1e-12, active_set=active_set, random_state=0).set_callbacks(stop)
-    model.fit(X, y)
-    assert model.status_ == "callback" and len(model.history_) == 4
-    assert stop.setups == stop.teardowns == 1
-    assert stop.begun == stop.ended == 5
-    K = rbf_kernel(X, gamma=model.gamma_)
-    signs = np.where(y == 1, 1.0, -1.0)
-    signed, (b,) = np.zeros(len(y)), model.intercept_
-    signed[model.support_] = model.dual_coef_[0]
-    slack = np.maximum(0.0, 1.0 - signs * (K @ signed + b))
-    objective = 0.5 * signed @ K @ signed + 0.5 * b**2 + 0.5e4 * np.sum(slack**2)
-    assert model.objective_ == pytest.approx(objective, rel=1e-10)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_one_versus_one_scores_once_every_pair_has_a_point(n_jobs):
-    X, y = load_iris(return_X_y=True)
-    monitor = callback.ScoringMonitor(scoring="accuracy")
-    model = SwapSVC(n_jobs=n_jobs).set_callbacks(monitor).fit(X, y)
-    rows = monitor.get_logs().data
-    assert rows and all(0.0 <= row["accuracy"] <= 1.0 for row in rows)
-    final = next(row for row in rows if row["task_name"] == "fit")
-    assert final["accuracy"] == model.score(X, y)
-
-
-def test_teardown_after_an_error():
-    stop = StopAt(10)
-    with pytest.raises(ValueError):
-        BMRMClassifier().set_callbacks(stop).fit(np.ones((4, 2)), np.ones(4))
-    assert stop.setups == stop.teardowns
-
-
-@pytest.mark.wide  # the README's command does not install rich
-def test_callbacks_reach_through_a_search():
-    pytest.importorskip("rich")
-    X, y = load_breast_cancer(return_X_y=True)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), BMRMClassifier()),
-        {"bmrmclassifier__reg_lambda": [1e-3, 1e-2]},
-        cv=2,
-    )
-    search.set_callbacks(callback.ProgressBar(max_propagation_depth=None))
-    assert search.fit(X, y).best_score_ > 0.9
-
-
-def test_no_trace_is_left():
-    X, y = load_iris(return_X_y=True)
-    with_callback = BMRMClassifier().set_callbacks(StopAt(1000)).fit(X, y)
-    without = BMRMClassifier().fit(X, y)
-    assert set(vars(with_callback)) - set(vars(without)) == {"_skl_callbacks"}
-    assert np.array_equal(with_callback.coef_, without.coef_)
 
 
 class Tasks:
@@ -184,33 +83,6 @@ FAMILY = [
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("model, unit", FAMILY, ids=[type(model).__name__ for model, _ in FAMILY])
-def test_levels_of_tasks(model, unit):
-    X, y = load_iris(return_X_y=True)
-    tasks = Tasks()
-    clone(model).set_callbacks(tasks).fit(X, y)
-    fit, search = "fit", set()
-    if hasattr(model, "cv"):
-        fit = "fit/refit"
-        search = {"fit", "fit/search", "fit/search/fold", "fit/search/fold/value"}
-    levels = [fit] if unit is None else [fit, f"{fit}/{unit}"]
-    assert tasks.paths == {*search, *levels, f"{levels[-1]}/iteration"}
-    if unit is not None:
-        tasks = Tasks()
-        clone(model).set_callbacks(tasks).fit(X[:100], y[:100])
-        assert tasks.paths == {*search, fit, f"{fit}/iteration"}
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("model", [model for model, _ in FAMILY], ids=lambda m: type(m).__name__)
-def test_bars_of_every_estimator(model, capsys):
-    pytest.importorskip("rich")
-    model = clone(model).set_callbacks(callback.ProgressBar())
-    model.fit(*load_iris(return_X_y=True))
-    assert " - fit " in capsys.readouterr().out
-
-
-@pytest.mark.wide
 @pytest.mark.matrix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
@@ -247,32 +119,6 @@ def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
     assert len(times) == 1 or min(np.diff(times)) >= 0.25 - 1e-12
 
 
-def test_verbose_zero_prints_nothing(capsys):
-    X, y = load_iris(return_X_y=True)
-    for model, _ in FAMILY:
-        clone(model).fit(X, y)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("max_iter", [1, 1000])
-def test_verbose_ends_with_the_status_and_the_final_gap(capsys, max_iter):
-    X, y = load_breast_cancer(return_X_y=True)
-    model = BMRMClassifier(max_iter=max_iter, verbose=1).fit(X / 1e3, y)
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert f"status {model.status_!r}" in last
-    assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
-
-
-def test_verbose_ends_so_for_every_estimator(capsys):
-    X, y = load_iris(return_X_y=True)
-    for model, _ in FAMILY:
-        model = clone(model).set_params(verbose=1).fit(X, y)
-        last = capsys.readouterr().out.splitlines()[-1]
-        assert last.startswith(f"[{type(model).__name__}] ") and "ended with status" in last
-        assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
-
-
 @pytest.mark.parametrize(
     "model, unit, names",
     [
@@ -296,60 +142,6 @@ def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch
         clone(model).set_params(max_iter=1, verbose=0).fit(X, np.array(["a", "b", "c"])[y])
     assert f"worst of 3 fits, {names[worst]}, ended with" in of_fit[-1]
     assert [bar.partition("━")[0].strip() for bar in bars] == names
-
-
-def test_a_search_prints_a_line_for_every_fold(capsys):
-    X, y = load_iris(return_X_y=True)
-    model = BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=3, verbose=1).fit(X, y)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "done: best" in line]
-    for k, (line, scores) in enumerate(zip(lines, model.scores_, strict=True)):
-        assert f"fold {k + 1}/3 done" in line and f"best score {scores.max():.4g} with" in line
-
-
-@pytest.mark.parametrize(
-    "Cs, chosen, told",
-    [
-        ([0.1, 9], 9, "it is the largest of the 2 values tried"),
-        ([9, 1e4], 9, "it is the smallest of the 2 values tried"),
-        ([0.1, 9, 1e4], 9, ""),
-        ([9], 9, ""),
-    ],
-)
-def test_a_search_says_if_the_chosen_value_is_the_last_one(Cs, chosen, told, capsys):
-    X, y = load_breast_cancer(return_X_y=True)
-    model = SwapSVRCV(Cs=Cs, cv=2, verbose=1).fit(X[::8], y[::8])
-    (line,) = [x for x in capsys.readouterr().out.splitlines() if "best mean score" in x]
-    assert (model.C_, line.partition("; ")[2]) == (chosen, told)
-
-
-def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
-    X, y = load_breast_cancer(return_X_y=True)
-    params = {"reg_lambdas": [1.0, 0.1], "max_iter": 1, "tol": 1e-12}
-    with pytest.warns(ConvergenceWarning):
-        *_, gaps, _ = bmrm_path(X, y, verbose=1, **params)
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert [line.split()[1:4] for line in lines] == [
-        ["reg_lambda", "1", "(1/2):"],
-        ["reg_lambda", "0.1", "(2/2):"],
-    ]
-    assert all(line.endswith("max_iter after 1 iteration") for line in lines) and gaps.min() > 0.0
-    assert last.startswith("[bmrm_path] ended with 0 of 2 values converged, largest relative gap")
-
-
-def test_callbacks_find_the_certificate_of_every_iteration(by_steps):
-    gaps = []
-
-    class Gaps(StopAt):
-        def on_fit_task_end(self, estimator, context):
-            gaps.append(context.certificate.relative_gap)
-            return gaps[-1] <= 0.1
-
-    X, y = load_breast_cancer(return_X_y=True)
-    model = BMRMClassifier(tol=1e-6).set_callbacks(Gaps(0)).fit(X, y)
-    assert model.status_ == "callback" and len(gaps) == model.n_iter_ + 1
-    assert gaps[:-1] == sorted(gaps[:-1], reverse=True)
-    # The last one is confirmed: what rounding may have added to the bound is taken off.
-    assert gaps[-1] == model.relative_gap_ == pytest.approx(gaps[-2], rel=1e-6)
 
 
 def test_bars_alone_do_not_see_every_iteration(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 from sklearn_bundle import SDCACRF, StructuredSVM
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from tests.certificates import judge
 from tests.chains import sequences
+from tests.contract.judge import judge
 
 LENGTHS = [3, 1, 2, 2, 1, 3] * 2
 MODELS = {

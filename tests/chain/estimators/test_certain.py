@@ -10,7 +10,7 @@ from sklearn_bundle import SDCACRF, StructuredSVM
 from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import Weights
 from sklearn_bundle.models import Chain
-from tests.fits import quiet
+from tests.contract.fits import quiet
 
 
 def chains(n=60, d=3, n_labels=3, longest=5, seed=0):

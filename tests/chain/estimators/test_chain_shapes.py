@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import SDCACRF, SDCACRFCV, StructuredSVM
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
 
 CRF = {"reg_lambda": 0.1, "random_state": 0}
 STRUCTURED = {"model": "chain", "reg_lambda": 0.1, "random_state": 0}

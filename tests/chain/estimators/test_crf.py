@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import SDCACRF
 from tests import reference_chain as reference
-from tests.chains import DUAL, SAMPLINGS, SOLVERS, WEIGHTS, assert_true_certificate, parts
-from tests.fits import quiet
+from tests.contract.chains import DUAL, SAMPLINGS, SOLVERS, WEIGHTS, assert_true_certificate, parts
+from tests.contract.fits import quiet
 from tests.reference_chain import made
 
 

@@ -23,9 +23,16 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_bundle import SDCACRF, metrics
 from sklearn_bundle.chain.problem import ChainProblem
-from tests.callbacks import StopAt
-from tests.chains import DUAL, FORMS, METHODS, SOLVERS, assert_true_certificate, named_chains
-from tests.interrupts import interrupt
+from tests.contract.callbacks import StopAt
+from tests.contract.chains import (
+    DUAL,
+    FORMS,
+    METHODS,
+    SOLVERS,
+    assert_true_certificate,
+    named_chains,
+)
+from tests.contract.interrupts import interrupt
 from tests.reference_chain import made
 
 

@@ -11,7 +11,7 @@ from sklearn_bundle.chain.model import Weights
 from sklearn_bundle.core.base import checked
 from sklearn_bundle.core.path import fit_path
 from sklearn_bundle.metrics import token_accuracy_score
-from tests.fits import quiet
+from tests.contract.fits import quiet
 from tests.reference_chain import Model, labelings, made, totals
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")

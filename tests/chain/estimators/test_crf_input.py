@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.metrics import token_accuracy_score
-from tests.chains import FORMS, METHODS, SOLVERS, named_chains
-from tests.fits import quiet
+from tests.contract.chains import FORMS, METHODS, SOLVERS, named_chains
+from tests.contract.fits import quiet
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,16 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import SDCACRF, SDCACRFCV, crf_path
 from tests import reference_chain as reference
-from tests.chains import DUAL, FORMS, METHODS, WEIGHTS, assert_true_certificate, named_chains, parts
-from tests.fits import quiet
+from tests.contract.chains import (
+    DUAL,
+    FORMS,
+    METHODS,
+    WEIGHTS,
+    assert_true_certificate,
+    named_chains,
+    parts,
+)
+from tests.contract.fits import quiet
 
 SOLVERS = ["auto", *DUAL]
 TIGHT = {"tol": 1e-7, "max_iter": 5000, "random_state": 0}

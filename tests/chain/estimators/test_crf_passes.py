@@ -9,7 +9,7 @@ from sklearn_bundle import SDCACRF
 from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from tests.fits import quiet
+from tests.contract.fits import quiet
 from tests.reference_chain import made
 
 

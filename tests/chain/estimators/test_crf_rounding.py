@@ -15,8 +15,8 @@ from sklearn_bundle.chain.dual_ascent import DualSolver
 from sklearn_bundle.chain.model import Weights, flat
 from sklearn_bundle.chain.problem import ChainProblem
 from tests import reference_chain as reference
-from tests.chains import parts
-from tests.fits import quiet
+from tests.contract.chains import parts
+from tests.contract.fits import quiet
 
 pytestmark = pytest.mark.skipif(
     np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than double here"

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import SDCACRF
-from tests.chains import SAMPLINGS, SOLVERS, WEIGHTS, assert_true_certificate, parts
-from tests.fits import quiet
+from tests.contract.chains import SAMPLINGS, SOLVERS, WEIGHTS, assert_true_certificate, parts
+from tests.contract.fits import quiet
 from tests.reference_chain import made
 
 

@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from sklearn_bundle import SwapSVCCV, SwapSVRCV
-from tests.fits import quiet
+from tests.contract.fits import quiet
 from tests.reference_box import BoxMachine
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import LONG

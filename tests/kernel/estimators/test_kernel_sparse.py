@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from tests.fits import quiet
+from tests.contract.fits import quiet
 
 MACHINES = [SwapSVC(), SwapSVR(), SwapNoveltyDetector(), SwapSVCCV(Cs=2), SwapSVRCV(Cs=2)]
 

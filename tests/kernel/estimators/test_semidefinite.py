@@ -12,8 +12,8 @@ from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, Swa
 from sklearn_bundle.kernel.values import kernel_data
 from sklearn_bundle.kernel.values.kernel_data import KernelData, some_points
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
 
 MACHINES = [
     SwapSVC(),

@@ -11,11 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVR
-from tests.certificates import judge
-from tests.fits import quiet
-from tests.kernel_machines import KERNELS, LAYOUTS
-from tests.random_problems import draw_plain, verdict
-from tests.subproblems import dense_coef, subproblems
+from tests.contract.draws import draw_plain, verdict
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.kernel_machines import KERNELS, LAYOUTS
+from tests.contract.subproblems import dense_coef, subproblems
 
 KINDS = ["SVC", "SVR", "OneClassSVM"]
 RNG = np.random.default_rng(0)

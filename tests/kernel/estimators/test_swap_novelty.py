@@ -8,9 +8,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
 from sklearn_bundle import SwapNoveltyDetector
-from tests.kernel_machines import KERNELS, LAYOUTS, optimum
+from tests.contract.kernel_machines import KERNELS, LAYOUTS, optimum
+from tests.contract.subproblems import subproblems
 from tests.reference_cones import by_clarabel, halflines
-from tests.subproblems import subproblems
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn_bundle import SwapSVC
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
 
 
 def with_a_column_of(size):

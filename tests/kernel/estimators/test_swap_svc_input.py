@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle import SwapSVC
-from tests.fits import quiet
-from tests.kernel_machines import (
+from tests.contract.fits import quiet
+from tests.contract.kernel_machines import (
     signs_of,
 )
 

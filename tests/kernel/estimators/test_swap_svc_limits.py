@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel
 
 from sklearn_bundle import SwapSVC
-from tests.certificates import judge
-from tests.fits import quiet
-from tests.kernel_machines import GAMMA
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.kernel_machines import GAMMA
 
 
 def negative_linear(X, Z):

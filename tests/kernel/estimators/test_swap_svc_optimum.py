@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapSVC
-from tests.fits import quiet
-from tests.kernel_machines import (
+from tests.contract.fits import quiet
+from tests.contract.kernel_machines import (
     FRANK_WOLFE,
     GAMMA,
     KERNELS,

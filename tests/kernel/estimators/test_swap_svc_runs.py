@@ -11,9 +11,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn_bundle import SwapSVC
 from sklearn_bundle.kernel._compiled import lazy, swap
 from sklearn_bundle.kernel.problems import l2svm
-from tests.fits import quiet
-from tests.interrupts import interrupt
-from tests.kernel_machines import (
+from tests.contract.fits import quiet
+from tests.contract.interrupts import interrupt
+from tests.contract.kernel_machines import (
     GAMMA,
     KERNELS,
     SOLVERS,

@@ -15,11 +15,11 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVR, LinearSVR
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVR
-from tests.certificates import judge
-from tests.fits import quiet
-from tests.kernel_machines import KERNELS, LAYOUTS
-from tests.random_problems import draw
-from tests.subproblems import subproblems
+from tests.contract.draws import draw
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.kernel_machines import KERNELS, LAYOUTS
+from tests.contract.subproblems import subproblems
 
 
 @cache

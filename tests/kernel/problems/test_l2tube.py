@@ -8,12 +8,12 @@ from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.subproblems import subproblems
 from tests.reference_kernel import kernel_values
 from tests.reference_programme import LONG
 from tests.reference_tube import TubeMachine
-from tests.subproblems import subproblems
 
 
 def cancelling(seed, offset=30.0, C=10.0):

@@ -12,7 +12,7 @@ from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.row_gaps import box_gaps, largest_sum, squared_gaps
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.fits import quiet
+from tests.contract.fits import quiet
 from tests.reference_box import BoxMachine
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import LONG

@@ -10,8 +10,8 @@ from sklearn_bundle import SwapSVC, SwapSVCCV
 from sklearn_bundle.kernel.solvers.pairs import PairPath, suits
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from tests.certificates import judge
-from tests.kernel_machines import optimum
+from tests.contract.judge import judge
+from tests.contract.kernel_machines import optimum
 
 GAMMA, CS, ALL_ROWS = 0.05, np.array([0.03, 1.0, 30.0]), 1 << 30
 RNG = np.random.default_rng(0)

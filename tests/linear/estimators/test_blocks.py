@@ -17,9 +17,9 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.linear.rows._dask_workers import in_pairs
 from sklearn_bundle.losses import BinaryLoss
-from tests.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows, missing_file
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows, missing_file
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
 
 DENSE, FLOAT32, CSR = "dense", "float32", "csr"
 

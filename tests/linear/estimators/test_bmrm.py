@@ -18,8 +18,8 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.core.contract import HISTORY_DTYPE
 from sklearn_bundle.core.validation import _two_classes
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss, Hinge, SquaredHinge
-from tests.interrupts import interrupting
-from tests.user_losses import USERS
+from tests.contract.interrupts import interrupting
+from tests.contract.user_losses import USERS
 
 # ---- certificate, limits, interruption --------------------------------------------------------
 

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import FBeta, MulticlassHinge, Softmax
 from tests import reference_measures
-from tests.interrupts import interrupting
+from tests.contract.interrupts import interrupting
 from tests.reference_multiclass import objective, optimum
 
 LAMBDA = 1e-2

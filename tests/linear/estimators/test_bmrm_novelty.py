@@ -12,7 +12,7 @@ from sklearn.svm import OneClassSVM
 
 from sklearn_bundle import BMRMNoveltyDetector
 from sklearn_bundle.losses import Novelty, NuNovelty
-from tests.certificates import judge
+from tests.contract.judge import judge
 
 ROWS = 80
 TIGHT = {"tol": 1e-9, "max_iter": 5000}

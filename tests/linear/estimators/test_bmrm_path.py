@@ -17,7 +17,7 @@ from sklearn_bundle import (
     reg_lambda_max,
 )
 from sklearn_bundle.core.path import PathResult
-from tests.subproblems import subproblems
+from tests.contract.subproblems import subproblems
 
 LAMBDAS = [1e-2, 1.0, 1e-1]
 DESCENDING = [1.0, 1e-1, 1e-2]

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, c
 
 from sklearn_bundle import BMRMClassifier, BMRMRanker
 from sklearn_bundle.losses import Ordinal, PrecisionAtK, Preference
-from tests.certificates import judge
-from tests.interrupts import interrupting
+from tests.contract.interrupts import interrupting
+from tests.contract.judge import judge
 
 ROWS, QUERIES = 40, 8
 LAMBDA = 1e-2

@@ -22,8 +22,8 @@ from sklearn_bundle.losses import (
     RegressionLoss,
     SquaredError,
 )
-from tests.fits import quiet
-from tests.interrupts import interrupting
+from tests.contract.fits import quiet
+from tests.contract.interrupts import interrupting
 from tests.reference_regression import LOSSES, objective, optimum
 
 ROWS = 80

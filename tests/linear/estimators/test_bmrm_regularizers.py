@@ -21,8 +21,8 @@ from sklearn_bundle.regularizers import (
     Quadratic,
     WeightedL1,
 )
-from tests.certificates import judge
-from tests.user_losses import ElasticNetPenalty
+from tests.contract.judge import judge
+from tests.contract.user_losses import ElasticNetPenalty
 
 LAMBDA = 0.05
 B = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 3.0, 0.0], [0, 0, 0, 0.5]])

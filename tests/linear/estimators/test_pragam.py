@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 from sklearn_bundle import BMRMClassifier, PragamSVC
 from sklearn_bundle.linear.solvers.hinge_gap import HingeDual
-from tests.fits import quiet
-from tests.interrupts import interrupt
+from tests.contract.fits import quiet
+from tests.contract.interrupts import interrupt
 from tests.reference import objective, optimum
 
 TIGHT = {"tol": 1e-8, "max_iter": 100_000}

@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn_bundle import BMRMRanker
 from sklearn_bundle.linear.estimators import _order_bounds
 from sklearn_bundle.losses import Ordinal, Preference
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.subproblems import subproblems
 from tests.reference_programme import LONG
-from tests.subproblems import subproblems
 
 TOLS = 1e-1, 1e-3, 1e-5, 1e-8
 LOSSES = "ordinal", "queries", "preference", "ndcg"

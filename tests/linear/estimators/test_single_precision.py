@@ -15,7 +15,7 @@ from sklearn_bundle import (
     BMRMRegressor,
     PragamSVC,
 )
-from tests.certificates import judge
+from tests.contract.judge import judge
 
 X, Y = load_iris(return_X_y=True)
 X = scale(X).astype(np.float32)[::2]

@@ -9,7 +9,7 @@ from sklearn_bundle import BMRMRegressor, BMRMRegressorCV, SwapSVR, SwapSVRCV
 from sklearn_bundle.core.weights import spread
 from sklearn_bundle.losses import AbsoluteError, Huber, RegressionLoss
 from sklearn_bundle.regularizers import ElasticNet
-from tests.certificates import judge
+from tests.contract.judge import judge
 
 SCALE, SHIFT = 5e4, 2e5
 LINEAR = "absolute_error", "quantile", "epsilon_insensitive"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
+from tests.contract.user_losses import USERS, AbsoluteMargin
 from tests.reference import LOSSES
-from tests.user_losses import USERS, AbsoluteMargin
 
 
 def generic(name):

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from sklearn_bundle.linear.losses.samples import check_derivatives
 from sklearn_bundle.losses import MulticlassHinge, MulticlassLoss, Ontology, Softmax
 from tests import reference_multiclass as reference
-from tests.user_losses import SquaredMargins
+from tests.contract.user_losses import SquaredMargins
 
 K = 4
 COST = np.array([[0, 1, 2, 3], [0.5, 0, 1, 2], [2, 1, 0, 0], [3, 1, 0.2, 0]])

@@ -26,8 +26,8 @@ from sklearn_bundle.linear.losses.regression import (
 from sklearn_bundle.linear.losses.samples import RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.scores import score_loss
 from tests import reference_regression
+from tests.contract.user_losses import LogCosh
 from tests.reference_regression import LOSSES, objective, solution
-from tests.user_losses import LogCosh
 
 M = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]])
 SINGULAR = np.outer([1.0, -2.0, 0.5], [1.0, -2.0, 0.5])

@@ -29,7 +29,7 @@ from sklearn_bundle.losses import (
     Softmax,
     SquaredError,
 )
-from tests import user_losses
+from tests.contract import user_losses
 from tests.log_cosh import LogCosh
 from tests.reference_regression import drawn
 

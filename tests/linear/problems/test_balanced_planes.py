@@ -15,9 +15,9 @@ from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.losses import FBeta, Hinge, MulticlassHinge, MulticlassLoss, Ontology, Softmax
-from tests.certificates import judge
-from tests.fits import Here
-from tests.user_losses import SquaredMargins
+from tests.contract.fits import Here
+from tests.contract.judge import judge
+from tests.contract.user_losses import SquaredMargins
 
 COST = np.array([[0, 1, 2, 3], [0.5, 0, 1, 2], [2, 1, 0, 0], [3, 1, 0.2, 0]])
 EDGES = [("a", 0), ("a", 1), ("b", 1), ("b", 2), ("b", 3), ("root", "a"), ("root", "b")]

@@ -16,7 +16,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.score_region import score_region
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from tests import reference_multiclass
-from tests.fits import quiet
+from tests.contract.fits import quiet
 
 TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 

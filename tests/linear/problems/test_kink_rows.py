@@ -10,7 +10,7 @@ from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.losses import Hinge
 from tests import reference, reference_regression
-from tests.certificates import judge
+from tests.contract.judge import judge
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

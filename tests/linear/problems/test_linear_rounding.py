@@ -25,7 +25,7 @@ from sklearn_bundle.losses import (
     SquaredError,
 )
 from sklearn_bundle.regularizers import L2, Quadratic
-from tests.fits import Here
+from tests.contract.fits import Here
 
 LONG = np.longdouble
 

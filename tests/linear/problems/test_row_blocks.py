@@ -13,7 +13,7 @@ from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.linear.solvers.lbfgs import ScoreDescent
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
 from sklearn_bundle.regularizers import L1
-from tests.fits import Here
+from tests.contract.fits import Here
 
 N, D = 60, 4
 

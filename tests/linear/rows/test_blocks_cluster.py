@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 from sklearn_bundle.linear.rows._dask_waiting import ClusterLost
-from tests.blocks import collected, dask, labeled_rows, missing_file
-from tests.certificates import judge
+from tests.contract.blocks import collected, dask, labeled_rows, missing_file
+from tests.contract.judge import judge
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 from sklearn_bundle.linear.rows._dask_direct import Direct, evened
 from sklearn_bundle.linear.rows._dask_waiting import ClusterLost, ClusterTimeout
-from tests.blocks import collected, labeled_rows
-from tests.certificates import judge
+from tests.contract.blocks import collected, labeled_rows
+from tests.contract.judge import judge
 
 
 @pytest.fixture(scope="module")

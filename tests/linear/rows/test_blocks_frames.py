@@ -17,8 +17,8 @@ from sklearn_bundle import (
     crf_path,
 )
 from sklearn_bundle.linear.rows._dask_rows import _cut_again
-from tests.blocks import dask
-from tests.certificates import judge
+from tests.contract.blocks import dask
+from tests.contract.judge import judge
 
 pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
 pytest.importorskip("pyarrow")

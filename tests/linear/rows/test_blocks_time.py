@@ -14,8 +14,8 @@ from sklearn_bundle.linear.problems.row_block import RowBlock
 from sklearn_bundle.linear.rows._dask_cluster import ClusterWorkers
 from sklearn_bundle.linear.rows._dask_waiting import UNLIMITED, ClusterTimeout, Waiting
 from sklearn_bundle.linear.solvers.rounds import CountedRounds
-from tests.blocks import collected, dask, labeled_rows
-from tests.certificates import judge
+from tests.contract.blocks import collected, dask, labeled_rows
+from tests.contract.judge import judge
 
 NEVER = 60.0  # seconds of a task that nobody waits for
 GATES = []  # one for each test, which lets its tasks end

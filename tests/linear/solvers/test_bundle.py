@@ -12,7 +12,7 @@ from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
-from tests.interrupts import interrupting
+from tests.contract.interrupts import interrupting
 from tests.reference import objective, optimum
 
 

@@ -19,7 +19,7 @@ from sklearn_bundle.linear.solvers.coordinate_descent import CoordinateDescentSo
 from sklearn_bundle.linear.solvers.solver import LinearStart, Task
 from sklearn_bundle.losses import LogLoss
 from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
-from tests.certificates import judge
+from tests.contract.judge import judge
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -20,8 +20,8 @@ from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
-from tests.certificates import judge
-from tests.interrupts import interrupt
+from tests.contract.interrupts import interrupt
+from tests.contract.judge import judge
 from tests.reference import objective, optimum
 
 pytestmark = pytest.mark.usefixtures("by_steps")

@@ -19,7 +19,7 @@ from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.newton import NewtonSolver
 from sklearn_bundle.linear.solvers.solver import Task
 from sklearn_bundle.losses import BINARY_LOSSES
-from tests.certificates import judge
+from tests.contract.judge import judge
 from tests.reference import LOSSES, objective, optimum
 
 pytestmark = [

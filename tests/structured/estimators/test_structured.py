@@ -10,10 +10,10 @@ from sklearn.datasets import load_iris
 
 from sklearn_bundle import BMRMClassifier, StructuredSVM
 from sklearn_bundle.models import Matching, Multiclass, Ontology, StructuredModel
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.user_models import BoundedGrid, Grid, HastyGrid, Ranking
 from tests.reference_chain import made
-from tests.user_models import BoundedGrid, Grid, HastyGrid, Ranking
 
 SOLVERS = ["auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"]
 EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]

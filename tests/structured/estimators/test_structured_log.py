@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_bundle import SDCACRF, BMRMClassifier, StructuredSVM
 from sklearn_bundle.models import Chain, Multiclass, Ontology
-from tests.certificates import judge
-from tests.fits import quiet
+from tests.contract.fits import quiet
+from tests.contract.judge import judge
+from tests.contract.user_models import Grid, Orders, Ranking
 from tests.reference_chain import made
-from tests.user_models import Grid, Orders, Ranking
 
 EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]
 IRIS = load_iris(return_X_y=True)

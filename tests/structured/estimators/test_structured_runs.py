@@ -10,11 +10,11 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from tests.callbacks import StopAt
-from tests.certificates import judge
-from tests.chains import named_chains
-from tests.interrupts import interrupt
-from tests.user_models import Grid, Ranking, ranked_items
+from tests.contract.callbacks import StopAt
+from tests.contract.chains import named_chains
+from tests.contract.interrupts import interrupt
+from tests.contract.judge import judge
+from tests.contract.user_models import Grid, Ranking, ranked_items
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.models import Graph, Grid
 from sklearn_bundle.structured._compiled import graph_oracle
 from sklearn_bundle.structured.models.examples import ListedExamples
-from tests.certificates import judge
+from tests.contract.judge import judge
+from tests.contract.user_models import Grid as EnumeratedGrid
 from tests.reference_structured import GRID, Structured, grids
-from tests.user_models import Grid as EnumeratedGrid
 
 COST = [[0.0, 0.5], [2.0, 0.0]]
 

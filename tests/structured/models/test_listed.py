@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from sklearn_bundle.models import StructuredModel
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from tests.user_models import BoundedGrid, Grid, HastyGrid, Orders, Ranking
+from tests.contract.user_models import BoundedGrid, Grid, HastyGrid, Orders, Ranking
 
 
 def rankings(seed=0, n=6, d=3):

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Matching
 from sklearn_bundle.structured.models.examples import ListedExamples
-from tests.certificates import judge
+from tests.contract.judge import judge
 from tests.reference_structured import matchings
 
 SOLVERS = ["auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"]

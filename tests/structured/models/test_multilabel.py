@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Multilabel
 from sklearn_bundle.structured.models.examples import ListedExamples
-from tests.certificates import judge
+from tests.contract.judge import judge
 from tests.reference_structured import sets
 
 L, D, N = 4, 3, 9

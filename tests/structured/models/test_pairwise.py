@@ -10,7 +10,7 @@ from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import PairwiseGraph
 from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.models.pairwise_relaxed import relaxation
-from tests.certificates import judge
+from tests.contract.judge import judge
 from tests.reference_structured import Structured, graphs
 
 K, D, E = 3, 2, 2

@@ -18,8 +18,8 @@ from sklearn_bundle.structured.models.segment_layout import (
     taken_apart,
 )
 from tests import reference_segments as reference
-from tests.certificates import judge
-from tests.chains import FORMS, STRUCTURED_FORMS
+from tests.contract.chains import FORMS
+from tests.contract.judge import judge
 from tests.reference_segments import drawn
 
 COSTS = ["tags", "labels", "segments"]
@@ -266,7 +266,7 @@ def test_predictions_are_the_best_by_enumeration():
 # ---- input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", STRUCTURED_FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_x_of_every_form_that_chains_take(form):
     X, y = drawn([1, 3, 6, 2], 3, d=4)
     X = [np.abs(x) > 0.3 for x in X] if form == "strings" else X

@@ -13,11 +13,11 @@ from sklearn_bundle.structured.models.chain_structure import TokenRows, joined, 
 from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from tests import reference_chain
+from tests.contract.user_models import Orders
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import LONG
 from tests.reference_structured import Outputs, ancestors, chains, classes
 from tests.structures import MANY_ENTRIES
-from tests.user_models import Orders
 
 K = 3
 EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]

@@ -1,0 +1,229 @@
+"""Arguments of functions and of fit: messages name and show wrong values."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    PragamSVC,
+    SwapNoveltyDetector,
+    SwapSVC,
+    SwapSVCCV,
+    bmrm_path,
+    datasets,
+    metrics,
+    reg_lambda_max,
+)
+from sklearn_bundle.projection import project
+from tests.contract.parameters import ESTIMATORS, GROUP, ROWS, SEARCHES, WRONG, assert_named, fit
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize(
+    "kind, parameters, instead",
+    [
+        *(
+            (kind, {"reg_lambda": zero}, "Got 0.* a small positive value such as 1e-6")
+            for kind in ESTIMATORS
+            if "reg_lambda" in kind().get_params()
+            for zero in (0, np.float32(0.0))
+        ),
+        (SwapSVC, {"C": np.inf}, "Got inf instead. .* a large value such as 1e6"),
+    ],
+)
+def test_no_regularization_is_refused_with_what_to_use_instead(kind, parameters, instead):
+    with pytest.raises(ValueError, match=instead):
+        kind(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+# ---- functions ---------------------------------------------------------------------------------
+
+
+TRUE, PREDICTED = [["B-NP", "I-NP", "O"], ["O"]], [["B-NP", "O", "O"], ["O"]]
+TYPES = {"none", "negative", "negative float", "float64", "huge", "object", "complex", "nan"}
+NUMBERS = {*WRONG} - {"none"}
+FUNCTIONS = [
+    (metrics.spans, {"labels": ["O"]}, {"labels": TYPES - {"none"}, "scheme": {*WRONG}}),
+    *(
+        (function, {"y_true": TRUE, "y_pred": PREDICTED}, {
+            "y_true": TYPES, "y_pred": TYPES, "sample_weight": NUMBERS,
+        })
+        for function in (metrics.token_accuracy_score, metrics.sequence_accuracy_score)
+    ),
+    *(
+        (function, {"y_true": TRUE, "y_pred": PREDICTED}, {
+            "y_true": TYPES, "y_pred": TYPES, "scheme": {*WRONG}, "labels": NUMBERS - {"dict"},
+            "average": NUMBERS, "sample_weight": NUMBERS,
+            "zero_division": {*WRONG} - {"nan", "float32"},
+        })
+        for function in (metrics.span_precision_score, metrics.span_recall_score,
+                         metrics.span_f1_score)
+    ),
+    (metrics.span_precision_recall_fscore_support, {"y_true": TRUE, "y_pred": PREDICTED},
+     {"beta": {*WRONG} - {"infinity"}}),
+    (datasets.load_svmlight, {"paths": "absent"},
+     {"paths": {*WRONG} - {"string"}, "n_features": NUMBERS, "query_id": {*WRONG},
+      "zero_based": {*WRONG}}),
+    (datasets.load_conll, {"path_or_file": ["a b"]},
+     {"path_or_file": {*WRONG} - {"string"}, "columns": NUMBERS, "encoding": {*WRONG},
+      "target": {*WRONG} - {"negative", "int64"}, "keep": NUMBERS,
+      "separator": NUMBERS - {"string"}, "comment": NUMBERS - {"string"}}),
+    (datasets.open_mapped, {}, {"folder": {*WRONG} - {"string"}}),
+    (datasets.save_mapped, {"folder": "absent", "blocks": []},
+     {"folder": {*WRONG} - {"string"}, "n_features": NUMBERS, "zero_based": {*WRONG},
+      "dtype": {*WRONG} - {"float64", "float32", "int64"},
+      "blocks": TYPES | {"dict"}}),
+    (datasets.fetch_openml, {"name": "iris"},
+     {"name": {*WRONG} - {"string"}, "version": {*WRONG}, "as_frame": {*WRONG},
+      "data_home": NUMBERS - {"string"}, "n_retries": {*WRONG}, "delay": {*WRONG},
+      "target_column": NUMBERS - {"string", "list", "numpy list", "ragged"}}),
+    (project, {"m": [0.5, 0.2]},
+     {"m": {*WRONG} - {"infinity"}, "z": {"string", "nan", "infinity", "huge", "float32", "list"},
+      "d": {"string", "none", "nan", "infinity", "huge", "list", "float32", "complex"},
+      "sigma": {"string", "none", "nan", "infinity", "huge", "list", "float32", "complex"},
+      "lower": {"string", "none", "nan", "huge", "list", "float32", "complex"},
+      "upper": {"string", "none", "nan", "huge", "list", "float32", "complex"}}),
+    (bmrm_path, {"X": load_iris().data, "y": load_iris().target},
+     {"reg_lambdas": {*WRONG} - {"none"}, "n_reg_lambdas": {*WRONG} - {"none"},
+      "eps": {*WRONG} - {"none"}, "loss": {*WRONG}, "sample_weight": NUMBERS, "tol": {*WRONG}}),
+    (reg_lambda_max, {"X": load_iris().data, "y": load_iris().target},
+     {"loss": {*WRONG}, "sample_weight": NUMBERS, "regularizer": {*WRONG}, "tol": {*WRONG}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "function, given, name, keys",
+    [
+        pytest.param(function, given, name, keys, id=f"{function.__name__}-{name}")
+        for function, given, wrong in FUNCTIONS
+        for name, keys in wrong.items()
+    ],
+)
+def test_wrong_argument_of_a_function_is_named(function, given, name, keys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for key in sorted(keys):
+        assert_named(name, key, lambda key=key: function(**given | {name: WRONG[key]}))
+    assert not list(tmp_path.iterdir())
+
+
+# ---- what fit takes ----------------------------------------------------------------------------
+
+
+N = len(GROUP)
+BAD_WEIGHTS = {
+    "string": "abc",
+    "strings": ["a"] * N,
+    "digits": ["1"] * N,
+    "one string": [1.0] * (N - 1) + ["b"],
+    "none": [None] * N,
+    "complex": np.full(N, 1j),
+    "dict": {"a": 1},
+    "ragged": [[1, 2], [3]],
+    "huge": [10**400] * N,
+    "nan": np.full(N, np.nan),
+    "negative": np.full(N, -1.0),
+    "sparse": sp.csr_array(np.ones((1, N))),
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_wrong_weights_are_named(kind):
+    X, y = load_iris(return_X_y=True)
+    for key, weights in BAD_WEIGHTS.items():
+        model = kind(**SEARCHES.get(kind, {}))
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.fit(X[ROWS], y[ROWS], sample_weight=weights)
+        assert not [name for name in vars(model) if name.endswith("_")], key
+
+
+BAD_TARGETS = {
+    "mixed": ["a", 1] * (N // 2),
+    "mixed objects": np.array(["a", 1] * (N // 2), dtype=object),
+    "none": [None, "a"] * (N // 2),
+    "bytes": ["a", b"b"] * (N // 2),
+    "unsorted": [object() for _ in range(N)],
+}
+
+
+SUPERVISED = [k for k in ESTIMATORS if k not in (BMRMNoveltyDetector, SwapNoveltyDetector)]
+
+
+@pytest.mark.parametrize("kind", SUPERVISED)
+def test_targets_of_several_kinds_are_named(kind):
+    for key, y in BAD_TARGETS.items():
+        model = kind(**SEARCHES.get(kind, {}))
+        with pytest.raises(ValueError, match=r"y (must|holds|contains|should)|[Ll]abel"):
+            model.fit(load_iris().data[ROWS], y)
+        assert not [name for name in vars(model) if name.endswith("_")], key
+
+
+@pytest.mark.parametrize("loss", ["ordinal", "ndcg"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        ["a", 1] * (N // 2),
+        np.array(["a", 1] * (N // 2), dtype=object),
+        [None] * N,
+        [1.0] * (N - 1) + [np.nan],
+        np.array([1.0, np.nan] * (N // 2), dtype=object),
+        np.array(["2020-01-01", "NaT"] * (N // 2), dtype="datetime64[D]"),
+        [object() for _ in range(N)],
+        np.ones((N, 2)),
+        [[1], [1, 2]] * (N // 2),
+        np.ones(N - 1),
+        "abc",
+        3,
+    ],
+    ids=lambda group: str(group)[:10],
+)
+def test_wrong_group_is_named(loss, group):
+    X, y = load_iris(return_X_y=True)
+    model = BMRMRanker(loss)
+    with pytest.raises(ValueError, match=r"^group must"):
+        model.fit(X[ROWS], y[ROWS], group=group)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifier, PragamSVC, SwapSVC, BMRMClassifierCV])
+@pytest.mark.parametrize(
+    "weight, given", [("a", "'a'"), (None, "None"), ([1], r"\[1\]"), (1j, "1j"), (10**400, "1000"),
+                      (np.float64(-1.0), "-1.0"), (np.nan, "nan"), ({}, "{}")]
+)  # fmt: skip
+def test_wrong_class_weight_is_named(kind, weight, given):
+    model = kind(class_weight={0: weight}, **SEARCHES.get(kind, {}))
+    with pytest.raises(ValueError, match=f"^class_weight must hold .*, got {{0: {given}"):
+        fit(model, None)
+
+
+@pytest.mark.parametrize("kind", [SwapSVC, SwapSVCCV])
+def test_what_a_kernel_returns_may_be_sparse(kind):
+    X, y = load_iris(return_X_y=True)
+    settings = SEARCHES.get(kind, {})
+    dense, sparse = (
+        kind(kernel=lambda X, Z, convert=convert: convert(X @ Z.T), **settings).fit(X, y)
+        for convert in (np.asarray, sp.csr_array)
+    )
+    assert (sparse.predict(X) == dense.predict(X)).all()
+
+
+@pytest.mark.parametrize("kind", [SwapSVC, SwapSVCCV])
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda K: np.full(K.shape, "a"),
+        lambda K: K * 1j,
+        lambda K: None,
+        lambda K: [[1], [1, 2]],
+        lambda K: np.full(K.shape, None),
+    ],
+    ids=["strings", "complex", "none", "ragged", "objects"],
+)
+def test_what_a_kernel_must_return_is_said(kind, convert):
+    with pytest.raises(ValueError, match=r"^The kernel callable (must return|returned) "):
+        fit(kind(kernel=lambda X, Z: convert(X @ Z.T), **SEARCHES.get(kind, {})), None)

@@ -1,0 +1,68 @@
+"""Arguments that other libraries have: Python's TypeError, and a line that says what to write."""
+
+import inspect
+import pickle
+
+import pytest
+
+from sklearn_bundle import BMRMClassifier, BMRMRanker
+from tests.contract.parameters import ESTIMATORS
+
+NAMES = "alpha", "penalty", "nu", "c1", "c2", "probability", "qid"
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_arguments_of_other_libraries_are_answered(kind):
+    own = inspect.signature(kind).parameters
+    for name in NAMES:
+        if name in own:
+            continue
+        for call in (
+            lambda n=name: kind(**{n: 1}),
+            lambda n=name: kind().fit([[1.0]], [1], **{n: 1}),
+        ):
+            with pytest.raises(TypeError) as error:
+                call()
+            first, line = str(error.value).split("\n")
+            assert f"got an unexpected keyword argument '{name}'" in first
+            assert line.startswith(f"In place of {name}, write ") and "{" not in line
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_to_write_exists(kind):
+    own = inspect.signature(kind).parameters
+    for name in ("alpha", "nu", "C", "reg_lambda"):
+        if name in own:
+            continue
+        with pytest.raises(TypeError) as error:
+            kind(**{name: 1})
+        advised = str(error.value).split(", write ")[1].split("=")[0].split(",")[0].rstrip(".")
+        assert advised.split(":")[0].split(" ")[0] in own
+
+
+def test_other_arguments_get_only_the_error_of_python():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'foo'$"):
+        BMRMClassifier(foo=1)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'foo'$"):
+        BMRMClassifier().fit([[0.0], [1.0]], [0, 1], foo=1)
+    with pytest.raises(TypeError, match="write group"):
+        BMRMRanker().fit([[0.0], [1.0]], [0, 1], qid=[0, 0])
+
+
+class Mine(BMRMClassifier):
+    """A subclass without a constructor, and one with."""
+
+
+class WithOneMore(BMRMClassifier):
+    def __init__(self, alpha=1.0, **further):
+        super().__init__(**further)
+        self.alpha = alpha
+
+
+def test_subclasses_and_signatures_are_as_before():
+    with pytest.raises(TypeError, match="write reg_lambda"):
+        Mine(alpha=1.0)
+    assert WithOneMore(alpha=2.0, loss="hinge").alpha == 2.0
+    assert list(inspect.signature(BMRMClassifier).parameters)[:3] == ["loss", "reg_lambda", "C"]
+    assert "sample_weight" in inspect.signature(BMRMClassifier().fit).parameters
+    assert pickle.loads(pickle.dumps(Mine())).loss == "hinge"

@@ -1,0 +1,284 @@
+"""Wrong input: reported before any work, and nothing half-fitted is left behind."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMRegressor,
+    PragamSVC,
+    SwapSVC,
+    SwapSVCCV,
+    SwapSVR,
+)
+from sklearn_bundle.losses import BinaryLoss, Hinge
+from tests.contract.parameters import ESTIMATORS, SEARCHES
+from tests.contract.user_losses import SmoothHinge, SquaredMargins
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"reg_lambda": 0.0},
+        {"reg_lambda": -1e-3},
+        {"reg_lambda": np.inf},
+        {"reg_lambda": np.nan},
+        {"reg_lambda": "1"},
+        {"tol": 0.0},
+        {"tol": -1.0},
+        {"max_iter": 0},
+        {"max_iter": 2.5},
+        {"max_time": 0.0},
+        {"max_time": -1.0},
+        {"theta": 0.0},
+        {"theta": 1.1},
+        {"bundle_size": 1},
+        {"loss": "hinges"},
+        {"loss": Hinge},
+        {"solver": "simplex"},
+        {"fit_intercept": "yes"},
+        {"class_weight": "even"},
+        {"n_jobs": 1.5},
+        {"warm_start": None},
+        {"verbose": -1},
+    ],
+    ids=str,
+)
+def test_bad_parameter_is_named(data, parameters):
+    model = BMRMClassifier(**parameters)
+    ((name, value),) = parameters.items()
+    with pytest.raises(ValueError) as error:
+        model.fit(*data)
+    message = str(error.value)
+    assert f"The '{name}' parameter of BMRMClassifier must be" in message
+    assert f"Got {value!r} instead" in message
+    assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
+
+
+def bad(X, y, **changes):
+    return {"X": X, "y": y} | changes
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda X, y: {"y": np.ones(len(y))}, "2 classes in y .* only one class: .*1.0"),
+        (lambda X, y: {"X": np.where(X[3, 3] == X, np.nan, X)}, "Input X contains NaN"),
+        (lambda X, y: {"X": np.where(X[3, 3] == X, np.inf, X)}, "Input X contains infinity"),
+        (lambda X, y: {"y": np.where(y == 1, np.nan, 0.0)}, "Input y contains NaN"),
+        (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
+        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label per sample.*multilabel"),
+        (lambda X, y: {"y": y[:-1]}, "inconsistent numbers of samples"),
+        (lambda X, y: {"sample_weight": -np.ones(len(y))}, "Negative values.*sample_weight"),
+        (lambda X, y: {"sample_weight": np.zeros(len(y))}, "at least one non-zero"),
+        (lambda X, y: {"sample_weight": np.full(len(y), np.nan)}, "sample_weight contains NaN"),
+        (lambda X, y: {"sample_weight": np.ones(3)}, r"sample_weight.shape == \(3,\), expected"),
+        (lambda X, y: {"sample_weight": (y == 1).astype(float)}, "2 classes in y"),
+    ],
+)
+def test_bad_data(data, change, message):
+    model = BMRMClassifier()
+    with pytest.raises(ValueError, match=message):
+        model.fit(**(bad(*data) | change(*data)))
+    with pytest.raises(NotFittedError):
+        model.predict(data[0])
+
+
+def test_text_in_x_names_the_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"plan": ["a", "b"] * 3, "age": range(6), "1": ["1"] * 6})
+    model, before = BMRMClassifier(), vars(BMRMClassifier())
+    with pytest.raises(ValueError, match=r"X must hold numbers, but the columns \['plan'\] do not"):
+        model.fit(frame, [0, 1] * 3)
+    with pytest.raises(ValueError, match=r"X must hold numbers: could not convert .* 'a'"):
+        model.fit(frame.to_numpy(), [0, 1] * 3)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("y", [3.0, np.ones((200, 2, 2)), np.float32(1)])
+def test_shape_of_numbers_to_predict(data, y):
+    with pytest.raises(ValueError, match=r"y must have shape .* got shape \("):
+        BMRMRegressor().fit(data[0], y)
+
+
+@pytest.mark.parametrize("fold", [[0, 400], [-401, 0], [True, False], 3, np.empty(0, int)])
+@pytest.mark.parametrize("search", [BMRMClassifierCV(), SwapSVCCV()], ids=["paths", "kernels"])
+def test_folds_that_are_not_rows_of_x(data, search, fold):
+    before = set(vars(search))
+    with pytest.raises(ValueError, match=r"folds of cv must be numbers of the \d+ rows of X"):
+        search.set_params(cv=[([0, 1, 2], fold)]).fit(*data)
+    assert set(vars(search)) == before
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-160])
+@pytest.mark.parametrize("gamma", ["scale", "distance"])
+def test_features_too_large_or_small_for_a_gamma_of_their_own(data, gamma, factor):
+    X, y = data
+    with pytest.raises(ValueError, match=f"gamma='{gamma}' needs features whose squares float64"):
+        SwapSVC(gamma=gamma).fit(factor * X, y)
+
+
+def test_other_number_of_features_at_predict(data):
+    model = BMRMClassifier().fit(*data)
+    with pytest.raises(ValueError, match="X has 9 features, but BMRMClassifier is expecting 10"):
+        model.predict(data[0][:, :9])
+
+
+def test_no_probabilities_without_a_probabilistic_loss(data):
+    with pytest.raises(AttributeError, match="predict_proba"):
+        _ = BMRMClassifier().predict_proba
+    assert hasattr(BMRMClassifier("log_loss"), "predict_proba")
+
+
+class Failing(SmoothHinge):
+    def value(self, scores, y):
+        raise RuntimeError("a user's loss failed")
+
+
+def fails(*arguments):
+    raise RuntimeError("a user's kernel failed")
+
+
+@pytest.mark.parametrize("fail", ["data", "user", "warning"])
+@pytest.mark.parametrize(
+    ("model", "own"), [(BMRMClassifier(), {"loss": Failing()}), (SwapSVC(), {"kernel": fails})]
+)
+def test_error_leaves_a_fitted_model_as_it_was(data, fail, model, own):
+    X, y = data
+    model.fit(X, y)
+    before = model.decision_function(X), model.objective_
+    if fail == "data":
+        with pytest.raises(ValueError):
+            model.fit(np.c_[X, X], np.ones(len(y)))
+    elif fail == "user":
+        with pytest.raises(RuntimeError, match="a user's"):
+            clone(model).set_params(**own).fit(X[:, :5], y)
+        kept = {name: getattr(model, name) for name in own}
+        with pytest.raises(RuntimeError, match="a user's"):
+            model.set_params(**own).fit(X[:, :5], y)
+        model.set_params(**kept)
+    else:
+        with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
+            warnings.simplefilter("error")
+            clone(model).set_params(tol=1e-14, max_iter=1).fit(X[:, :5], y)
+    assert np.array_equal(model.decision_function(X), before[0])
+    assert model.objective_ == before[1]
+
+
+class Concave(BinaryLoss):
+    def value(self, scores, y):
+        return np.log1p(np.abs(1.0 - y * scores))
+
+    def gradient(self, scores, y):
+        return -y * np.sign(1.0 - y * scores) / (1.0 + np.abs(1.0 - y * scores))
+
+
+class NotFinite(BinaryLoss):
+    def value(self, scores, y):
+        return np.where(np.abs(scores) > 0.0, np.nan, 1.0)
+
+    def gradient(self, scores, y):
+        return -y
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize(
+    "loss, message", [(Concave(), "loss is not convex"), (NotFinite(), "loss is not finite")]
+)
+def test_a_loss_that_breaks_its_contract_is_found_out(data, solver, loss, message):
+    with pytest.raises(ValueError, match=message):
+        BMRMClassifier(loss, solver=solver, fit_intercept=False).fit(*data)
+
+
+class Steep(SmoothHinge):
+    def gradient(self, scores, y):
+        return 1.5 * super().gradient(scores, y)
+
+
+class SteepMargins(SquaredMargins):
+    def gradient(self, scores, y):
+        return 1.5 * super().gradient(scores, y)
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_a_gradient_of_another_function_is_found_out(data, solver):
+    """It converges, and the bound that it gives is false."""
+    with pytest.raises(ValueError, match=r"Steep.gradient is not the derivative of Steep.value"):
+        BMRMClassifier(Steep(), solver=solver, reg_lambda=0.1).fit(*data)
+    X, classes = data[0], np.arange(len(data[0])) % 3
+    with pytest.raises(ValueError, match=r"SteepMargins.gradient is not the derivative"):
+        BMRMClassifier(SteepMargins(), solver=solver, reg_lambda=0.1).fit(X, classes)
+
+
+class Plain(BinaryLoss):
+    """The logistic loss as one would write it: 0 at a margin of 40, where its derivative is not."""
+
+    def value(self, scores, y):
+        return np.log(1.0 + np.exp(-y * scores))
+
+    def gradient(self, scores, y):
+        return -y / (1.0 + np.exp(y * scores))
+
+
+class Precise(Plain):
+    """Denormal at a margin of 720, where exp(margin) overflows and the derivative is 0."""
+
+    def value(self, scores, y):
+        return np.logaddexp(0.0, -y * scores)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("loss", [Plain(), Precise()])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_rounding_of_a_loss_is_no_mistake(loss, scale):
+    X = scale * np.random.default_rng(0).normal(size=(200, 3))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    for reg_lambda in (1e-3, 1e-5, 1e-7):
+        assert BMRMClassifier(loss, reg_lambda=reg_lambda, max_iter=2000).fit(X, y).converged_
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_messages_about_x_name_it(kind, data):
+    X, y = data
+    model = kind(**SEARCHES.get(kind, {}))
+    for wrong in (None, [[1.0, 2.0], [3.0]], 1j * X):
+        with pytest.raises(ValueError, match=r"^X must (be an array|hold numbers)"):
+            model.fit(wrong, y[: 200 if wrong is None else len(wrong)])
+        assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifier, BMRMRegressor, SwapSVC, SwapSVR, PragamSVC])
+def test_arguments_of_score_are_named(kind, data):
+    X, y = data
+    model = kind(tol=0.5).fit(X, y)
+    with pytest.raises(ValueError, match=f"^score of {kind.__name__} requires y to be passed"):
+        model.score(X, None)
+    for weight in (np.ones(3), -np.ones(200), "abc", np.full(200, np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.score(X, y, weight)
+    if kind in (BMRMRegressor, SwapSVR):
+        with pytest.raises(ValueError, match=r"^y must hold numbers, got 'a'"):
+            model.score(X, ["a"] * 200)
+    weights = np.arange(200) % 3.0
+    assert model.score(X, y, weights) == pytest.approx(
+        model.score(X.repeat(weights.astype(int), axis=0), y.repeat(weights.astype(int)))
+    )
+
+
+@pytest.mark.parametrize("kind", [BMRMRegressor, SwapSVR])
+def test_targets_of_another_form(kind, data):
+    with pytest.raises(ValueError, match=r"^y must be a dense array, got a sparse csr one"):
+        kind().fit(data[0], sp.csr_array(data[1][:, None]))
+    with pytest.raises(ValueError, match=r"^y must have shape .* got shape \(200, 0\)"):
+        kind().fit(data[0], np.empty((200, 0)))
+
+
+def test_labels_of_no_type_are_shown(data):
+    with pytest.raises(ValueError, match=r"y must hold labels of one type, .* got \[None, 1, None"):
+        BMRMClassifier().fit(data[0], [None, 1] * 100)

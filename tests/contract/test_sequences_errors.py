@@ -1,0 +1,220 @@
+"""What the CRF refuses, and the messages."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sklearn_bundle import SDCACRF
+
+FIRST, SECOND = [[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]], [[4.0, 5.0, 0.0]]
+ROWS = np.array(FIRST + SECOND)
+Y = [["B", "A"], ["B"]]
+STRINGS = [[["w=a", "t=x"], ["w=b"]], [["w=a", "end"]]]
+DICTS = [[{"w": "a", "n": 2}, {"w": "b", "up": True}], [{"n": 0.5, "up": False}]]
+
+
+def train(X, y=Y, sample_weight=None):
+    return SDCACRF().fit(X, y, sample_weight)
+
+
+def frames():
+    pd = pytest.importorskip("pandas")
+    return [pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (FIRST, SECOND)]
+
+
+@pytest.mark.parametrize(
+    "X, y, message",
+    [
+        ([], [], "Found no sequence in X"),
+        ([[], STRINGS[1]], Y, "Sequence 0 has 0 positions in X, but 2 labels in y"),
+        ([FIRST, np.empty((0, 3))], Y, "Sequence 1 has 0 positions in X, but 1 labels in y"),
+        ([[], []], [[], []], "X has no position: all its 2 sequences are empty"),
+        (STRINGS, None, "SDCACRF estimator requires y to be passed, but the target y is None"),
+        (STRINGS, Y[:1], "inconsistent numbers of sequences: 2 in X, 1 in y"),
+        (STRINGS, [["A", "B"], ["A", "B"]], "Sequence 1 has 1 positions in X, but 2 labels in y"),
+        (STRINGS, ["AB", ["A"]], "Sequence 0 of y must be a list of labels, got 'AB'"),
+        (STRINGS, ["A", "B"], "Sequence 0 of y must be a list of labels, got 'A'"),
+        (STRINGS, [["A", "B"], {"A"}], "Sequence 1 of y must be a list of labels, got {'A'}"),
+        (STRINGS, [[1, 2], 3], "Sequence 1 of y must be a list of labels, got 3"),
+        (STRINGS, np.ones((2, 2, 2)), "Sequence 0 of y must be a list of labels"),
+        (STRINGS, [["A", "A"], ["A"]], "at least 2 classes in y .* only one class: 'A'"),
+        (STRINGS, [["A", None], ["B"]], r"NaN or None: None \(sequence 0, position 1\)"),
+        (STRINGS, [[1, 2], [np.nan]], r"NaN or None: nan \(sequence 1, position 0\)"),
+        (STRINGS, [np.array([1, np.nan]), np.ones(1)], r"nan.* \(sequence 0, position 1\)"),
+        (STRINGS, [["A", 1], ["A"]], "sortable, but y holds labels of the types int, str"),
+        (STRINGS, [["A", ["B"]], ["A"]], r"hashable, got \['B'\] of type list \(sequence 0, pos"),
+        (STRINGS, [[("A", []), "B"], ["A"]], r"hashable, got \('A', \[\]\) of type tuple"),
+        (STRINGS, [[0.5, 1.0], [2.0]], "Unknown label type: continuous. y holds 0.5"),
+        (STRINGS, [[np.inf, 1.0], [2.0]], "Unknown label type: continuous. y holds inf"),
+        ([["The", "cat"], ["sat"]], Y, r"Sequence 0 .* bare string 'The'.* write \['The'\] or \{"),
+        (np.array([["a", "b"]]), Y[:1], "Sequence 0 .* bare string 'a'"),
+        ([[["a"], "cat"], [["b"]]], Y, r"\(sequence 0, position 1\) holds the bare string 'cat'"),
+        (["The cat", "sat"], Y, "Sequence 0 of X is a single str, 'The cat'"),
+        ([{"a": 1}, {"b": 1}], Y, r"Sequence 0 of X is a single dict.* written \[sequence\]"),
+        ([*STRINGS[:1], DICTS[1]], Y, "mixes kinds.*0 holds lists of strings, sequence 1 dicts"),
+        ([STRINGS[0], SECOND], Y, "mixes kinds.* lists of strings, sequence 1 rows of numbers"),
+        ([[{"a": 1}, ["b"]], [{}]], Y, r"mixes kinds.*\['b'\] of type list \(sequence 0, posi"),
+        ([[["b"], {"a": 1}], [[]]], Y, r"mixes kinds.*\{'a': 1\} of type dict \(sequence 0, p"),
+        ([[["a"], [1]], [["b"]]], Y, r"X holds 1 of type int in a list of strings \(sequence 0"),
+        (
+            [[["a", b"\xff"], []], [[]]],
+            Y,
+            r"\(sequence 0, position 0\): 'utf-8' codec can't decode",
+        ),
+        ([[["a", None], []], [[]]], Y, "X holds None of type NoneType in a list of strings"),
+        ([[[1.0, 2.0], ["a", "b"]], [[1.0, 2.0]]], Y, "Sequence 0 of X mixes kinds"),
+        ([[[1.0, 2.0], [1.0]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix of numbers"),
+        ([FIRST, [[1.0, {"a": 1}, 2.0]]], Y, "Sequence 1 of X is not a matrix of numbers"),
+        ([[[[1.0]], [[2.0]]], [[[1.0]]]], Y, "list of strings|dimensions"),
+        ([FIRST, [1.0, 2.0]], Y, r"Sequence 1 of X is one-dimensional.* shape \(T, d\)"),
+        ([FIRST, np.ones(1)], Y, r"Sequence 1 of X is one-dimensional.* shape \(T, d\)"),
+        ([np.ones((2, 1, 1)), FIRST], Y, r"Sequence 0 of X has 3 dimensions; .* shape \(T, d\)"),
+        ([FIRST, [[1.0, 2.0]]], Y, "Sequence 1 of X has 2 features, sequence 0 has 3"),
+        ([FIRST, [[1.0, np.nan, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
+        ([FIRST, [[1.0, None, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
+        ([FIRST, sp.csr_array([[np.inf, 0, 0]])], Y, "X contains infinity: sequence 1, position"),
+        ([np.ones((2, 1)) * 1j, np.ones((1, 1))], Y, "Complex data not supported"),
+        ([np.ones((2, 0)), np.ones((1, 0))], Y, r"0 feature\(s\)"),
+        ([[{"a": np.nan}, {}], [{}]], Y, "X contains NaN: sequence 0, position 0, feature 'a'"),
+        ([[{"a": 1}, {"b": np.inf}], [{}]], Y, "infinity: sequence 0, position 1, feature 'b'"),
+        ([[{"a": 1}, {"b": None}], [{}]], Y, r"X \(sequence 0, position 1\).*'b' must be .*None"),
+        (
+            [[{"a": {"b": b"\xff"}}, {}], [{}]],
+            Y,
+            r"\(sequence 0, position 0\): 'utf-8' codec can't",
+        ),
+        ([[{"a": ["b", 1]}, {}], [{}]], Y, r"'a' must be .* got \['b', 1\] of type list"),
+        ([[{"a": np.ones(1)}, {}], [{}]], Y, "'a' must be .* of type ndarray"),
+        ([[{"a": 1j}, {}], [{}]], Y, "'a' must be .* of type complex"),
+        ([[{1: 2}, {}], [{}]], Y, r"\(sequence 0, position 0\): the key 1 of type int is not a"),
+        ([[{"a": 10**400}, {}], [{}]], Y, "beyond the range of float64"),
+        ([[{"a": {"b": 10**400}}, {}], [{}]], Y, r"X \(sequence 0, position 0\): int too large"),
+        ([[[], []], [[]]], Y, "X holds no attribute: all its tokens are empty"),
+        ([[{}, {"a": []}], [{}]], Y, "X holds no attribute: all its tokens are empty"),
+        # a 2-D X
+        ([[1, 2, 3], [4]], Y, r"one label per row.* multilabel y, or sequences.* \(T, 1\)"),
+        (ROWS, np.eye(3, dtype=int), "one label per row.* multilabel y"),
+        (ROWS, [["A", "B"], ["A"], ["B"]], "one label per row.* multilabel y"),
+        (ROWS, ["A", "B"], "inconsistent numbers of samples"),
+        (ROWS, None, "requires y to be passed, but the target y is None"),
+        (ROWS, ["A", "A", "A"], "at least 2 classes in y .* only one class: 'A'"),
+        (ROWS, ["A", None, "B"], r"NaN or None: None \(row 1\)"),
+        (ROWS, np.array([1, "a", 2], dtype=object), "sortable, but y holds .* int, str"),
+        (ROWS, [0.5, 1.0, 2.0], "Unknown label type: continuous"),
+        (np.where(ROWS == 5, np.nan, ROWS), [1, 2, 1], "Input X contains NaN"),
+        ([1.0, 2.0, 3.0], [1, 2, 1], "Expected 2D array, got 1D array instead"),
+        (np.ones(3), [1, 2, 1], "Expected 2D array, got 1D array instead"),
+        (np.empty((0, 2)), [], r"0 sample\(s\)"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_bad_training_input(X, y, message):
+    model = SDCACRF()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize(
+    "X, y, message",
+    [
+        ({"a": 1}, Y, "list of sequences, got a dict"),
+        ("abc", Y, "list of sequences, got a str"),
+        ([(token for token in STRINGS[0])], Y, "Sequence 0 of X is a generator"),
+        ([STRINGS[0], {"a"}], Y, "Sequence 1 of X is a set"),
+        (STRINGS, 3, "y must be a list with a sequence of labels .* got 3 of type int"),
+        (STRINGS, "ab", "y must be a list with a sequence of labels"),
+        (np.array([[1.0, {"a": 1}], [1.0, 2.0]], object), [1, 2], "must be a string or a real num"),
+    ],
+)
+def test_input_of_a_wrong_type(X, y, message):
+    with pytest.raises(TypeError, match=message):
+        SDCACRF().fit(X, y)
+
+
+def test_frames_must_agree():
+    first, second = frames()
+    with pytest.raises(ValueError, match=r"Sequence 1 .* columns \['a', 'b', 'z'\], sequence 0 "):
+        train([first, second.rename(columns={"c": "z"})])
+    with pytest.raises(ValueError, match=r"Sequence 1 .* columns \['c', 'b', 'a'\], sequence 0 "):
+        train([first, second[["c", "b", "a"]]])
+    with pytest.raises(ValueError, match="Sequence 0 of X: could not convert string to float"):
+        train([first.astype(object).replace(3.0, "x"), second])
+
+
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        ([1.0, -1.0], "Negative values in data passed to `sample_weight`"),
+        ([0.0, 0.0], "at least one non-zero"),
+        ([1.0, np.nan], "sample_weight contains NaN"),
+        ([1.0], r"sample_weight.shape == \(1,\), expected \(2,\)"),
+        ([[1.0], [2.0]], r"sample_weight.shape == \(2, 1\), expected \(2,\)"),
+        ([0.0, 1.0], "at least 2 classes in y .*positive weight.* only one class: 'B'"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        train(STRINGS, Y, weights)
+
+
+def test_places_are_the_callers_after_sequences_of_weight_zero():
+    X, y = [[{"a": 1}, {}], [{"a": 1}], [{"a": np.nan}]], [["A", "B"], ["A"], ["B"]]
+    with pytest.raises(ValueError, match="NaN: sequence 2, position 0, feature 'a'"):
+        train(X, y, [0, 1, 1])
+    with pytest.raises(ValueError, match="NaN: sequence 0, position 1, feature 0"):
+        train([[[1.0], [np.nan]], [[1.0]], [[1.0]]], y, [0, 1, 1])
+
+
+def test_corrupt_csr_is_refused():
+    X = sp.csr_array(ROWS)
+    X.indices[0] = 7  # compiled code would read past the end of the weights
+    with pytest.raises(ValueError, match="must be < 3"):
+        train(X, [1, 2, 1])
+
+
+FITTED = {
+    "a 2-D X": (ROWS, ["A", "B", "A"]),
+    "rows of numbers": ([FIRST, SECOND], Y),
+    "lists of strings": (STRINGS, Y),
+    "dicts": (DICTS, Y),
+}
+
+
+@pytest.mark.parametrize("given", FITTED)
+@pytest.mark.parametrize("fitted", FITTED)
+def test_prediction_input_of_another_kind(fitted, given):
+    model = SDCACRF().fit(*FITTED[fitted])
+    X = FITTED[given][0]
+    if fitted == given or {fitted, given} == {"lists of strings", "dicts"}:
+        model.predict(X)
+        return
+    meant = "a ndarray that is not a list of sequences" if given == "a 2-D X" else given
+    with pytest.raises(
+        ValueError, match=f"SDCACRF was fitted on .*{fitted}.*another kind: .*{meant}"
+    ):
+        model.predict(X)
+
+
+def test_bad_prediction_input():
+    arrays, strings, plain = (
+        SDCACRF().fit(*FITTED[form]) for form in ("rows of numbers", "lists of strings", "a 2-D X")
+    )
+    with pytest.raises(ValueError, match="Found no sequence in X"):
+        plain.predict([])
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        plain.predict(np.empty((0, 3)))
+    with pytest.raises(ValueError, match="X has 2 features, but SDCACRF is expecting 3 features"):
+        plain.predict(ROWS[:, :2])
+    with pytest.raises(ValueError, match="X has 2 features, but SDCACRF is expecting 3 features"):
+        arrays.predict([ROWS[:, :2]])
+    with pytest.raises(ValueError, match="Sequence 1 of X has 2 features, sequence 0 has 3"):
+        arrays.predict([ROWS, ROWS[:, :2]])
+    with pytest.raises(ValueError, match="X contains NaN: sequence 1, position 0, feature 2"):
+        arrays.predict([FIRST, [[1.0, 2.0, np.nan]]])
+    with pytest.raises(ValueError, match=r"Write one sequence as \[X\]"):
+        arrays.predict(FIRST)
+    with pytest.raises(ValueError, match=r"bare string 'w=a'.*write \[X\]"):
+        strings.predict(STRINGS[0])
+    with pytest.raises(ValueError, match="NaN: sequence 0, position 0, feature 'end'"):
+        strings.predict([[{"end": np.nan, "unseen": np.nan}]])

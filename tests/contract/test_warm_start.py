@@ -1,0 +1,197 @@
+"""``warm_start=True``: what the next fit may use of the last one, and what it must not."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+
+from sklearn_bundle import (
+    SDCACRF,
+    BMRMClassifier,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    PragamSVC,
+    SwapNoveltyDetector,
+    SwapSVC,
+    SwapSVR,
+)
+from sklearn_bundle.losses import NDCG, BinaryLoss, Hinge
+
+
+class Scaled(BinaryLoss):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def value(self, scores, y):
+        return self.factor * np.maximum(0.0, 1.0 - y * scores)
+
+    def gradient(self, scores, y):
+        return np.where(y * scores < 1.0, -self.factor * y, 0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "X",
+        "y",
+        "weights",
+        "loss",
+        "loss parameter",
+        "loss class",
+        "fit_intercept",
+    ],
+)
+def test_warm_start_only_on_the_same_problem(data, change):
+    X, y = data
+    model = BMRMClassifier(tol=1e-6, warm_start=True).fit(X, y)
+    weight = None
+    if change == "X":
+        X = X.copy()
+        X[0, 0] += 1e-9
+    elif change == "y":
+        y = y.copy()
+        y[0] = 1 - y[0]
+    elif change == "weights":
+        weight = np.arange(1.0, 201.0)
+    elif change == "loss":
+        model.set_params(loss="squared_hinge")
+    elif change == "loss parameter":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=Scaled(1.5))
+    elif change == "loss class":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=type("Scaled", (Hinge,), dict(vars(Hinge)))())
+    else:
+        model.set_params(fit_intercept=False)
+    cold = clone(model).fit(X, y, weight)
+    model.fit(X, y, weight)
+    assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_
+
+
+def test_a_kept_solver_does_not_hold_the_data(data):
+    """It goes on with the next fit's, which are the same."""
+    X, y = data[0].copy(), data[1]
+    counts = []
+    for solver in ("auto", "newton", "dual-coordinate", "line-search"):
+        model = BMRMClassifier(solver=solver, reg_lambda=0.1, warm_start=True)
+        before = sys.getrefcount(X)
+        model.fit(X, y)
+        counts.append(sys.getrefcount(X) - before)
+    assert counts == [0, 0, 0, 0]
+
+
+def test_warm_start_does_not_see_the_flags_of_a_sparse_matrix(data):
+    S = sp.csr_matrix(data[0])
+    model = BMRMClassifier(warm_start=True).fit(S, data[1])
+    assert S.has_canonical_format and S.has_sorted_indices
+    assert model.fit(S, data[1]).n_iter_ <= 2
+
+
+def test_pickle_leaves_the_planes_out(data):
+    cold = BMRMClassifier().fit(*data)
+    warm = BMRMClassifier(warm_start=True).fit(*data)
+    copy = pickle.loads(pickle.dumps(warm))
+    assert np.array_equal(copy.predict(data[0]), warm.predict(data[0]))
+    assert len(pickle.dumps(warm)) < len(pickle.dumps(cold)) + 100
+
+
+WARM = [
+    PragamSVC(class_weight="balanced", fit_intercept=False),
+    PragamSVC(lipschitz="power", reg_lambda=0.1),
+    BMRMClassifier(),
+    BMRMClassifier("softmax"),
+    BMRMClassifier(solver="cutting-plane"),
+    BMRMClassifier("log_loss", solver="dual-coordinate", reg_lambda=0.1),
+    BMRMNoveltyDetector(rho=1.0),
+    BMRMRanker(),
+    BMRMRegressor("absolute_error"),
+    SDCACRF(),
+    SwapSVC(),
+    SwapSVR(),
+    SwapNoveltyDetector(),
+]
+
+
+@pytest.mark.parametrize("model", WARM, ids=lambda model: str(model)[:50])
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
+def test_a_refit_of_what_has_reached_tol_changes_nothing(model):
+    """As scikit-learn's check_supervised_y_2d asks, on its data."""
+    X, y = np.random.RandomState(0).uniform(size=(30, 3)), np.arange(30) % 3
+    model = clone(model).set_params(warm_start=True).fit(X, y)
+    assert set(np.atleast_1d(model.status_)) == {"converged"}
+    names = ("coef_", "dual_coef_", "intercept_", "objective_", "lower_bound_", "transitions_")
+    before = {k: np.copy(v) for k, v in vars(model).items() if k in names}
+    model.set_params(tol=2.0 * model.tol, max_iter=1).fit(X, y)
+    assert before and all(np.array_equal(vars(model)[k], v) for k, v in before.items())
+    assert set(np.atleast_1d(model.status_)) == {"converged"}
+    histories = model.history_ if isinstance(model.history_, list) else [model.history_]
+    assert [len(h) for h in histories] == np.ravel(model.n_iter_).tolist() == [1] * len(histories)
+    model.set_params(tol=1e-4, max_iter=100_000).fit(X, y)
+    assert np.all(model.dual_gap_ <= 1e-4 * model.objective_)
+
+
+@pytest.mark.parametrize(
+    "model, change",
+    [
+        (BMRMClassifier(), {"reg_lambda": 1e-2}),
+        (BMRMClassifier(), {"solver": "line-search"}),
+        (SwapSVC(), {"C": 3.0}),
+        (SwapSVR(), {"epsilon": 0.3}),
+        (SwapSVR(), "weights"),
+        (SDCACRF(reg_lambda=0.1), {"reg_lambda": 0.2}),
+        (SwapSVC(), "weights"),
+        (SDCACRF(), "weights"),
+    ],
+    ids=str,
+)
+def test_a_refit_of_something_else_is_a_fit(data, model, change):
+    """Weights that are all doubled change C, and the default of reg_lambda, but no share."""
+    X, y = data
+    weight = np.full(len(y), 2.0) if change == "weights" else None
+    model = clone(model).set_params(warm_start=True, tol=1e-6).fit(X, y)
+    model.set_params(**{} if change == "weights" else change).fit(X, y, weight)
+    cold = clone(model).set_params(warm_start=False).fit(X, y, weight)
+    assert model.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= model.objective_
+
+
+def test_a_function_that_was_defined_again_is_another_one():
+    """Under the same name, as in a notebook: nothing of the last fit holds for its risk."""
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(24, 3)), rng.integers(0, 3, 24), np.repeat(np.arange(4), 6)
+
+    def made(power):
+        def gain(y):
+            return y**power
+
+        return gain
+
+    cold = BMRMRanker(NDCG(gain=made(1.0))).fit(X, y, group=group)
+    warm = BMRMRanker(NDCG(gain=made(4.0)), warm_start=True).fit(X, y, group=group)
+    assert warm.lower_bound_ > cold.objective_ or warm.objective_ < cold.lower_bound_
+    warm.set_params(loss=NDCG(gain=made(1.0))).fit(X, y, group=group)
+    assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
+
+
+class Width:
+    """A kernel whose width may be changed."""
+
+    def __init__(self, gamma):
+        self.gamma = gamma
+
+    def __call__(self, X, Z):
+        return rbf_kernel(X, Z, gamma=self.gamma)
+
+
+def test_a_kernel_that_has_changed_is_no_result(data):
+    kernel = Width(1.0)
+    warm = SwapSVC(kernel=kernel, warm_start=True).fit(*data)
+    kernel.gamma = 0.05
+    cold = SwapSVC(kernel=kernel).fit(*data)
+    assert warm.lower_bound_ > cold.objective_ or warm.objective_ < cold.lower_bound_
+    warm.fit(*data)
+    assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
