@@ -134,7 +134,7 @@ def test_encoding(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress("coördinatie N O\n".encode("latin-1")))
     assert load_conll(path, encoding="latin-1") == ([[("coördinatie", "N")]], [["O"]])
-    with pytest.raises(UnicodeDecodeError):
+    with pytest.raises(ValueError, match=r"Line 1 of .* is not utf-8"):
         load_conll(path)
 
 
