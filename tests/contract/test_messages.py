@@ -12,6 +12,9 @@ from sklearn_bundle import (
     BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressorCV,
+    PragamSVC,
+    SwapSVC,
+    SwapSVCCV,
 )
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
@@ -48,3 +51,19 @@ def test_no_weight_at_all_gets_advice_from_every_estimator(name, value):
             ValueError, match=rf"'{name}' parameter .* use a \w+ .*value such as 1e"
         ):
             kind(**{name: value}).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [SwapSVC, SwapSVCCV, PragamSVC, BMRMClassifier], ids=str)
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+def test_missing_probabilities_say_what_has_them(kind, method):
+    assert not hasattr(kind(), method)
+    with pytest.raises(AttributeError, match=rf"attribute '{method}'.*CalibratedClassifierCV"):
+        getattr(kind(), method)
+
+
+def test_other_missing_attributes_say_what_python_says():
+    with pytest.raises(AttributeError, match=r"^'SwapSVC' object has no attribute 'coefs'$"):
+        _ = SwapSVC().coefs
+    with pytest.raises(AttributeError, match="'predict_grades'") as caught:  # scikit-learn's
+        BMRMRanker("ndcg").predict_grades(X)
+    assert "loss='ordinal'" in str(caught.value.__cause__)
