@@ -47,6 +47,15 @@ project
     test_references_digits.py
     test_references_structured.py
 
+contract
+    test_missing_classes.py     /core/search.py
+    test_messages.py            /core/base.py /core/parameters.py
+    test_wrong_gradient.py      /linear/losses/samples.py
+    test_relevances.py          /linear/losses/positions.py
+    test_load_conll.py          /datasets/_conll.py
+    test_flat_scores.py         /metrics/_tokens.py
+    test_documentation.py
+
 core
     test_parameters.py          parameters.py values.py
     test_arguments.py           values.py weights.py validation.py

@@ -27,35 +27,27 @@ def data():
 def folds(y):
     """One training part lacks the last class, and one test part."""
     rows = np.arange(len(y))
-    tests = (
-        np.flatnonzero((rows % 3 == 0) | (y == "c")),
-        np.flatnonzero((rows % 3 == 1) & (y != "c")),
-    )
-    return [(np.setdiff1d(rows, test), test) for test in tests]
+    held_out = (rows % 3 == 0) | (y == "c"), (rows % 3 == 1) & (y != "c")
+    return [(rows[~test], rows[test]) for test in held_out]
 
 
-def probabilities(X, y, train, test, **parameters):
+def score(scoring, X, y, train, test, **parameters):
     model = BMRMClassifier(**parameters).fit(X[train], y[train])
     found = np.zeros((len(test), 3))
     found[:, np.searchsorted(CLASSES, model.classes_)] = model.predict_proba(X[test])
-    return found
+    return METRICS[scoring](y[test], found)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "softmax"])
 @pytest.mark.parametrize("scoring", METRICS)
 def test_scores_are_those_of_a_loop_over_folds(data, loss, scoring):
     X, y = data
-    search = BMRMClassifierCV(loss, reg_lambdas=VALUES, cv=folds(y), scoring=scoring, tol=1e-8)
+    given = {"loss": loss, "tol": 1e-8}
     expected = [
-        [
-            METRICS[scoring](
-                y[test], probabilities(X, y, train, test, loss=loss, reg_lambda=value, tol=1e-8)
-            )
-            for value in VALUES
-        ]
-        for train, test in folds(y)
+        [score(scoring, X, y, *fold, reg_lambda=value, **given) for value in VALUES]
+        for fold in folds(y)
     ]
-    search.fit(X, y)
+    search = BMRMClassifierCV(reg_lambdas=VALUES, cv=folds(y), scoring=scoring, **given).fit(X, y)
     # The optima differ by sqrt(2 tol J / reg_lambda), 1e-3 at most.
     np.testing.assert_allclose(search.scores_, expected, rtol=1e-3)
     assert search.reg_lambda_ == VALUES[np.argmax(np.mean(expected, axis=0))]
