@@ -204,7 +204,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(cv: stratified)s
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
-        "fbeta".
+        "fbeta". To every scorer, a class that a training part lacks has the probability 0.
     %(certain)s
         It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
         and the default score.
