@@ -38,7 +38,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
 PACKAGE = "sklearn_bundle"
-COPIED = (PACKAGE, "tests", "pyproject.toml")
+COPIED = (PACKAGE, "tests", "examples", "pyproject.toml")
 # Folders and files that the stamp of jit/decorators.py is a hash of.
 STAMPED = {"jit", "_compiled", "losses", "limits.py", "roundoff.py"}
 IMPORTED = (  # what takes long to import

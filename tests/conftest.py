@@ -2,57 +2,23 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
 
-HERE = Path(__file__).parent
-# What the README's command runs of the folders: what users call. Tests of the modules behind it are
-# ``wide`` unless a path names them.
-COMMON = {"core", "estimators"}
-# scikit-learn's checks of every estimator that fit in single precision, for which numba compiles
-# the large functions a second time. Tests of single precision itself are in the folders.
-SINGLE = "check_estimators_dtypes", "X_dtype=float32"
-
-
-def is_inside(path):
-    """Whether a path is a folder of tests of modules that users do not call, or in one."""
-    folders = path.relative_to(HERE).parts
-    return len(folders) > 1 and not COMMON.intersection(folders[:2])
-
-
-def no_path_is_given(config):
-    return config.args_source is not config.ArgsSource.ARGS
-
-
-def pytest_ignore_collect(collection_path, config):
-    """Collecting thousands of tests only to leave them out would take 8 s and 200 MB."""
-    if config.option.markexpr == "not wide" and no_path_is_given(config):
-        return is_inside(collection_path) or None
-    return None
-
 
 def pytest_report_header(config):
     """How long it will take, in CPU time of a core of about 3 GHz."""
-    if config.option.markexpr == "not wide" and no_path_is_given(config):
-        return "three to four minutes, twice that where nothing is compiled; -m wide: the rest"
+    if [arg.rstrip("/") for arg in config.args] == ["tests/contract"]:
+        return "one to two minutes, four to five where nothing is compiled yet"
     return None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark what is ``wide``.
-
-    Of tests that are marked ``matrix`` all but a few that show every value once are; and those of
-    the modules inside, see ``COMMON``, and of single precision in general, see ``SINGLE``.
-    """
-    for item in items:
-        single = item.path.name == "test_common.py" and any(part in item.name for part in SINGLE)
-        if single or (no_path_is_given(config) and is_inside(item.path)):
-            item.add_marker("wide")
+    """Of tests that are marked ``matrix`` all but a few that show every value once are ``wide``."""
     matrices = defaultdict(list)
     for item in items:
         if item.get_closest_marker("matrix"):

@@ -3,7 +3,7 @@
 python asv_benchmarks/studies/stress.py --problems 1000 --seed 0 [--plain] [--only SwapSVC] [--list]
 python asv_benchmarks/studies/stress.py --problem 77 [--plain]
 
-With ``--plain`` the data have the plainest shapes (tests/contract/plain_shapes.py), the estimators in turn.
+With ``--plain`` the data have the plainest shapes (tests/contract/plain_shapes.py), in turn.
 
 Draws and judge are those of the tests (tests/contract/draws.py, judge.py), which a
 checkout has and an installed package has not.

@@ -35,8 +35,8 @@ class SmoothedHinge(BinaryLoss):
 
 
 # %%
-# The fit refuses a derivative that is wrong at the final scores, but only there and by more than a
-# thousandth, so test it, here against differences.
+# The fit refuses a derivative that is wrong at a score of 0 or at the final scores, but only there
+# and by more than a thousandth, so test it, here against differences.
 
 scores, step = np.linspace(-2, 3, 1000), 1e-6
 for y in (-1.0, 1.0):

@@ -1,5 +1,6 @@
 """Common parts of every fit: parameters, the certificate, the warning, callbacks' mixin."""
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -50,11 +51,18 @@ __all__ = [
     "with_callbacks",
 ]
 
+# Where classes are that users import from sklearn_bundle.losses or sklearn_bundle.regularizers.
+_INSIDE = re.compile(r"(an instance of 'sklearn_bundle\.)\w+\.(losses|regularizers)\.\w+\.")
 # Advice by parameter and unsupported value.
-_NO_REGULARIZATION = {
+_AT_LIMITS = {
     ("reg_lambda", 0): "Without regularization there may be no optimum and no lower bound: use a "
     "small positive value such as 1e-6, or an estimator without regularization, such as "
     "LinearRegression or LogisticRegression without a penalty.",
+    (
+        "C",
+        0,
+    ): "The losses then have no weight, and w = 0 is the optimum: use a small positive value "
+    "such as 1e-6, or for little regularization a large one such as 1e6.",
     ("C", float("inf")): "Without slack there may be no optimum: use a large value such as 1e6.",
 }
 _ABOUT_TOL = (
@@ -135,18 +143,19 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
     try:
         copied._validate_params()
     except InvalidParameterError as error:
-        for (name, value), advice in _NO_REGULARIZATION.items():
+        message = _INSIDE.sub(r"\1\2.", str(error))
+        for (name, value), advice in _AT_LIMITS.items():
             own = getattr(copied, name, None)
-            if isinstance(own, Real) and own == value and f"'{name}' parameter" in str(error):
-                raise InvalidParameterError(f"{error} {advice}") from None
-        wrong = next((name for name in given if f"The {name!r} parameter" in str(error)), None)
+            if isinstance(own, Real) and own == value and f"'{name}' parameter" in message:
+                raise InvalidParameterError(f"{message} {advice}") from None
+        wrong = next((name for name in given if f"The {name!r} parameter" in message), None)
         hint = suggestion(constraints.get(wrong, ()), given.get(wrong))
         if wrong == "loss":
             takers = getattr(copied, "_takers_of", lambda _: ())(given[wrong])
             hint = _who_takes(given[wrong], takers, caller) or hint
         elif wrong == "tol":
             hint = _ABOUT_TOL
-        raise InvalidParameterError(f"{error}{hint}") from None
+        raise InvalidParameterError(f"{message}{hint}") from None
     for name in given:
         value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))
         setattr(copied, name, value)

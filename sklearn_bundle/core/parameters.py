@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import getattr_static, isfunction, signature
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
     )
 
 
-# ---- parameters that other libraries have ------------------------------------------------------
+# ---- parameters and methods that other libraries have ------------------------------------------
 
 # For a name and the first class of an estimator's bases that is listed: what to write instead.
 # {reg_lambda} and {C} become the names of a search over them, for which values are given.
@@ -171,10 +171,11 @@ _HINTS: dict[str, dict[str, str]] = {
         "CertifiedEstimator": "{reg_lambda}",
     },
 }
+_HINTS |= dict.fromkeys(("predict_proba", "predict_log_proba"), _HINTS["probability"])
 
 
 def hint(kind: type, name: str) -> str | None:
-    """What to write for a parameter that the class does not have, as a sentence."""
+    """What to write for a parameter or method that the class does not have, as a sentence."""
     by_class = _HINTS.get(name, {})
     found = next(
         (by_class[base.__name__] for base in kind.__mro__ if base.__name__ in by_class), None
@@ -189,7 +190,8 @@ def hint(kind: type, name: str) -> str | None:
 class ForCallers:
     """Tracebacks end at the caller's own line.
 
-    Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint.
+    Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint,
+    and so does its AttributeError about an unknown method.
     Errors about what the caller passed have no frames inside the package, where nothing is wrong:
     a notebook shows seven lines or so for each frame. Both are done by a function around the
     methods of a subclass.
@@ -201,6 +203,15 @@ class ForCallers:
             method = getattr_static(cls, name, None)  # not what a descriptor makes of it
             if isfunction(method) and not hasattr(method, "_is_for_callers"):
                 setattr(cls, name, _for_callers(method))
+
+    if not TYPE_CHECKING:  # type checkers would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            advice = hint(type(self), name)
+            if advice is None:
+                return self.__getattribute__(name)  # raises its error again
+            missing = f"{type(self).__name__!r} object has no attribute {name!r}."
+            raise AttributeError(f"{missing} {advice}", name=name, obj=self)
 
 
 _CALLED = (

@@ -2,14 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
-from sklearn.metrics import get_scorer_names
+from sklearn import config_context, get_config
+from sklearn.metrics import brier_score_loss, get_scorer_names
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
@@ -22,10 +24,17 @@ from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.reports import Grid, Report, SearchMonitor, SearchResults
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
-from sklearn_bundle.core.validation import splits
+from sklearn_bundle.core.validation import checked_score, splits
 from sklearn_bundle.core.values import as_numbers, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
+# Scorers whose metric takes ``labels``, and fails without them where a test part lacks a class.
+_LABELED = ["neg_log_loss", "d2_log_loss_score", "d2_brier_score", "top_k_accuracy"]
+if "labels" in signature(brier_score_loss).parameters:  # since scikit-learn 1.7
+    _LABELED.append("neg_brier_score")
+# What a classifier says of a class that it has not seen, as in cross_val_predict.
+_LEAST = float(np.finfo(float).min)
+_UNSEEN = {"predict_proba": 0.0, "predict_log_proba": _LEAST, "decision_function": _LEAST}
 
 Fold = tuple[np.ndarray, np.ndarray]  # training rows, test rows
 # Scores of the values on a fold, in their order, from its rows, the object to report fits to, and
@@ -92,6 +101,25 @@ def folds_among(
     folds = splits(cv, X, y, classifier, **metadata)
     places = [[place[np.arange(n)[part]] for part in fold] for fold in folds]
     return [(train[train >= 0], test[test >= 0]) for train, test in places]
+
+
+class _OfAllClasses:
+    """A fitted classifier with columns also for the classes that its training part lacks."""
+
+    def __init__(self, model: Any, classes: NDArray[Any]) -> None:
+        self._model, self.classes_ = model, classes
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._model, name)
+        if name not in _UNSEEN:
+            return method
+        return wraps(method)(lambda X: self._columns(method(X), _UNSEEN[name]))
+
+    def _columns(self, known: NDArray, unseen: float) -> NDArray[np.float64]:
+        columns = np.full((len(known), len(self.classes_)), unseen)
+        two = np.column_stack([-known, known]) if known.ndim == 1 else known
+        columns[:, np.searchsorted(self.classes_, self._model.classes_)] = two
+        return columns
 
 
 class Search(CertifiedEstimator):
@@ -344,6 +372,24 @@ class Search(CertifiedEstimator):
         self._advice_on_choice = self._advice_on(found, fitted)
         monitor.close(fitted, results)
         return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
+
+    def _score_of(
+        self,
+        scorer: Callable[..., Any],
+        classes: NDArray[Any] | None,
+        model: Any,
+        X: Any,
+        y: Any,
+        weights: NDArray | None,
+    ) -> float:
+        """The score of a model on a test part, of all classes even where a part lacks some."""
+        given = {} if weights is None or callable(self.scoring) else {"sample_weight": weights}
+        if classes is not None and len(model.classes_) < len(classes):
+            model = _OfAllClasses(model, classes)
+        if self.scoring not in _LABELED:
+            return checked_score(scorer(model, X, y, **given))
+        with config_context(enable_metadata_routing=True):  # a scorer takes ``labels`` only then
+            return checked_score(scorer(model, X, y, labels=classes, **given))
 
     def _why_uncertain(self, X: Any, data: Any) -> str | None:
         """Why gaps do not bound the default score of a search in these data, if they do not."""

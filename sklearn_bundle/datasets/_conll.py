@@ -3,8 +3,9 @@
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -57,7 +58,7 @@ def load_conll(
         Takes the columns of a line, a list of str, and returns whether it is a token. In CoNLL-U
         ``lambda fields: fields[0].isdigit()`` skips multiword tokens and empty nodes.
     encoding : str, default="utf-8"
-        Encoding of the file.
+        Encoding of the file. A mark of the byte order at its start is left out.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def load_conll(
     Raises
     ------
     ValueError
-        For a line with a different number of columns than the first, and for a missing column; the
-        message has the number of the line.
+        For a line with a different number of columns than the first, for a missing column, and for
+        bytes that are not of this encoding; the message has the number of the line.
 
     See Also
     --------
@@ -90,31 +91,27 @@ def load_conll(
     sentences: list[list[tuple[str, ...]]] = [[]]
     tags: list[list[str]] = [[]]
     n_columns = 0
-    with _open(path_or_file, encoding) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not isinstance(line, str | bytes):
-                raise TypeError(f"path_or_file must hold lines of text, got {shown(line)}.")
-            text = (line.decode(encoding) if isinstance(line, bytes) else line).rstrip("\r\n")
-            if comment is not None and text.startswith(comment):
-                continue
-            fields = _split(text, separator)
-            if not fields or fields[0] == _DOCSTART:
-                if sentences[-1]:
-                    sentences.append([])
-                    tags.append([])
-                continue
-            if keep is not None and not keep(fields):
-                continue
-            if not n_columns:
-                n_columns = len(fields)
-                chosen, label = _columns(columns, target, n_columns, number)
-            elif len(fields) != n_columns:
-                raise ValueError(
-                    f"Line {number} has {len(fields)} columns, but those before have {n_columns}: "
-                    f"{text!r}."
-                )
-            sentences[-1].append(tuple([fields[k] for k in chosen]))
-            tags[-1].append(fields[label])
+    for number, text in enumerate(_texts(path_or_file, encoding), start=1):
+        if comment is not None and text.startswith(comment):
+            continue
+        fields = _split(text, separator)
+        if not fields or fields[0] == _DOCSTART:
+            if sentences[-1]:
+                sentences.append([])
+                tags.append([])
+            continue
+        if keep is not None and not keep(fields):
+            continue
+        if not n_columns:
+            n_columns = len(fields)
+            chosen, label = _columns(columns, target, n_columns, number)
+        elif len(fields) != n_columns:
+            raise ValueError(
+                f"Line {number} has {len(fields)} columns, but those before have {n_columns}: "
+                f"{text!r}."
+            )
+        sentences[-1].append(tuple([fields[k] for k in chosen]))
+        tags[-1].append(fields[label])
     if not sentences[-1]:
         del sentences[-1], tags[-1]
     return sentences, tags
@@ -150,11 +147,40 @@ def _check(path_or_file, columns, target, separator, comment, keep, encoding) ->
         raise ValueError(f"encoding must be one that Python knows, got {encoding!r}.") from None
 
 
+def _texts(path_or_file, encoding: str) -> Iterator[str]:
+    """The lines as text, without their ends and without a mark of the byte order."""
+    number, decoded = 0, partial(_text, encoding=encoding)
+    with _open(path_or_file, encoding) as lines:
+        try:
+            for number, text in enumerate(map(decoded, lines), start=1):
+                yield (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise _undecodable(path_or_file, number, error) from None
+
+
 def _open(path_or_file, encoding: str):
     """A context manager of the lines; a file that the caller opened stays open."""
     if not isinstance(path_or_file, str | os.PathLike):
         return nullcontext(path_or_file)
     return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
+
+
+def _text(line: Any, encoding: str) -> str:
+    if not isinstance(line, str | bytes):
+        raise TypeError(f"path_or_file must hold lines of text, got {shown(line)}.")
+    return line.decode(encoding) if isinstance(line, bytes) else line
+
+
+def _undecodable(path_or_file, n_read: int, error: UnicodeDecodeError) -> ValueError:
+    """The error about a byte behind the lines that were read; it may be several lines behind."""
+    number = n_read + 1 + error.object[: error.start].count(b"\n")
+    is_path = isinstance(path_or_file, str | os.PathLike)
+    of_file = f" of {os.fspath(path_or_file)!r}" if is_path else ""
+    return ValueError(
+        f"Line {number}{of_file} is not {error.encoding}: {error.reason}, "
+        f"0x{error.object[error.start]:02x}. Give the encoding of the file, such as "
+        "encoding='latin-1'."
+    )
 
 
 def _split(text: str, separator: str | None) -> list[str]:

@@ -123,9 +123,15 @@ def _agreements(y_true: list[list[Any]], y_pred: list[list[Any]]) -> NDArray[np.
 
 
 def _flat(
-    score: Callable, summary: str, example: str, *, params: str = "", returns: str = "score : float"
+    score: Callable,
+    summary: str,
+    example: str,
+    *,
+    params: str = "",
+    returns: str = "score : float",
+    **defaults: Any,
 ) -> Callable:
-    """Make a score of label sequences from a score of labels."""
+    """Make a score of label sequences from a score of labels, with other defaults."""
 
     def flat_score(
         y_true: Iterable[Any],
@@ -174,7 +180,7 @@ def _flat(
         if sample_weight is not None:
             params["sample_weight"] = np.repeat(weights, list(map(len, y_true)))
         flat = (list(chain.from_iterable(y)) for y in (y_true, y_pred))
-        return score(*flat, **params)
+        return score(*flat, **(defaults | params))
 
     name = score.__name__
     flat_score.__name__ = flat_score.__qualname__ = f"flat_{name}"
@@ -185,7 +191,7 @@ def _flat(
     return flat_score
 
 
-_SEVERAL = ", such as `average` (required with more than two labels) and `labels`"
+_SEVERAL = ', such as `average`, by default "weighted" by the counts of the labels, and `labels`'
 
 flat_accuracy_score = _flat(
     metrics.accuracy_score,
@@ -195,8 +201,9 @@ flat_accuracy_score = _flat(
 flat_precision_score = _flat(
     metrics.precision_score,
     "Precision of the labels of tokens.",
-    '>>> round(flat_precision_score(y_true, y_pred, average="weighted"), 3)\n        0.5',
+    ">>> round(flat_precision_score(y_true, y_pred), 3)\n        0.5",
     params=_SEVERAL,
+    average="weighted",
 )
 flat_recall_score = _flat(
     metrics.recall_score,
@@ -204,18 +211,21 @@ flat_recall_score = _flat(
     '>>> flat_recall_score(y_true, y_pred, labels=["NN"], average="micro")\n'
     "        0.6666666666666666",
     params=_SEVERAL,
+    average="weighted",
 )
 flat_f1_score = _flat(
     metrics.f1_score,
     "F1 of the labels of tokens.",
-    '>>> flat_f1_score(y_true, y_pred, average="weighted")\n        0.5',
+    ">>> flat_f1_score(y_true, y_pred)\n        0.5",
     params=_SEVERAL,
+    average="weighted",
 )
 flat_fbeta_score = _flat(
     metrics.fbeta_score,
     "F-beta of the labels of tokens.",
-    '>>> flat_fbeta_score(y_true, y_pred, beta=2.0, average="weighted")\n        0.5',
-    params=", of which `beta` is required",
+    ">>> flat_fbeta_score(y_true, y_pred, beta=2.0)\n        0.5",
+    params=f"{_SEVERAL}; `beta` is required",
+    average="weighted",
 )
 flat_classification_report = _flat(
     metrics.classification_report,
@@ -225,4 +235,4 @@ flat_classification_report = _flat(
     params=", such as `labels`, `digits` and `output_dict`",
     returns="report : str or dict",
 )
-flat_f1_scorer = metrics.make_scorer(flat_f1_score, average="weighted", zero_division=0.0)
+flat_f1_scorer = metrics.make_scorer(flat_f1_score, zero_division=0.0)

@@ -17,7 +17,7 @@ class AbsoluteMargin(BinaryLoss):
 
 
 class LogCosh(RegressionLoss):
-    """The logarithm of the hyperbolic cosine of the residual: ``tests/log_cosh.py``, in numpy."""
+    """The logarithm of the hyperbolic cosine of the residual, as in ``doc/add_a_loss.rst``."""
 
     def value(self, scores, y):
         size = np.abs(scores - y)

@@ -26,7 +26,7 @@ from sklearn_bundle.core.search import (
     search_constraints,
     values_of_C,
 )
-from sklearn_bundle.core.validation import TrainingData, checked_score, checked_scorer
+from sklearn_bundle.core.validation import TrainingData, checked_scorer
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining
 from sklearn_bundle.kernel.values.kernel_data import KernelData
@@ -171,7 +171,8 @@ class KernelSearch(Search):
         memory = self.cache_size * 2**20, n_threads
         # Shared values are rounded to single precision: their optima are not those of X.
         shares = not self.certain and self._shares(data)
-        scorer = checked_scorer(self._single(), self.scoring)
+        classes = data.samples.classes if is_classifier(self) else None
+        scorer = partial(self._score_of, checked_scorer(self._single(), self.scoring), classes)
         kernels = SearchValues(data.values, self._gammas(), shares, *memory, folds)
         if self.certain:
             known_of = partial(self._known_of_fold, data, kernels, values, scorer)
@@ -205,7 +206,7 @@ class KernelSearch(Search):
         scores: list[float | None] = [None] * len(everything)
         fits = _Fits(everything, self.tol, report, limit)
         for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
-            scores[place] = self._score_of(scorer, model, *held_out)
+            scores[place] = scorer(model, *held_out)
         return scores
 
     def _known_of_fold(
@@ -227,7 +228,7 @@ class KernelSearch(Search):
         found = dict.fromkeys(places.tolist(), Known())
         fits = _Fits(places, at.tol, report, limit, ends)
         for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
-            score = None if report is None else self._score_of(scorer, model, *held_out)
+            score = None if report is None else scorer(model, *held_out)
             found[place] = Known(score, model.score_bounds(*held_out))
         return list(found.values())
 
@@ -314,13 +315,6 @@ class KernelSearch(Search):
             if fits.report is not None:
                 fits.report(place, [result], perf_counter() - start)
             yield result
-
-    def _score_of(
-        self, scorer: Any, model: Any, Z: Any, y: NDArray, weights: NDArray | None
-    ) -> float:
-        """The score of a model on a test part."""
-        counted = {} if weights is None or callable(self.scoring) else {"sample_weight": weights}
-        return checked_score(scorer(model, Z, y, **counted))
 
     def _weights_of_scores(self, samples: Any) -> NDArray[np.float64]:
         return samples.weights

@@ -303,6 +303,8 @@ default="l2"
             rows = rows_in_memory(data.X, n_threads) if rows is None else rows
             given = rows, prepared.y, data.weights, prepared.loss
             problem = LinearProblem(*given, self.fit_intercept)
+            # Slopes of the wrong sign lead away from the best intercept, until the loss overflows.
+            problem.check_derivatives(np.zeros(problem.dimension), None)
         problem.reg_lambda = target.reg_lambda
         return problem
 

@@ -48,13 +48,7 @@ _SOLVERS = (
 
 
 def _has_probability(estimator: BMRMClassifier) -> bool:
-    loss = estimator._loss()
-    if loss.probability is None:
-        raise AttributeError(
-            "predict_proba and predict_log_proba need a loss with probabilities such as "
-            f"'log_loss'; this {type(estimator).__name__} has loss={estimator.loss!r}."
-        )
-    return True
+    return estimator._loss().probability is not None
 
 
 @fill_doc

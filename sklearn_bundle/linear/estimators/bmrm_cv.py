@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from sklearn_bundle.core.reports import Grid, Report, reported
 from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
 from sklearn_bundle.core.shared_docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.validation import checked_reg_lambda_of, checked_score, checked_scorer
+from sklearn_bundle.core.validation import checked_reg_lambda_of, checked_scorer
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.linear.estimators._path import values_for
@@ -85,7 +86,8 @@ class PathSearch(Search):
         single = clone(self._single(n_jobs=1))
         folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
         own = loss_scorer(single._loss()) if self.scoring is None else None
-        scorer = own or checked_scorer(single, self.scoring)
+        classes = data.classes if self.scoring is not None and is_classifier(single) else None
+        scorer = partial(self._score_of, own or checked_scorer(single, self.scoring), classes)
         bounds_of = bounds_of_score(single._loss()) if self.certain else None
 
         def part(array: Any, places: NDArray) -> Any:
@@ -98,12 +100,10 @@ class PathSearch(Search):
             return self._models_of_fold(single, fitted, data, values[places], report, limit, **how)
 
         def scores_of(models: Any, test: NDArray) -> list[float]:
-            held_out, counted = (part(X, test), part(y, test)), {}
-            if weights is not None and not callable(self.scoring):
-                counted = {"sample_weight": part(weights, test)}
+            held_out = part(X, test), part(y, test), part(weights, test)
             if self.scoring is None and own is None:
-                return list(default_scores(models, *held_out, counted.get("sample_weight")))
-            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
+                return list(default_scores(models, *held_out))
+            return [scorer(model, *held_out) for model in models]
 
         def known_of(
             train: NDArray, test: NDArray, places: Any, report: Any, limit: TimeLimit, **how: Any
@@ -204,7 +204,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(cv: stratified)s
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
-        "fbeta".
+        "fbeta". To every scorer, a class that a training part lacks has the probability 0.
     %(certain)s
         It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
         and the default score.

@@ -18,6 +18,7 @@ from sklearn_bundle.linear.losses.ranking import (
 )
 
 _DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
+_LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
 # Functions of positions 1, 2, ..., and of relevances, by their names as parameters.
 _DISCOUNTS = {
     "log2": lambda position: 1.0 / np.log2(position + 1.0),
@@ -80,7 +81,7 @@ class PositionMeasure(RankingLoss):
     discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
         Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
     gain : {"exp2", "linear", "binary"} or callable, default="exp2"
-        Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
+        Of relevances r >= 0: 2^r - 1 for r of at most 1000, r, or 1 where r > 0. Not negative.
     k : int, default=None
         Number of positions that count; None means all.
 
@@ -89,7 +90,8 @@ class PositionMeasure(RankingLoss):
     ValueError
         Raised by `fit`: if `k` is not None or an int of at least 1; for a `discount` or `gain` with
         an unknown name, or with negative or nonfinite values; for an increasing `discount`; if y
-        has negative values, or no query has two different gains; without `group`.
+        has negative values, or values above 1000 with gain="exp2"; if no query has two different
+        gains; without `group`.
 
     See Also
     --------
@@ -140,6 +142,12 @@ class PositionMeasure(RankingLoss):
         number = as_queries(group, n_samples)
         if y.min() < 0.0:
             raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")
+        if self.gain == "exp2" and y.max() > _LARGEST:
+            raise ValueError(
+                f"y must hold relevances of at most {_LARGEST:g}, since with gain='exp2' they "
+                f"count as 2^r - 1, but y[{y.argmax()}] is {y.max():g}. Take grades such as 0 to 4 "
+                f"or loss={type(self).__name__}(gain='linear'), which takes them as they are."
+            )
         if self.k is not None and not (type(self.k) is int and self.k >= 1):
             raise ValueError(f"k must be None or an int of at least 1, but is {shown(self.k)}.")
         gains = self._apply("gain", _GAINS, y)
@@ -244,7 +252,7 @@ class NDCG(PositionMeasure):
     discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
         Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
     gain : {"exp2", "linear", "binary"} or callable, default="exp2"
-        Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
+        Of relevances r >= 0: 2^r - 1 for r of at most 1000, r, or 1 where r > 0. Not negative.
 
     Raises
     ------

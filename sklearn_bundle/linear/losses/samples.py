@@ -169,10 +169,11 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
     with np.errstate(all="ignore"):  # losses may overflow at a score that no point has
-        gradients, values = ([of(end, y) for end in ends] for of in (loss.gradient, loss.value))
+        gradients = [loss._checked(loss.gradient(f, y), "gradient", f.shape) for f in ends]
+        values = [loss._checked(loss.value(f, y), "value", (len(f),)) for f in ends]
         low, high = (np.reshape(g * step, (len(scores), -1)).sum(axis=1) for g in gradients)
         at_zero = np.asarray(loss.value(np.zeros_like(scores), y))
-        rise = 0.5 * (np.asarray(values[1]) - values[0])
+        rise = 0.5 * (values[1] - values[0])
         # Of the scores too: the loss may be constant along the step, where its derivatives cancel.
         moved = np.abs(gradients) * np.maximum(1.0, np.abs(ends))
     # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.

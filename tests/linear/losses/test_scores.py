@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from log_cosh import LogCosh  # in examples/losses
 from scipy.optimize import minimize, minimize_scalar
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
@@ -30,7 +31,6 @@ from sklearn_bundle.losses import (
     SquaredError,
 )
 from tests.contract import user_losses
-from tests.log_cosh import LogCosh
 from tests.reference_regression import drawn
 
 STEP = 1e-5  # of differences: their errors are its square, and rounding over it
