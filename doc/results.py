@@ -29,10 +29,7 @@ def load(folder: Path = FOLDER) -> tuple[dict, dict]:
             for name, entry in content.get(found, {}).items():
                 if name in kind:
                     raise ValueError(f"{path.name}: a second entry of the name {name!r}")
-                kind[name] = common | entry
-    for name, figure in figures.items():
-        if "table" in figure:
-            figures[name] = tables[figure["table"]] | figure
+                kind[name] = tables.get(entry.get("table"), common) | entry
     return tables, figures
 
 

@@ -28,6 +28,7 @@ _CLAIMS = re.compile(
 )
 _RATIOS = re.compile(r"\bratios?\b|/ ours|over ours|times faster|faster than|speedup")
 LIST = ".. list-table::\n   :header-rows: 1\n\n   * - data\n     - ratio\n   * - a9a\n     - {}\n"
+_WORD = re.compile(r"\w+")
 _RULE = re.compile(r"^ *=+( +=+)+$")
 
 
@@ -49,18 +50,23 @@ def unsourced(text: str) -> list[str]:
     """The ratios of a page that are written there, and not included."""
     found = [match[0] for match in _CLAIMS.finditer(re.sub(r"\s+", " ", text))]
     for header, *rows in tables_of(text):
-        if "figure" not in header:
-            of_ratios = [k for k, title in enumerate(header) if _RATIOS.search(title)]
-            cells = [row[k] for row in rows for k in of_ratios if k < len(row)]
-            found += [c for c in cells if re.search(r"\d", re.sub(r"\|[\w-]+\|", "", c))]
+        of_ratios = [k for k, title in enumerate(header) if _RATIOS.search(title)]
+        cells = [row[k] for row in rows for k in of_ratios if k < len(row)]
+        found += [c for c in cells if re.search(r"\d", re.sub(r"\|[\w-]+\|", "", c))]
     return found
 
 
-def wrong_rows(text: str, texts: dict[str, str]) -> list[str]:
-    """Figures of the table of written ratios that do not read as the results do."""
-    (table,) = [table for table in tables_of(text) if "figure" in table[0]]
-    assert len(table) > 5
-    return [row[-1] for row in table[1:] if texts.get(row[-1]) != row[-2]]
+def wrong_ratios(text: str, figures: dict) -> list[str]:
+    """Written ratios that no result reads, or none with the peer that stands before them."""
+    texts = results.texts(figures)
+    (rows,) = [rows for header, *rows in tables_of(text) if "ratio" in header]
+    right = [
+        ratio
+        for other, ratio, _ in rows
+        for name, figure in figures.items()
+        if texts[name] == ratio and _WORD.search(other)[0] in _WORD.findall(figure["peer"])
+    ]
+    return [ratio for ratio in unsourced(text) if ratio not in right]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -70,8 +76,8 @@ def test_a_page_has_no_ratio_of_its_own(path):
 
 def test_the_readme_shows_what_the_results_read():
     text = (ROOT / "README.rst").read_text("utf-8")
-    assert unsourced(text) == []
-    assert wrong_rows(text, results.texts(results.load()[1])) == []
+    assert len(unsourced(text)) > 5
+    assert wrong_ratios(text, results.load()[1]) == []
 
 
 def test_a_table_names_its_peer_and_its_data_unless_there_is_none():
@@ -82,14 +88,17 @@ def test_a_table_names_its_peer_and_its_data_unless_there_is_none():
 
 def test_ratios_that_are_changed_by_hand_are_found(tmp_path):
     readme = (ROOT / "README.rst").read_text("utf-8")
-    texts = results.texts(results.load()[1])
-    assert texts["crf"] in readme and texts["svc"] in readme
-    other = "99 (6.0 to 23)".ljust(len(texts["crf"]))
-    assert wrong_rows(readme.replace(texts["crf"], other), texts) == ["crf"]
+    figures = results.load()[1]
+    texts = results.texts(figures)
+    other = "99 (6.0 to 23)"
+    changed = readme.replace(texts["crf"], other.ljust(len(texts["crf"])))
+    assert wrong_ratios(changed, figures) == [other]
+    assert wrong_ratios(f"{readme}\nIt is 9 times faster.", figures) == ["9 times faster"]
+    assert wrong_ratios(readme.replace("CRFsuite,", "LinearSVC"), figures) == [texts["crf"]]
     for path in results.FOLDER.glob("*.json"):
         changed = path.read_text("utf-8").replace('"5.4 (4.7 to 6.2)"', '"8.4 (4.7 to 9.2)"')
         (tmp_path / path.name).write_text(changed, "utf-8")
-    assert wrong_rows(readme, results.texts(results.load(tmp_path)[1])) == ["svc"]
+    assert wrong_ratios(readme, results.load(tmp_path)[1]) == [texts["svc"]]
 
 
 @pytest.mark.parametrize(

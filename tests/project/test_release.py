@@ -41,6 +41,19 @@ def test_every_version_of_python_is_tried_and_named():
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
 
 
+def test_links_of_the_readme_lead_to_files():
+    links = re.findall(r"`[^`<>]+ <([\w./]+)>`_", text("README.rst"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_extra_is_explained():
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    table = re.findall(r"^``\.\[(\w+)\]``", text("doc/install.rst"), re.MULTILINE)
+    readme = re.search(r"^Extras, .+?\n\n", text("README.rst"), re.DOTALL | re.MULTILINE)[0]
+    assert set(table) == set(re.findall(r"``(\w+)``", readme)) == extras
+
+
 def test_actions_are_pinned_by_hash():
     for workflow in (ROOT / ".github/workflows").glob("*.yml"):
         used = re.findall(r"uses: (\S+)(.*)", workflow.read_text(encoding="utf-8"))
