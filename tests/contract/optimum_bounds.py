@@ -36,6 +36,7 @@ def bound_faults(model, X, y, problems, optima):
         found += _outside(k, *(end[rows, k] for end in intervals), *known)
     if len(problems) == 1 and hasattr(model, "classes_") and not _threshold(model).any():
         rows = getattr(problems[0], "rows", np.arange(len(y)))
+        y = np.asarray(y)
         found += _binary_faults(model, X[rows] if len(rows) < len(y) else X, y[rows], *scores[0])
     return found
 

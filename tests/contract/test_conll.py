@@ -154,12 +154,6 @@ def test_no_such_file(tmp_path):
         load_conll(tmp_path / "a.txt")
 
 
-TRAIN = b"+1 1:0.5 3:2 # a comment\n-1 2:1\n3.5\n"
-TEST = b"2 1:1 5:0.25\n"
-X_TRAIN = [[0.5, 0, 2], [0, 1, 0], [0, 0, 0]]
-QUERIES = b"1 qid:7 1:1\n0 qid:7 2:1\n2 qid:9 1:3\n"
-
-
 # ---- encodings --------------------------------------------------------------------------------
 
 LINES = "-DOCSTART- O\n\nHé O\nsaw O\n"

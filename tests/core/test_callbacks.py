@@ -10,19 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import (
     SDCACRF,
-    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
-    BMRMNoveltyDetector,
-    BMRMRanker,
-    BMRMRegressor,
-    BMRMRegressorCV,
     PragamSVC,
-    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
-    SwapSVR,
-    SwapSVRCV,
 )
 from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.core import monitor
@@ -62,24 +54,6 @@ class Counts(Tasks):
 
     def on_fit_task_begin(self, estimator, context):
         self.n[context.task_name] += 1
-
-
-FAMILY = [
-    (BMRMClassifier(), "class"),
-    (BMRMClassifierCV(reg_lambdas=2, cv=2), "class"),
-    (BMRMRegressor("absolute_error"), None),
-    (BMRMRegressorCV("absolute_error", reg_lambdas=2, cv=2), None),
-    (BMRMRanker(), None),
-    (BMRMNoveltyDetector(), None),
-    (PragamSVC(reg_lambda=1.0), "class"),
-    (SwapSVC(), "pair"),
-    (SwapSVCCV(Cs=2, cv=2), "pair"),
-    (SwapSVR(), None),
-    (SwapSVRCV(Cs=2, cv=2), None),
-    (SwapNoveltyDetector(), None),
-    (SDCACRF(), None),
-    (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),
-]
 
 
 @pytest.mark.wide

@@ -27,7 +27,6 @@ Y = (X[:, 0] + RNG.normal(size=48) > 0.0).astype(int)
 TARGET = X[:, 0] + RNG.normal(size=48)
 SENTENCES = [[{"a": float(x)} for x in row] for row in X]
 LABELS = [[int(x > 0.2) for x in row] for row in X]
-GROUPS = np.repeat(np.arange(8), 6)
 VALUES, TIGHT = [1.0, 0.1, 0.01], {"tol": 1e-6}
 
 # The search, its data, and the estimator with its scorer for GridSearchCV.

@@ -17,33 +17,6 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight, save_mapped
 from sklearn_bundle.datasets._svmlight import opener
 
-CONLL_2000 = """\
-Boeing NNP B-NP
-'s POS B-NP
-# # I-NP
-747 CD I-NP
-
-Rockwell NNP B-NP
-said VBD B-VP
-"""
-SENTENCES = [
-    [("Boeing", "NNP"), ("'s", "POS"), ("#", "#"), ("747", "CD")],
-    [("Rockwell", "NNP"), ("said", "VBD")],
-]
-TAGS = [["B-NP", "B-NP", "I-NP", "I-NP"], ["B-NP", "B-VP"]]
-
-CONLL_U = """\
-# sent_id = 1
-# text = vámonos al mar
-1-2\tvámonos\t_\t_\t_
-1\tvamos\tir\tVERB\tx y
-2\tnos\tnosotros\tPRON\t_
-2.1\ttodos\ttodo\tPRON\t_
-
-# sent_id = 2
-1\ta\u00a0b\ta\tADP\t_
-"""
-
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", ["conll2000", "conll2002_ned"])

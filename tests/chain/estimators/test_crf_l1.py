@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import SDCACRF, SDCACRFCV, crf_path
 from tests import reference_chain as reference
@@ -60,58 +57,6 @@ def test_optimum_and_zeros(chains, best, solver, tol):
         assert 0 < np.count_nonzero(point) < len(w)
 
 
-@pytest.mark.parametrize("c1, c2", [(0.5, 0.5), (0.5, 0.0)])
-def test_crfsuite(c1, c2, tmp_path):
-    """Its objective to the six digits that it prints, and the weights that are 0."""
-    pycrfsuite = pytest.importorskip("pycrfsuite")
-    X, y = named_chains()
-    X = FORMS["dicts"](X)
-    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
-    trainer.set_params(
-        {
-            "feature.possible_states": 1,
-            "feature.possible_transitions": 1,
-            "feature.minfreq": -1e9,  # with 0 attributes whose values have a negative sum are lost
-            "c1": c1,
-            "c2": c2,
-            "epsilon": 1e-10,
-            "delta": 1e-15,
-            "max_iterations": 10_000,
-        }
-    )
-    for tokens, labels in zip(X, y, strict=True):
-        trainer.append(tokens, labels)
-    trainer.train(str(tmp_path / "model"))
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(tmp_path / "model"))
-    n, strength = len(X), c1 + 2.0 * c2
-    model = SDCACRF(reg_lambda=strength / n, l1_ratio=c1 / strength, fit_intercept=False, **TIGHT)
-    model.fit(X, y)
-    assert model.objective_ == pytest.approx(trainer.logparser.last_iteration["loss"] / n, rel=1e-6)
-    info = tagger.info()
-    assert dict(model.state_features_) == pytest.approx(info.state_features, abs=2e-3)
-    assert dict(model.transition_features_) == pytest.approx(info.transitions, abs=2e-3)
-
-
-def test_logistic_regression():
-    """Chains of length one: its objective is n times ours, over C."""
-    X, y = load_iris(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    ours = SDCACRF(reg_lambda=0.05, l1_ratio=0.5, fit_intercept=False, **TIGHT).fit(X, y)
-    theirs = LogisticRegression(
-        C=1.0 / (150 * 0.05), l1_ratio=0.5, solver="saga", fit_intercept=False, tol=1e-8,
-        max_iter=10_000, **({"penalty": "elasticnet"} if _needs_penalty() else {}),
-    ).fit(X, y)  # fmt: skip
-    assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
-    assert_array_equal(ours.coef_ == 0.0, theirs.coef_ == 0.0)
-    assert not ours.transitions_.any() and np.count_nonzero(ours.coef_) < 12
-
-
-def _needs_penalty():
-    """Scikit-learn before 1.8 reads l1_ratio with this penalty alone."""
-    return LogisticRegression().penalty == "l2"
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
 def test_above_the_largest_useful_strength_all_is_zero_at_once(chains, solver, l1_ratio):
@@ -142,16 +87,6 @@ def test_lbfgs_is_refused(chains):
 
 def _path_by_lbfgs(X, y):
     crf_path(X, y, solver="lbfgs", l1_ratio=0.1)
-
-
-def test_warm_start_goes_on_from_another_ratio(chains):
-    warm = SDCACRF(reg_lambda=0.02, solver="exponentiated", warm_start=True, **TIGHT).fit(*chains)
-    warm.set_params(reg_lambda=0.0201, l1_ratio=0.01).fit(*chains)
-    cold = SDCACRF(reg_lambda=0.0201, l1_ratio=0.01, solver="exponentiated", **TIGHT).fit(*chains)
-    assert warm.n_iter_ < cold.n_iter_
-    assert_true_certificate(warm, *chains)
-    again = warm.fit(*chains)
-    assert again.n_iter_ == 1 and again.status_ == "converged"
 
 
 @pytest.mark.parametrize("l1_ratio", [0.5, 1.0])

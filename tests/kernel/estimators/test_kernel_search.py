@@ -157,19 +157,6 @@ def test_distances_far_from_the_origin_are_as_near_it():
         )
 
 
-def test_weights_are_repetitions():
-    X, y = classes()
-    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    folds = list(FOLDS.split(X, y))
-    settings = {"Cs": CS, "gammas": GAMMAS, "loss": "hinge", "tol": 1e-6}
-    ours = SwapSVCCV(cv=folds, **settings).fit(X, y, weights)
-    origin = np.repeat(np.arange(len(y)), weights.astype(int))
-    repeated = [tuple(np.flatnonzero(np.isin(origin, part)) for part in fold) for fold in folds]
-    other = SwapSVCCV(cv=repeated, **settings).fit(X[origin], y[origin])
-    assert_allclose(ours.scores_, other.scores_, atol=1e-12)
-    assert (ours.C_, ours.gamma_) == (other.C_, other.gamma_)
-
-
 def test_ties_go_to_the_smallest_C_and_then_the_smallest_gamma():
     X, y = classes()
     model = SwapSVCCV(CS, gammas=GAMMAS[::-1], cv=2, scoring=lambda model, X, y: 0.5).fit(X, y)
@@ -228,26 +215,3 @@ def test_the_drawn_path_is_that_of_the_chosen_gamma():
     drawn = RegularizationPathDisplay.from_estimator(model)
     place = list(model.gammas_).index(model.gamma_)
     assert_array_equal(drawn.scores, model.scores_[:, :, place])
-
-
-@pytest.mark.parametrize("kind, data", [(SwapSVCCV, classes), (SwapSVRCV, numbers)])
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"gammas": [1.0, -1.0]}, r"gammas must hold positive numbers, got \[1.0, -1.0\]"),
-        ({"gammas": []}, "gammas must hold"),
-        ({"gammas": [[1.0]]}, "gammas must hold"),
-        ({"gammas": [np.inf]}, "gammas must hold"),
-        ({"gammas": 3}, "'gammas' parameter"),
-        ({"gammas": [1.0], "gamma": 0.5}, r"gamma=0.5 and gammas=\[1.0\] are both set"),
-        ({"gammas": [1.0], "kernel": "linear"}, r"for kernel='rbf' or 'poly'.*got kernel='linear'"),
-        ({"gammas": [1.0], "kernel": "precomputed"}, "got kernel='precomputed'"),
-        ({"gammas": [1.0], "kernel": rbf_kernel}, "got kernel=<function rbf_kernel"),
-        ({"loss": "log"}, "'loss' parameter"),
-    ],
-)
-def test_bad_parameters(kind, data, parameters, message):
-    model = kind(CS, **parameters)
-    with pytest.raises(ValueError, match=message):
-        model.fit(*data())
-    assert not [name for name in vars(model) if name.endswith("_")]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.svm import SVC
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
 from tests.contract.fits import quiet
@@ -43,20 +42,6 @@ def test_sparse_attributes(model, kind, kernel):
     if weights is not None:
         assert isinstance(sparse.coef_, kind)
         assert_allclose(sparse.coef_.toarray(), weights, atol=1e-3)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_layout_of_svc(n_classes):
-    """All entries are stored, zeros too, row by row."""
-    X, y = sparse_points(n_classes)
-    X = sp.csr_matrix(X)
-    ours, theirs = SwapSVC(kernel="linear").fit(X, y), SVC(kernel="linear").fit(X, y)
-    for model in (ours, theirs):
-        coef, size = model.dual_coef_, len(model.support_)
-        assert coef.shape == (n_classes - 1, size) and coef.nnz == coef.shape[0] * size
-        assert_array_equal(coef.indices, np.tile(np.arange(size), n_classes - 1))
-        assert sp.issparse(model.coef_) and sp.issparse(model.support_vectors_)
-    assert ours.coef_.shape == theirs.coef_.shape
 
 
 def test_no_support_vectors():

@@ -102,32 +102,3 @@ def test_a_bound_from_before_the_promotion_is_forgotten():
     model = SwapSVC(1e3, max_iter=6000, kernel="poly", degree=3, coef0=1.0, solver="swap-2o")
     bounds = quiet(model, X, y).history_["lower_bound"]
     assert model.status_ == "max_iter" and bounds[-1] > bounds[-20] > 0.0
-
-
-@pytest.mark.wide
-@pytest.mark.matrix
-@pytest.mark.parametrize("max_iter", [1, 10])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        *({"solver": solver} for solver in ("swap-2o", "swap", "mfw", "cvm")),
-        *(
-            {"solver": "decomposition"},
-            {"solver": "decomposition", "kernel": "linear"},
-            {"kernel": "linear"},
-            {"active_set": 20},
-            {"n_candidates": 10, "random_state": 0},
-            {"n_initial": 5},
-        ),
-    ],
-    ids=str,
-)
-def test_refits_go_on(parameters, max_iter):
-    """As many steps as one fit would take, and never a larger gap than before."""
-    X, y = with_a_column_of(1.0)
-    model = SwapSVC(tol=3e-3, max_iter=max_iter, warm_start=True, **parameters)
-    gaps = []
-    while not gaps or (model.status_ != "converged" and len(gaps) < 300):
-        gaps.append(quiet(model, X, y).dual_gap_ / model.objective_)
-    assert model.status_ == "converged"
-    assert (np.diff(gaps) <= 1e-12).all()

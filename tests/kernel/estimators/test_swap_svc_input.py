@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle import SwapSVC
@@ -13,64 +12,6 @@ from tests.contract.fits import quiet
 from tests.contract.kernel_machines import (
     signs_of,
 )
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"C": 0.0},
-        {"C": -1.0},
-        {"C": np.inf},
-        {"C": np.nan},
-        {"C": "1"},
-        {"kernel": "laplacian"},
-        {"kernel": None},
-        {"gamma": 0.0},
-        {"gamma": -1.0},
-        {"gamma": np.nan},
-        {"gamma": np.inf},
-        {"gamma": "mean"},
-        {"gamma": None},
-        {"degree": -1},
-        {"degree": 1.5},
-        {"coef0": -1.0},
-        {"coef0": np.nan},
-        {"coef0": np.inf},
-        {"solver": "smo"},
-        {"tol": 0.0},
-        {"tol": -1.0},
-        {"max_iter": 0},
-        {"max_iter": -1},
-        {"max_iter": 1.5},
-        {"max_time": 0.0},
-        {"cache_size": 0.0},
-        {"cache_size": -1},
-        {"cache_size": np.inf},
-        {"n_candidates": 0},
-        {"n_candidates": 1.5},
-        {"n_initial": 0},
-        {"active_set": 0},
-        {"active_set": 1},
-        {"active_set": "all"},
-        {"active_set": 20.0},
-        {"class_weight": "even"},
-        {"decision_function_shape": "ovx"},
-        {"break_ties": "yes"},
-        {"warm_start": None},
-        {"n_jobs": 1.5},
-        {"random_state": "seed"},
-        {"verbose": -1},
-    ],
-    ids=str,
-)
-def test_bad_parameter_is_named(data, parameters):
-    ((name, value),) = parameters.items()
-    model = SwapSVC(**parameters)
-    with pytest.raises(ValueError) as error:
-        model.fit(*data)
-    assert f"The '{name}' parameter of SwapSVC must be" in str(error.value)
-    assert f"Got {value!r} instead" in str(error.value)
-    assert not hasattr(model, "n_features_in_") and not hasattr(model, "classes_")
 
 
 def test_sigmoid_is_refused(data):
@@ -119,12 +60,6 @@ def test_other_columns_at_prediction(data, kernel, method):
         getattr(model, method)(np.full((2, d), np.nan))
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function"])
-def test_not_fitted(data, method):
-    with pytest.raises(NotFittedError):
-        getattr(SwapSVC(), method)(data[0])
-
-
 @pytest.mark.parametrize(
     "function, message",
     [
@@ -151,25 +86,6 @@ def test_an_error_of_the_callable_comes_through(data):
     with pytest.raises(RuntimeError, match="a user's kernel failed"):
         model.set_params(kernel=failing).fit(*data)
     assert_array_equal(model.decision_function(data[0]), before)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda X, y: {"y": np.ones(len(y))}, "2 classes in y .* only one class: .*1.0"),
-        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label per sample.*multilabel"),
-        (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
-        (lambda X, y: {"X": np.where(X[3, 3] == X, np.nan, X)}, "Input X contains NaN"),
-        (lambda X, y: {"sample_weight": -np.ones(len(y))}, "Negative values.*sample_weight"),
-        (lambda X, y: {"sample_weight": np.zeros(len(y))}, "at least one non-zero"),
-        (lambda X, y: {"sample_weight": (y == 1).astype(float)}, "2 classes in y"),
-        (lambda X, y: {"sample_weight": np.full(len(y), 1e308)}, "C"),
-    ],
-)
-def test_bad_data(data, change, message):
-    X, y = data
-    with pytest.raises(ValueError, match=message):
-        SwapSVC().fit(**({"X": X, "y": y} | change(X, y)))
 
 
 @pytest.mark.wide

@@ -1,21 +1,17 @@
 """SwapSVC: the optimum and the certificate, however it is computed."""
 
-import pickle
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapSVC
 from tests.contract.fits import quiet
 from tests.contract.kernel_machines import (
-    FRANK_WOLFE,
     GAMMA,
     KERNELS,
     LAYOUTS,
@@ -97,21 +93,6 @@ def test_two_points_in_closed_form():
 # ---- the certificate --------------------------------------------------------------------------
 
 
-@pytest.mark.wide
-@pytest.mark.matrix
-@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_certificate_in_plain_numpy(data, kernel, tol):
-    parameters, values = KERNELS[kernel]
-    X, y = data[0], signs_of(data[1])
-    K = values(X, X)
-    weights = np.random.default_rng(0).integers(1, 5, 200).astype(float)
-    model = SwapSVC(2.0, tol=tol, **parameters)
-    model.fit(K if kernel == "precomputed" else X, data[1], weights)
-    assert_true_certificate(model, K, y, 2.0 * weights)
-    assert model.dual_gap_ <= tol * model.objective_
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_certificate_after_many_steps(data, solver):
     """Rounding of the rows and of the running sums must not reach the certificate."""
@@ -132,20 +113,6 @@ def test_certificate_of_every_pair(data):
         assert model.objective_[k] == pytest.approx(best, rel=2e-6)
         assert 0.0 <= model.dual_gap_[k] <= 1e-6 * model.objective_[k]
         assert model.n_iter_[k] == model.history_[k]["iteration"][-1]
-
-
-@pytest.mark.parametrize("active_set", [None, 20])
-@pytest.mark.parametrize("solver", FRANK_WOLFE)
-def test_history(data, solver, active_set):
-    model = SwapSVC(gamma=GAMMA, solver=solver, tol=1e-2, active_set=active_set)
-    h = model.fit(*data).history_
-    assert (h["lower_bound"] <= h["objective"]).all()
-    assert (np.diff(h["objective"][:-1]) <= 0.0).all()
-    assert (np.diff(h["lower_bound"][:-1]) >= 0.0).all()
-    kinds = sum(h[kind] for kind in ("fw", "swap_add", "swap_drop", "away", "away_drop"))
-    assert_array_equal(kinds, h["iteration"])
-    assert model.n_iter_ == h["iteration"][-1]
-    assert ("active" in h.dtype.names) == (active_set is not None)
 
 
 # ---- other ways to the same result ------------------------------------------------------------
@@ -201,69 +168,3 @@ def test_other_ways_to_the_same_optimum(data, parameters):
     again = clone(model).fit(X, y)
     assert_array_equal(model.support_, again.support_)
     assert_array_equal(model.dual_coef_, again.dual_coef_)
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
-@pytest.mark.parametrize("active_set", [None, 20])
-def test_n_jobs_agrees(kernel, active_set):
-    X, y = load_digits(return_X_y=True)
-    X, y = X[y < 4] / 16.0, y[y < 4]
-    A = rbf_kernel(X, gamma=0.02) if kernel == "precomputed" else X
-    model = SwapSVC(kernel=kernel, gamma=0.02, tol=1e-5, active_set=active_set, random_state=0)
-    one, two = clone(model).fit(A, y), clone(model).set_params(n_jobs=2).fit(A, y)
-    assert_allclose(one.objective_, two.objective_, rtol=1e-5)
-    assert one.status_ == two.status_ == ["converged"] * 6
-    assert_allclose(one.decision_function(A), two.decision_function(A), atol=0.05)
-    assert_array_equal(two.predict(A), clone(two).set_params(n_jobs=1).fit(A, y).predict(A))
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("solver", ["decomposition", "swap-2o", "swap", "mfw"])
-def test_refits_of_one_step_go_on(data, solver, kernel):
-    """No step is lost: they end about where one run of as many steps ends, or better."""
-    X, y = data
-    model = SwapSVC(kernel=kernel, solver=solver, tol=1e-9, random_state=0)
-    parts = clone(model).set_params(max_iter=1, warm_start=True)
-    gaps = [quiet(parts, X, y).relative_gap_ for _ in range(40)]
-    whole = quiet(model.set_params(max_iter=40), X, y)
-    assert all(after <= before for before, after in pairwise(gaps))
-    assert gaps[-1] < gaps[0]
-    assert parts.objective_ <= 1.05 * whole.objective_
-    assert parts.relative_gap_ <= 1.05 * whole.relative_gap_
-
-
-@pytest.mark.parametrize("active_set", [None, 50])
-def test_warm_start_over_C(data, active_set):
-    X, y = data
-    warm = SwapSVC(1.0, tol=1e-5, warm_start=True, active_set=active_set, random_state=0).fit(X, y)
-    first = warm.n_iter_
-    assert warm.fit(X, y).n_iter_ < first
-    for C in (1.3, 1.7):
-        warm.set_params(C=C).fit(X, y)
-        cold = clone(warm).fit(X, y)
-        assert warm.n_iter_ < cold.n_iter_
-        assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-5)
-    copy = pickle.loads(pickle.dumps(warm))
-    assert "_warm" not in vars(copy) and hasattr(warm, "_warm")
-    cold = clone(warm).fit(X[:100], y[:100])
-    warm.fit(X[:100], y[:100])
-    assert warm.n_iter_ == cold.n_iter_ and warm.objective_ == cold.objective_
-
-
-@pytest.mark.parametrize("change", ["gamma", "kernel", "degree", "coef0", "weights", "y"])
-def test_warm_start_only_on_the_same_problem(data, change):
-    X, y = data
-    model = SwapSVC(kernel="poly", gamma=GAMMA, coef0=1.0, warm_start=True).fit(X, y)
-    weight = None
-    if change == "weights":
-        weight = np.arange(1.0, 201.0)
-    elif change == "y":
-        y = 1 - y
-    else:
-        value = {"gamma": 0.1, "kernel": "rbf", "degree": 2, "coef0": 0.5}[change]
-        model.set_params(**{change: value})
-    cold = clone(model).fit(X, y, weight)
-    model.fit(X, y, weight)
-    assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_

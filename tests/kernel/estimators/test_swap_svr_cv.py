@@ -106,30 +106,6 @@ def test_a_kernel_on_strings():
     assert_allclose(model.predict(X), y, atol=0.3)
 
 
-@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
-def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(scoring):
-    X, y = diabetes()
-    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    folds = list(FOLDS.split(X))
-    settings = {"gamma": GAMMA, "tol": 1e-9, "scoring": scoring}
-    model = SwapSVRCV(CS, cv=folds, **settings).fit(X, y, weights)
-    origin = np.repeat(np.arange(len(y)), weights.astype(int))
-    repeated = [tuple(np.flatnonzero(np.isin(origin, part)) for part in fold) for fold in folds]
-    other = SwapSVRCV(CS, cv=repeated, **settings).fit(X[origin], y[origin])
-    assert_allclose(model.scores_, other.scores_, atol=1e-6)
-    assert model.C_ == other.C_
-    assert_allclose(model.predict(X), other.predict(X), atol=1e-5)
-
-
-def test_threads_find_the_same():
-    """In folds to the bit; the final fit's BLAS sums in another order with two threads."""
-    X, y = waves()
-    one, two = (SwapSVRCV(CS, cv=3, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2))
-    assert_array_equal(one.scores_, two.scores_)
-    assert one.objective_ == pytest.approx(two.objective_, rel=1e-6)
-    assert max(one.lower_bound_, two.lower_bound_) <= min(one.objective_, two.objective_)
-
-
 def test_a_callable_score_sees_the_model_of_each_value():
     X, y = diabetes()
     seen = []
@@ -140,20 +116,3 @@ def test_a_callable_score_sees_the_model_of_each_value():
 
     model = SwapSVRCV(CS, cv=2, scoring=score).fit(X, y)
     assert seen == CS * 2 and model.scores_.max() < 0.0
-
-
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"Cs": [1.0, -1.0]}, r"Cs must be .*got \[1.0, -1.0\]"),
-        ({"Cs": [1e200]}, "C times the sample weights"),
-        ({"Cs": 0}, "'Cs' parameter of SwapSVRCV"),
-        ({"scoring": "exact"}, "'scoring' parameter of SwapSVRCV"),
-        ({"kernel": "sigmoid"}, "not positive definite"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    model = SwapSVRCV(**parameters)
-    with pytest.raises(ValueError, match=message):
-        model.fit(*diabetes())
-    assert not [name for name in vars(model) if name.endswith("_")]

@@ -13,7 +13,6 @@ from sklearn_bundle import (
     BMRMNoveltyDetector,
     BMRMRegressor,
     bmrm_path,
-    reg_lambda_max,
 )
 from sklearn_bundle.linear.rows._dask_workers import in_pairs
 from sklearn_bundle.losses import BinaryLoss
@@ -295,16 +294,6 @@ def test_many_small_blocks_and_one_alone(rows):
         BMRMClassifier().fit(dask.delayed(X), y)
 
 
-def test_refits_go_on_and_start_from_the_last_planes(rows):
-    X, y = rows[0], rows[1] > 0
-    data = collected(X, y)
-    model = BMRMClassifier(reg_lambda=1e-3, warm_start=True, max_iter=1, tol=1e-8)
-    gaps = [quiet(model, *data).relative_gap_ for _ in range(8)]
-    assert gaps[-1] < 0.2 * gaps[0]
-    whole = quiet(BMRMClassifier(reg_lambda=1e-3, max_iter=8, tol=1e-8), *data)
-    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-6)
-
-
 @pytest.mark.parametrize(
     "number, spoil, message",
     [
@@ -348,32 +337,6 @@ def test_frames_of_other_columns_are_refused(rows):
         [dask.delayed(part) for part in (frame[:150], frame[150:])], halves
     )
     assert list(model.feature_names_in_) == list("abcdef")
-
-
-def test_what_cannot_be_done_in_blocks_is_refused(rows):
-    X, y = rows[0], rows[1] > 0
-    data = collected(X, y)
-    with pytest.raises(ValueError, match="'roc_auc' is a function of the scores of all samples"):
-        BMRMClassifier("roc_auc").fit(*data)
-    for loss, solver in (("hinge", "dual-coordinate"), ("softmax", "newton")):
-        with pytest.raises(ValueError, match=f"solver='{solver}' needs all rows in memory"):
-            BMRMClassifier(loss, solver=solver).fit(*data)
-    with pytest.raises(ValueError, match="reg_lambda_max is not known"):
-        reg_lambda_max(*data, loss="log_loss")
-    without = {"loss": "squared_error", "fit_intercept": False}
-    assert reg_lambda_max(data[0], data[1].astype(float), **without) == pytest.approx(
-        reg_lambda_max(X, y.astype(float), **without), rel=1e-10
-    )
-    with pytest.raises(ValueError, match="only one class"):
-        BMRMClassifier().fit(data[0], da.zeros(300, chunks=data[0].chunks[0]))
-    with pytest.raises(ValueError, match="y has 2 blocks of rows, X has 4"):
-        BMRMClassifier().fit(blocks_of(X), [dask.delayed(y), dask.delayed(y)])
-    with pytest.raises(ValueError, match=r"y must have an entry for each of the 300 rows of X"):
-        BMRMClassifier().fit(blocks_of(X), y[:-1])
-    with pytest.raises(ValueError, match=r"Block 0: Negative values in .* `sample_weight`"):
-        BMRMClassifier().fit(*data, -np.ones(300))
-    with pytest.raises(ValueError, match="must not be negative with the Poisson loss"):
-        BMRMRegressor("poisson").fit(data[0], data[1].astype(float) - 1.0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8])

@@ -143,14 +143,6 @@ def test_each_of_several_targets_has_its_own_unit(data):
     assert joint.reg_lambda_ == pytest.approx(1e-4 * np.sqrt((1.0 + SCALE**2) / 2.0))
 
 
-def test_refits_of_another_target_have_other_values(data):
-    X, y = data
-    model = BMRMRegressor("absolute_error", warm_start=True)
-    first = model.fit(X, y).reg_lambda_
-    assert model.fit(X, 2.0 * y).reg_lambda_ == pytest.approx(first / 2.0)
-    assert model.reg_lambda is None and model.delta is None
-
-
 def test_grids_of_a_search_follow_the_unit(data):
     X, y = data
     plain, scaled = (
@@ -206,16 +198,3 @@ def test_reg_lambda_is_that_of_scikit_learn_in_units_of_y(data):
     loss = {"loss": "quantile", "quantile": 0.5, "regularizer": "l1"}
     ours = BMRMRegressor(**loss, **TIGHT).fit(X, SCALE * y)
     np.testing.assert_allclose(ours.coef_, median.coef_, atol=1e-3 * SCALE)
-
-
-@pytest.mark.parametrize("loss, name", [("huber", "delta"), ("epsilon_insensitive", "epsilon")])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_warm_start_knows_a_parameter_that_follows_the_spread(data, loss, name, turned):
-    """The loss of the default is another one than that of the number which its class has."""
-    X, y = data
-    number = {"delta": 1.0, "epsilon": 0.1}[name]
-    first, second = (number, None) if turned else (None, number)
-    model = BMRMRegressor(loss, warm_start=True, **{name: first}).fit(X, SCALE * y)
-    again = model.set_params(**{name: second}).fit(X, SCALE * y)
-    fresh = BMRMRegressor(loss, **{name: second}).fit(X, SCALE * y)
-    assert again.lower_bound_ <= fresh.objective_ and fresh.lower_bound_ <= again.objective_

@@ -5,19 +5,17 @@ import re
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_bundle import SDCACRF, BMRMClassifier, StructuredSVM
-from sklearn_bundle.models import Chain, Multiclass, Ontology
+from sklearn_bundle import StructuredSVM
+from sklearn_bundle.models import Multiclass
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
 from tests.contract.user_models import Grid, Orders, Ranking
 from tests.reference_chain import made
 
-EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]
 IRIS = load_iris(return_X_y=True)
 CHAINS = made(12, 3, 3, 4)
 SOLVERS = ["lbfgs", "bundle"]
@@ -34,29 +32,7 @@ def likelihood(model="chain", **parameters):
     return StructuredSVM(model, loss="log", **({"reg_lambda": 0.05, "max_iter": 3000} | parameters))
 
 
-def agree(ours, theirs):
-    """Each bound is one of both problems, as they are the same."""
-    assert ours.status_ == "converged"
-    assert ours.lower_bound_ <= theirs.objective_ * (1.0 + 1e-13)
-    assert theirs.lower_bound_ <= ours.objective_ * (1.0 + 1e-13)
-
-
 # ---- the optimum ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver, tol", [("lbfgs", 1e-9), ("bundle", 1e-7)])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_the_optimum_of_the_crf(solver, tol, fit_intercept):
-    X, y = made(20, 3, 4, 5)
-    weights = np.arange(20) % 3 + 0.5
-    crf = SDCACRF(reg_lambda=0.05, tol=1e-9, max_iter=500, fit_intercept=fit_intercept)
-    crf.fit(X, y, weights)
-    model = likelihood(Chain(fit_intercept=fit_intercept), solver=solver, tol=tol)
-    agree(model.fit(X, y, weights), crf)
-    # P is strongly convex: both points are within sqrt(2 gap / reg_lambda) of the optimum.
-    reach = np.sqrt(2.0 * model.dual_gap_ / 0.05) + np.sqrt(2.0 * crf.dual_gap_ / 0.05)
-    for name in ("coef_", "transitions_", "intercept_", "start_", "end_"):
-        assert np.linalg.norm(getattr(model, name) - getattr(crf, name)) <= reach
 
 
 @pytest.mark.wide
@@ -70,39 +46,6 @@ def test_the_optimum_of_logistic_regression(solver):
     assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("stored", [np.array, sp.csr_matrix])
-def test_the_optimum_of_softmax(stored):
-    X, y = IRIS
-    weights = np.arange(len(y)) % 2 + 0.5
-    peer = BMRMClassifier("softmax", reg_lambda=0.05, tol=1e-8, fit_intercept=False)
-    model = likelihood("multiclass", tol=1e-8)
-    agree(model.fit(stored(X), y, weights), peer.fit(X, y, weights))
-
-
-@pytest.mark.wide
-@pytest.mark.matrix
-@pytest.mark.parametrize("of", ["chain", "ontology", "orders"])
-@every_solver
-@pytest.mark.parametrize("weighted", [False, True])
-def test_certificate_against_enumeration(of, solver, weighted):
-    model, (X, y) = {
-        "chain": (Chain(), CHAINS),
-        "ontology": (Ontology(EDGES), tuple(part[::7] for part in IRIS)),
-        "orders": (Orders(), orders()),
-    }[of]
-    weights = np.arange(len(y)) % 3 / 2.0 if weighted else None
-    model = likelihood(model, solver=solver, tol=1e-6).fit(X, y, weights)
-    assert model.status_ == "converged" and model.exact_
-    judge(model, X, y, weights)
-
-
-def test_chains_of_length_one_are_classes():
-    X, y = IRIS
-    chain = likelihood(tol=1e-9).fit(X, y)
-    biased = likelihood("multiclass", tol=1e-9).fit(np.c_[X, np.ones((len(X), 3))], y)
-    assert chain.objective_ == pytest.approx(biased.objective_, rel=2e-9)
-
-
 def test_costs_change_nothing_but_the_score():
     X, y = IRIS
     cost = [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
@@ -112,33 +55,6 @@ def test_costs_change_nothing_but_the_score():
 
 
 # ---- runs -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
-def test_history_counts_passes(solver):
-    model = likelihood(solver=solver).fit(*CHAINS)
-    h = model.history_
-    assert model.solver_ == ("lbfgs" if solver == "auto" else solver)
-    assert h.dtype.names == (
-        *("iteration", "seconds", "objective", "lower_bound", "passes", "oracle_calls"),
-    )
-    assert (12 * h["passes"] == h["oracle_calls"]).all() and (np.diff(h["passes"]) >= 1).all()
-
-
-@pytest.mark.wide
-@every_solver
-def test_a_warm_start_goes_on(solver):
-    X, y = CHAINS
-    model = likelihood(solver=solver, warm_start=True, tol=1e-6).fit(X, y)
-    cold = model.n_iter_
-    assert model.fit(X, y).n_iter_ == 1
-    model.set_params(tol=1e-7).fit(X, y)
-    assert model.status_ == "converged" and model.n_iter_ < cold
-    model.set_params(reg_lambda=0.049).fit(X, y)
-    assert model.status_ == "converged" and model.n_iter_ < cold
-    judge(model, X, y)
-    hinge = model.set_params(loss="hinge", solver="auto").fit(X, y)
-    assert hinge.status_ == "converged"  # from nothing that another loss has left
 
 
 @every_solver
@@ -182,11 +98,6 @@ def test_more_pairs_take_other_steps():
     ten = likelihood(n_cached_outputs=10, tol=1e-8).fit(X, y)
     assert few.n_iter_ > many.n_iter_
     assert_array_equal(default.w_, ten.w_)
-
-
-def test_threads_do_not_change_a_bit():
-    one, three = (likelihood(n_jobs=n).fit(*CHAINS) for n in (1, 3))
-    assert_array_equal(one.w_, three.w_)
 
 
 def test_a_pickle_predicts():
