@@ -1,9 +1,13 @@
-"""Break the package in small ways, and see that the tests tell:  python .ci/mutants.py
+"""Break the package in small ways, and see that the net tells:  python .ci/mutants.py
 
 Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, which must occur once
-in it, what stands there instead, and the tests that must fail then. The tests named are run on the
-package as it is, and have to pass (``--tested`` leaves that to the caller); then on a copy for each
-mutant in turn, until one fails.
+in it, what stands there instead, and the file of tests/contract that kills it. These files are run
+on the package as it is, and have to pass (``--tested`` leaves that to the caller); then on a copy
+for each mutant in turn, until one test fails. With ``--net`` all of tests/contract is run.
+
+There are two kinds. With a mutant of what is reported (objectives, bounds, rounding, labels) fits
+lie. With one of steps, under ``[[steps]]``, they get slow, but may not lie: no test of certificates
+fails for another reason than a tol that is missed. ``--steps`` tries these.
 
 A mutant is killed by a test's assertion. It is no kill where a test ends in another exception, or
 where tests are not found or cannot be collected: then the mutant proves nothing, and has to be
@@ -52,13 +56,13 @@ LONGEST = 900  # seconds of any run
 
 @dataclass(frozen=True)
 class Mutant:
-    """``tests`` is a file of the folder tests, ``select`` what pytest's -k takes."""
+    """``tests`` is a file of the folder tests/contract, ``select`` what pytest's -k takes."""
 
     name: str
     file: str
     old: str
     new: str
-    tests: str
+    tests: str = "test_certificates.py"
     select: str = ""
 
     @property

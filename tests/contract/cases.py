@@ -92,13 +92,22 @@ def data(name):
     nodes = [(rng.normal(size=(4, 2)), LOOPS, rng.normal(size=(5, 2))) for _ in range(6)]
     points = [rng.normal(size=(3, 3 + i % 2, 2)) for i in range(7)]
     segments = drawn((1, 3, 4, 2, 4, 3), 3)
+    wide = np.round(64 * rng.normal(size=(12, 40))) / 64
+    # So many rows per column that solvers do not take all of them at once.
+    many = np.round(64 * rng.normal(size=(240, 3))) / 64
+    far = np.round(many @ [1.0, -1.0, 0.5] + rng.normal(size=len(many)), 3)
+    thrice = rng.integers(0, 4, len(many)).astype(float)
     return {
         "two": Data(X, two),
         "two, weighted": Data(X, two, weights),
         "three": Data(X, three),
         "three, weighted": Data(X, three, weights),
         "few": Data(X[:9], two[:9]),
-        "wide": Data(np.round(64 * rng.normal(size=(10, 40))) / 64, two[:10], weights[:10]),
+        "wide": Data(wide, two[:12], weights[:12]),
+        "wide numbers": Data(wide, f[:12], weights[:12]),
+        "one column": Data(X[:, :1], three, weights),
+        "many, weighted": Data(many, (far > 0.3).astype(int), thrice),
+        "many numbers": Data(many, far, thrice),
         "numbers": Data(X, f),
         "numbers, weighted": Data(X, f, weights),
         "counts": Data(X, np.floor(np.exp(f)), weights),
@@ -143,6 +152,9 @@ _CASES = [
     *((linear(loss, solver="dual-coordinate"), "two, weighted") for loss in LOSSES),
     *((linear(loss, solver="dual-coordinate", fit_intercept=False), "wide") for loss in LOSSES),
     *((linear(loss, reg_lambda=1e-4), "two") for loss in LOSSES),
+    *((linear(loss, solver="newton", reg_lambda=1e-3), "many, weighted") for loss in LOSSES),
+    (linear(reg_lambda=1e-3), "many, weighted"),
+    (linear(solver="line-search"), "wide"),
     (linear("exponential", reg_lambda=0.2), "two, weighted"),
     (linear("exponential", solver="lbfgs"), "two, weighted"),
     (linear("log_loss", solver="lbfgs"), "two, weighted"),
@@ -165,6 +177,7 @@ _CASES = [
     (linear("multiclass_hinge", solver="line-search"), "three"),
     (linear("multiclass_hinge", solver="dual-coordinate"), "three, weighted"),
     (linear("multiclass_hinge", fit_intercept=False), "three, weighted"),
+    *((linear(loss), "one column") for loss in ("multiclass_hinge", "softmax")),
     (linear("multiclass_hinge", cost=COST), "three, weighted"),
     (linear("multiclass_hinge", cost=COST, scaling="slack"), "three, weighted"),
     (linear("ontology", edges=EDGES), "three, weighted"),
@@ -179,6 +192,9 @@ _CASES = [
     (regressor("squared_error"), "numbers, weighted"),
     (regressor("squared_error", solver="line-search"), "numbers, weighted"),
     (regressor("squared_error", solver="conjugate-gradient"), "numbers, weighted"),
+    (regressor("squared_error", solver="conjugate-gradient"), "wide numbers"),
+    (regressor("absolute_error"), "wide numbers"),
+    *((regressor(loss, reg_lambda=1e-3), "many numbers") for loss in ("quantile", "huber")),
     (regressor("squared_error", regularizer="l1"), "numbers, weighted"),
     (regressor("squared_error", regularizer=WeightedL1([1.0, 2.0, 0.5, 1.0])), "numbers"),
     (regressor("huber", regularizer="elasticnet", l1_ratio=0.3), "numbers, weighted"),
@@ -215,6 +231,7 @@ _CASES = [
     (SwapSVC(kernel=laplacian_kernel), "two"),
     (SwapSVC(10.0, loss="hinge"), "two, weighted"),
     (SwapSVC(10.0, loss="hinge"), "three, weighted"),
+    (SwapSVC(10.0), "many, weighted"),
     (SwapSVC(loss="hinge", kernel="precomputed"), "matrix"),
     (SwapSVCCV(Cs=[1.0], cv=2), "three"),
     (SwapSVR(loss="squared_epsilon_insensitive"), "numbers, weighted"),

@@ -29,6 +29,8 @@ def _of_columns(change):
         if getattr(problem.model, "kernel", None) == "precomputed":
             return problem
         parts = problem.X if isinstance(problem.X, list) else [problem.X]
+        if any(isinstance(part, tuple) or part.ndim != 2 for part in parts):
+            return problem  # of graphs, matchings: other shapes than rows
         ends = np.cumsum([part.shape[0] for part in parts])[:-1]
         X = np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
         X = change(X, rng).astype(X.dtype)

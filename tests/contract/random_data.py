@@ -52,6 +52,7 @@ def labels(rng, f, n_classes):
     """Quantiles of the scores, or one of a few samples against the rest."""
     if n_classes == 2 and rng.random() < 0.25:
         return (f >= np.sort(f)[-min(2, len(f) - 1)]).astype(int)
+    n_classes = min(n_classes, len(f))
     y = np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
     y[rng.permutation(len(y))[:n_classes]] = np.arange(n_classes)
     return y

@@ -52,12 +52,14 @@ CLASSIFIERS = [
     SwapSVC(),
     SwapSVC(decision_function_shape="ovo"),
     SwapSVC(kernel="linear", break_ties=True),
+    SwapSVC(loss="hinge", C=3.0),
 ]
 REGRESSORS = [
     *(BMRMRegressor(loss, **STRONG) for loss in ("squared_error", "absolute_error", "huber")),
     BMRMRegressor("squared_epsilon_insensitive", regularizer=Lp(1.5), **STRONG),
     BMRMRegressor("quantile", quantile=0.8, regularizer=Quadratic([1.0, 2.0, 3.0, 4.0]), **STRONG),
     SwapSVR(),
+    SwapSVR(loss="epsilon_insensitive"),
 ]
 
 
@@ -123,6 +125,7 @@ def test_poisson_and_several_targets():
         BMRMNoveltyDetector(rho=1.0),
         SwapNoveltyDetector(),
         SwapNoveltyDetector(contamination=0.1),
+        SwapNoveltyDetector(nu=0.3),
     ],
     ids=str,
 )

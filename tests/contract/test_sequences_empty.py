@@ -18,11 +18,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["SDCACRF", "lbfgs"]
-    + [pytest.param(k, marks=pytest.mark.wide) for k in ("structured", "segments")],
-)
+@pytest.mark.parametrize("kind", ["SDCACRF", "lbfgs", "structured", "segments"])
 def test_a_fit_leaves_empty_sequences_out(kind):
     """With their labels and weights; predictions have empty ones in their places."""
     model, y = MODELS[kind]

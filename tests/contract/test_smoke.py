@@ -68,7 +68,6 @@ def test_swap_on_several_classes():
     assert model.decision_function(X).shape == (150, 3) and model.score(X, y) > 0.95
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize("form", ["arrays", "dicts", "strings"])
 @pytest.mark.parametrize("solver", ["auto", "exponentiated", "sdca", "lbfgs"])
 def test_chains(solver, form):
