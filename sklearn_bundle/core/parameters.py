@@ -14,7 +14,6 @@ from sklearn_bundle.core.sklearn_internals import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn_bundle.core.tracebacks import is_refusal
 from sklearn_bundle.core.values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
@@ -188,18 +187,15 @@ def hint(kind: type, name: str) -> str | None:
 
 
 class ForCallers:
-    """Tracebacks end at the caller's own line.
+    """Says what to write in place of names that other libraries have.
 
     Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint,
-    and so does its AttributeError about an unknown method.
-    Errors about what the caller passed have no frames inside the package, where nothing is wrong:
-    a notebook shows seven lines or so for each frame. Both are done by a function around the
-    methods of a subclass.
+    by a function around both, and so does its AttributeError about an unknown method.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in _CALLED:
+        for name in ("__init__", "fit"):
             method = getattr_static(cls, name, None)  # not what a descriptor makes of it
             if isfunction(method) and not hasattr(method, "_is_for_callers"):
                 setattr(cls, name, _for_callers(method))
@@ -214,28 +210,19 @@ class ForCallers:
             raise AttributeError(f"{missing} {advice}", name=name, obj=self)
 
 
-_CALLED = (
-    *("__init__", "fit", "fit_predict", "predict", "predict_marginals", "decision_function"),
-    *("score", "score_samples"),
-)
-
-
 def _for_callers(method: Callable[..., Any]) -> Callable[..., Any]:
-    own, hints = signature(method).parameters, method.__name__ in ("__init__", "fit")
+    own = signature(method).parameters
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        unknown = next((name for name in kwargs if name not in own), None) if hints else None
+        unknown = next((name for name in kwargs if name not in own), None)
         advice = None if unknown is None else hint(type(self), unknown)
         try:
             return method(self, *args, **kwargs)
-        except (TypeError, ValueError) as error:
-            if advice is not None and isinstance(error, TypeError):
-                raise TypeError(f"{error}\n{advice}") from None  # of the call itself
-            if not is_refusal(error):
+        except TypeError as error:
+            if advice is None:
                 raise
-            # To see all frames, set the environment variable SKLEARN_BUNDLE_TRACEBACKS=full
-            raise error.with_traceback(None)  # noqa: B904
+            raise TypeError(f"{error}\n{advice}") from None  # of the call itself
 
     # Types of functions have no attributes of one's own; this one says not to wrap it again.
     call._is_for_callers = True  # type: ignore[attr-defined]

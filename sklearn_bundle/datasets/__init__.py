@@ -3,11 +3,9 @@
 from sklearn_bundle.datasets._conll import load_conll
 from sklearn_bundle.datasets._frame import sequences_from_frame
 from sklearn_bundle.datasets._mapped import open_mapped, save_mapped
-from sklearn_bundle.datasets._openml import fetch_openml
 from sklearn_bundle.datasets._svmlight import load_svmlight
 
 __all__ = [
-    "fetch_openml",
     "load_conll",
     "load_svmlight",
     "open_mapped",

@@ -72,10 +72,6 @@ def load_svmlight(
     TypeError
         If `paths` is not a path or a sequence of them, for example an open file.
 
-    See Also
-    --------
-    fetch_openml : A set by its name, from OpenML.
-
     Examples
     --------
     >>> import os, tempfile

@@ -5,16 +5,14 @@ import gzip
 import io
 import lzma
 import os
-import urllib.error
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import datasets
 from sklearn.datasets import dump_svmlight_file
 
-from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight, save_mapped
+from sklearn_bundle.datasets import load_conll, load_svmlight, save_mapped
 from sklearn_bundle.datasets._svmlight import opener
 
 
@@ -114,53 +112,6 @@ def test_svmlight_of_what_is_no_path(tmp_path):
     for wrong in (io.BytesIO(TRAIN), [io.BytesIO(TRAIN)], b"a", 3, None):
         with pytest.raises(TypeError, match=r"paths must be a str, a path-like .* or a sequence"):
             load_svmlight(wrong)
-
-
-def test_openml_without_a_network(tmp_path, monkeypatch):
-    cause = urllib.error.URLError("Name or service not known")
-
-    def urlopen(*args, **kwargs):
-        raise cause
-
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", urlopen)
-    not_found = pytest.raises(ConnectionError, match="'phoneme' could not be downloaded")
-    with pytest.warns(UserWarning, match="network error"), not_found as error:
-        fetch_openml("phoneme", version=1, data_home=tmp_path, n_retries=1, delay=1e-3)
-    assert error.value.__cause__ is cause
-    message = str(error.value)
-    for part in (
-        "Name or service not known",
-        str(tmp_path / "openml"),
-        "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/",
-        "https://www.openml.org/search?type=data&q=phoneme",
-        "load_svmlight",
-    ):
-        assert part in message
-
-
-def test_openml_hands_on_what_it_is_given(tmp_path, monkeypatch):
-    calls = []
-
-    def fetch(*args, **kwargs):
-        calls.append((args, kwargs))
-        return "X", "y"
-
-    monkeypatch.setattr(datasets, "fetch_openml", fetch)
-    given = {"version": 2, "target_column": "a", "as_frame": True, "n_retries": 1, "delay": 0.5}
-    assert fetch_openml("phoneme", data_home=tmp_path, **given) == ("X", "y")
-    ((args, kwargs),) = calls
-    assert args == ("phoneme",)
-    assert kwargs.pop("parser") in ("auto", "liac-arff")
-    assert kwargs == given | {"data_home": str(tmp_path), "return_X_y": True}
-
-
-def test_openml_leaves_other_errors_alone(tmp_path, monkeypatch):
-    def fetch(*args, **kwargs):
-        raise ValueError("Dataset phoneme with version 99 not found.")
-
-    monkeypatch.setattr(datasets, "fetch_openml", fetch)
-    with pytest.raises(ValueError, match="version 99 not found"):
-        fetch_openml("phoneme", version=99, data_home=tmp_path)
 
 
 @pytest.mark.parametrize(
