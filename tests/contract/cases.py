@@ -264,6 +264,9 @@ _CASES = [
     (structured(Multilabel("tree"), reg_lambda=0.2, loss="log"), "sets, weighted"),
     (structured(ListedGrid(contrast=[0]), reg_lambda=0.1), "pictures, weighted"),
     (structured(Grid()), "pictures, weighted"),
+    (structured(Grid(), solver="rsd-one-simplex"), "pictures, weighted"),
+    (structured("multiclass", loss="squared_hinge", solver="rsd-one-simplex"), "three, weighted"),
+    (structured(solver="excessive-gap", reg_lambda=0.5), "chains, weighted"),
     (structured(BoundedGrid()), "pictures, weighted"),
     (structured(loss="log"), "chains, weighted"),
 ]
