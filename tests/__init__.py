@@ -37,6 +37,7 @@ project
     test_tree.py
     test_walks.py
     test_release.py
+    test_release_cells.py
     test_stress.py
     test_judge_of_regions.py
     test_pages.py               /core/shared_docs.py
