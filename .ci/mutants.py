@@ -47,12 +47,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
 NET = "tests/contract"
 # What must hold of fits that got slow: their certificates, however they end.
-HONEST = ["test_random.py", "test_certificates.py"]
-    f"{NET}/test_random.py",
-    f"{NET}/test_certificates.py",
-    "-k",
-    "random or plain or max_iter",
-]
+HONEST = [f"{NET}/test_random.py", f"{NET}/test_certificates.py"]
 PACKAGE = "sklearn_bundle"
 COPIED = (PACKAGE, "tests", "examples", "pyproject.toml")
 # Folders and files that the stamp of jit/decorators.py is a hash of.
@@ -87,8 +82,9 @@ class Mutant:
     @property
     def arguments(self) -> list[str]:
         """Those of pytest."""
-        honest = [*(f"{NET}/{file}" for file in HONEST), "-k", "random or plain or max_iter"]
-        return honest if self.is_step else ["-x", *selected(self.tests, self.select)]
+        if self.is_step:
+            return [*HONEST, "-k", "random or plain or max_iter"]
+        return ["-x", *selected(self.tests, self.select)]
 
     def faults(self) -> list[str]:
         """What is wrong with the entry, before anything runs."""

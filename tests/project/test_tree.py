@@ -95,7 +95,6 @@ def may_import(module, other):
     return not theirs or (family, theirs) == ("structured", "chain")
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize("module", SOURCES)
 def test_imports_go_down(module):
     wrong = {(module, other) for other in imports(module) if not may_import(module, other)}
@@ -106,13 +105,11 @@ def test_exceptions_are_of_modules_that_there_are():
     assert {name for pair in EXCEPTIONS for name in pair} <= set(SOURCES)
 
 
-@pytest.mark.wide
 def test_no_import_is_circular():
     order = TopologicalSorter({module: imports(module) for module in SOURCES}).static_order()
     assert set(order) == set(SOURCES)
 
 
-@pytest.mark.wide
 def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
     users = {
         module
