@@ -83,7 +83,7 @@ class Mutant:
     def arguments(self) -> list[str]:
         """Those of pytest."""
         if self.is_step:
-            return [*HONEST, "-k", "random or plain or max_iter"]
+            return [*HONEST, "-k", "test_random or test_plain or max_iter"]
         return ["-x", *selected(self.tests, self.select)]
 
     def faults(self) -> list[str]:

@@ -21,9 +21,9 @@ LIMITS = {
     "other": 2259,
     "compiled functions": 496,
     "modules": 242,
-    "tests": 41240,
-    "asv_benchmarks": 20103,
-    "doc": 70969,
+    "tests": 41250,
+    "asv_benchmarks": 18304,
+    "doc": 69194,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
