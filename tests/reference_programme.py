@@ -31,6 +31,7 @@ class Optimum:
     point: object = None
     apart: float | None = None
     shift: float | None = None
+    intercepts: tuple | None = None  # between which a best b is, once that was looked for
 
     @property
     def least(self):

@@ -124,7 +124,8 @@ def linear_scores(problem, best, off):
     if hasattr(problem.risk, "nu"):
         most, least = (-end for end in _quantiles(problem.risk, scores))
     elif problem.free:
-        least, most = best_intercepts(problem, best)
+        best.intercepts = best.intercepts or tuple(best_intercepts(problem, best))
+        least, most = best.intercepts
     lengths = np.linalg.norm(np.asarray(problem.X, float), axis=1)
     sizes = np.abs(problem.X) @ np.abs(W[0]) + max(abs(least), abs(most))
     slack = off * (lengths + lengths.max())

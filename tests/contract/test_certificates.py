@@ -27,17 +27,15 @@ def statuses(model):
 
 
 @every_case
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_converged(case, layout):
-    if layout == "csr" and isinstance(case.data.X, list):
-        pytest.skip("a list of arrays has no other layout")
+def test_converged(case):
+    layout = ["dense", "csr", "float32"][CASES.index(case) % 3]
     model = fitted(case, layout, **tight(case))
     assert statuses(model) == {"converged"} or "BoundedGrid" in str(case)
     judged(model, case)
 
 
 @every_case
-@pytest.mark.parametrize("iterations", [1, 2, 13])
+@pytest.mark.parametrize("iterations", [1, 13])
 def test_ended_by_max_iter(case, iterations):
     model = fitted(case, tol=1e-12, max_iter=iterations)
     assert statuses(model) <= set(EARLY)

@@ -109,7 +109,7 @@ def test_scorers_searches_and_pipelines():
     pinball = make_scorer(mean_pinball_loss, alpha=0.9, greater_is_better=False)
     steps = make_pipeline(StandardScaler(), BMRMRegressor("quantile", quantile=0.9))
     grid = {"bmrmregressor__reg_lambda": [1e-3, 1e-1]}
-    search = GridSearchCV(steps, grid, scoring=pinball, cv=3, n_jobs=2).fit(X, TARGET)
+    search = GridSearchCV(steps, grid, scoring=pinball, cv=3).fit(X, TARGET)
     assert search.best_score_ <= 0.0 and search.best_estimator_[-1].converged_
     grid = {"loss": [SmoothHinge(), "hinge", "log_loss"], "C": [0.1, 1.0]}
     search = GridSearchCV(BMRMClassifier(), grid, cv=2, error_score="raise").fit(X, Y)

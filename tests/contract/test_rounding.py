@@ -28,7 +28,7 @@ MODELS = [
     BMRMClassifier("softmax", **WEAK),
     BMRMRegressor("absolute_error", **WEAK),
     BMRMRegressor("quantile", solver="dual-coordinate", **WEAK),
-    BMRMRegressor("squared_error", regularizer="l1", **WEAK),
+    BMRMRegressor("huber", **WEAK),
     PragamSVC(**WEAK),
     *(SwapSVC(1e3, kernel="linear", loss=loss) for loss in ("squared_hinge", "hinge")),
     SwapSVC(1e6, kernel="poly", degree=2, gamma=1.0),
@@ -39,12 +39,11 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("power", [10, 20])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_no_bound_is_above_the_optimum(model, power):
+def test_no_bound_is_above_the_optimum(model):
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        X = np.round(4.0 * rng.normal(size=(9, 6))) + 2.0**power
+        X = np.round(4.0 * rng.normal(size=(9, 6))) + 2.0**20
         y = np.round(rng.normal(size=9), 2) if "R(" in str(model) else np.arange(9) % 2
         if isinstance(model, BMRMRegressor):
             y = np.round(rng.normal(size=9), 2)

@@ -142,6 +142,7 @@ def test_elastic_net_against_theirs(diabetes, l1_ratio):
 )
 def test_l1_ratio_is_for_the_elastic_net(cancer, kind):
     further = {"rho": 1.0} if kind is BMRMNoveltyDetector else {}
+    further |= {"reg_lambdas": [0.1], "cv": 2} if kind is BMRMClassifierCV else {}
     model = kind(regularizer="l1", l1_ratio=0.2, tol=0.9, **further)
     message = "ignores l1_ratio=0.2, which is for regularizer='elasticnet', not regularizer='l1'"
     with pytest.warns(UserWarning, match=message):
