@@ -1,0 +1,1 @@
+"""Linear models: losses, regularizers, rows, risks, certificates, solvers, estimators."""

@@ -1,0 +1,1 @@
+"""Rows in blocks on the workers of a cluster."""

@@ -1,0 +1,1 @@
+"""Estimators of the linear family."""

@@ -1,0 +1,306 @@
+"""BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010).
+
+Planes below the risk make a model; the minimum of the regularized model is a bound, and its
+minimizer shows where the next plane is cut: there (Algorithm 2, "cutting-plane"), or on the line from
+the best point to it (Algorithm 3, "line-search").
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
+from sklearn_bundle.core.one_variable import search_kink, search_zero
+from sklearn_bundle.linear_next.certificate import Proof, bound_of
+from sklearn_bundle.linear_next.losses import Softmax
+from sklearn_bundle.linear_next.risk import Plane, Point
+from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.linear_next.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear_next.solvers.class_descent import balanced
+
+Array = NDArray[np.float64]
+#: Why bounds from planes may cross, and what a user can do.
+ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
+_SHARE = 0.1  # of the gap, to which the inner problem is solved: more is wasted
+_EXACT = 1e-11  # of the objective, if nothing was gained
+_PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
+_LARGEST_RISK = 1e100  # squares of larger values may overflow
+# Planes with a risk of more than this times the best objective are too steep to be useful; each
+# iteration without progress raises the limit by the same factor.
+_STEEPEST = 10.0
+_RETREAT = 10 * (0.5,) + 20 * (0.1,)  # shares of the way from the best point; then the plane there
+_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
+# A line search along a kinked risk ends when at most this share of its gain is left, or at this
+# relative precision of the step: more precise ones gain fewer iterations than they cost.
+_WORTH, _PRECISION = 0.05, 1e-2
+_LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
+
+
+class Planes:
+    """Planes ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` with the last weights alpha of the model.
+
+    With at most ``max_size`` planes the oldest without weight goes, or the two oldest become their
+    mean: the bound does not fall. An anchored set holds the plane 0, below every nonnegative risk.
+    """
+
+    def __init__(self, dimension: int, max_size: int | None, omega: Any, n_free: int):
+        self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
+        self.anchored = n_free > 0 or not omega.is_quadratic
+        self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
+        self._c, self._alpha, self._sizes = np.empty(8), np.zeros(8), [None] * 8
+        self._gram = np.empty((8, 8)) if omega.is_quadratic else None
+        self.near: tuple[float, float] | None = None  # reg_lambda, and the weight of NearL1
+        if self.anchored:
+            self.add(Plane(np.zeros(dimension), 0.0, np.zeros(n_free), np.zeros(1), 0.0, 0.0))
+
+    @property
+    def is_empty(self) -> bool:
+        return self.size == self.anchored
+
+    @property
+    def alpha(self) -> Array:
+        return self._alpha[: self.size]
+
+    def add(self, plane: Plane) -> None:
+        """Append a plane, and make room first if there are too many."""
+        if self.max_size is not None and self.size >= self.max_size + self.anchored:
+            self._make_room()
+        t = self.size
+        if t == len(self._c):
+            self._reserve(2 * t)
+        self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
+        self._sizes[t], self._alpha[t] = plane[3:], float(t == 0)
+        self.size = t + 1
+        self._fill(t)
+
+    def solve(self, reg_lambda: float, tol: float, best: At, primal: float, step: float) -> Any:
+        """The minimizer of the model, and the aggregate plane with its bound."""
+        t, omega = self.size, self.omega
+        A, c, E = self._A[:t], self._c[:t], self._E[:t]
+        if not omega.is_l1:
+            gram = None if self._gram is None else self._gram[:t, :t]
+            found = master.solve(A, c, E, omega, reg_lambda, gram, self.alpha, tol)
+        else:
+            limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, A.shape[1])
+            if self.near is None or self.near[0] != reg_lambda:
+                self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
+            near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
+            found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
+        self._alpha[:t] = found.alpha
+        plane = self._aggregate(found.alpha)
+        bound = bound_of(plane, omega, reg_lambda, found.b)
+        if omega.is_l1:
+            weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
+            self.near = reg_lambda, weight
+        return found, plane, bound
+
+    def _aggregate(self, alpha: Array) -> Plane:
+        t, used = self.size, np.flatnonzero(alpha)
+        sizes = [sum(alpha[k] * self._sizes[k][part] for k in used) for part in range(3)]
+        norms, total, terms = np.atleast_1d(sizes[0]), float(sizes[1]), float(sizes[2])
+        terms += float(alpha @ np.abs(self._c[:t]))
+        balance = alpha @ self._E[:t]
+        return Plane(alpha @ self._A[:t], float(alpha @ self._c[:t]), balance, norms, total, terms)
+
+    def _make_room(self) -> None:
+        t, first = self.size, int(self.anchored)
+        idle = np.flatnonzero(self._alpha[first:t] == 0.0)
+        drop = first + int(idle[0]) if len(idle) else first + 1
+        if not len(idle):
+            pair = self._alpha[first : drop + 1]
+            share = pair[1] / pair.sum() if pair.sum() > 0.0 else 0.5
+            for array in (self._A, self._c, self._E):
+                array[first] += share * (array[drop] - array[first])
+            pairs = zip(self._sizes[first], self._sizes[drop], strict=True)
+            self._sizes[first] = tuple(np.maximum(x, y) for x, y in pairs)
+            self._alpha[first] += self._alpha[drop]
+        arrays = [self._A, self._c, self._E, self._alpha]
+        if self._gram is not None:
+            arrays += [self._gram, self._gram.T]
+        for array in arrays:
+            array[drop : t - 1] = array[drop + 1 : t].copy()
+        del self._sizes[drop]
+        self._sizes.append(None)
+        self.size = t - 1
+        if not len(idle):
+            self._fill(first)
+
+    def _fill(self, row: int) -> None:
+        """Products of a plane with all, if these suffice for the model."""
+        if self._gram is not None:
+            products = self._A[: self.size] @ self.omega.conjugate_gradient(self._A[row])
+            self._gram[row, : self.size] = self._gram[: self.size, row] = products
+
+    def _reserve(self, capacity: int) -> None:
+        t = self.size
+        for name in ("_A", "_c", "_E", "_alpha"):
+            old = getattr(self, name)
+            new = np.zeros((capacity, *old.shape[1:]))
+            new[:t] = old[:t]
+            setattr(self, name, new)
+        self._sizes += [None] * (capacity - t)
+        if self._gram is not None:
+            gram = np.empty((capacity, capacity))
+            gram[:t, :t] = self._gram[:t, :t]
+            self._gram = gram
+
+
+class Bundle(Solver):
+    """Algorithms 2 and 3 of the paper; Algorithm 4 is the latter with two planes."""
+
+    advice = ADVICE
+
+    def __init__(self, task: Task, start: Start):
+        super().__init__(task, start)
+        self.name = "cutting-plane" if task.solver == "cutting-plane" else "line-search"
+        kept = start.of(Planes)
+        if kept is None:
+            kept = Planes(self.risk.dimension, task.max_size, self.omega, self.risk.n_free)
+        self.planes = kept
+        self._length, self._end, self._n_steps = 1.0, None, 0
+        self._highest = -np.inf  # value of the model's minimum
+        self.patience = _PATIENCE + 2 * self.risk.n_free if kept.anchored else IDLE_LIMIT
+
+    @property
+    def kept(self) -> Planes:
+        return self.planes
+
+    def begin(self) -> None:
+        """Cut a plane at the start, or closer to 0 where the risk is finite."""
+        w, b = self.first()
+        here = self._at(w, b)
+        for _ in range(SEARCH_STEPS if w.any() else 0):
+            if here.risk <= _LARGEST_RISK or self.omega.value(0.1 * here.w) == np.inf:
+                break
+            here = self._at(0.1 * here.w, here.b)
+        self._here = here
+        self._cut(here)
+
+    def step(self) -> None:
+        """One iteration of the algorithm."""
+        gap, best = self.best.gap, self._here
+        self._n_steps += 1
+        if self._n_steps % REFRESHED == 0:  # scores that blends have updated
+            self._here = best = self._at(best.w, best.b)
+        if self.name == "cutting-plane":
+            self._cut(self._at(*self._inner()))
+        else:
+            if self._end is not None:
+                # The same w_t again: cut closer to it, where the plane is sure to cut it off.
+                theta = min(1.0, self.task.theta * 2.0 ** min(self.idle, _PATIENCE))
+                self._cut(self._blend(best, self._end, theta))
+            self._cut_balanced()
+            self._end = self._at(*self._inner())
+            self._search(self._here, self._end)
+        self.count_idle(gap)
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """With L1, set features to 0 that the plane does not need, if the objective stays."""
+        proof = self.best.dual_certificate
+        if not (moving and self.omega.is_l1 and proof is not None):
+            return
+        plane, (w, b) = self.whole.proved(proof), self.best.point
+        limits = self.reg_lambda * self.omega.lasso_form.thresholds
+        for share in _PRUNED:
+            pruned = np.where(np.abs(plane.gradient) >= share * limits, w, 0.0)
+            here = self._at(pruned, b)
+            objective = self.objective(pruned, here.risk)
+            if objective <= self.best.primal:
+                self.best.replace(objective, At(pruned, here.b))
+                return
+
+    def _at(self, w: Array, b: Any) -> Point:
+        return self.risk.at(w, b if self.risk.n_free or b is not None else None)
+
+    def _inner(self) -> tuple[Array, Any]:
+        """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
+        best, gap = self.best, self.best.gap
+        exact = not np.isfinite(gap) or self.idle > 0
+        tol = _EXACT * max(abs(best.primal), np.finfo(float).tiny) if exact else _SHARE * gap
+        given = self.reg_lambda, tol, best.point, best.primal, self._length
+        found, plane, bound = self.planes.solve(*given)
+        rising = bound > self._highest + LAST_PLACE * abs(best.primal)
+        self._highest = max(self._highest, bound)
+        self.prove(Proof(plane=plane), bound)
+        if rising and self.idle:
+            self.idle -= 1
+        w = found.w
+        if not (self.omega.is_quadratic or self.omega.is_l1):
+            farthest = _LEAP * (1.0 + np.abs(best.point.w).max(initial=0.0))
+            w = np.clip(w, -farthest, farthest)
+        return w, found.b if self.risk.n_free else self._here.b
+
+    def _blend(self, start: Point, end: Point, t: float) -> Point:
+        """The point at a step from start to end, whose scores are linear in it."""
+        mixed = (start.w, end.w), (start.scores, end.scores), (start.b, end.b)
+        return self.risk.arrive(*((1.0 - t) * x + t * y for x, y in mixed))
+
+    def _offer(self, point: Point) -> None:
+        if self.best.offer(self.objective(point.w, point.risk), At(point.w, point.b)):
+            self._here = point
+
+    def _cut(self, point: Point) -> None:
+        """Add the plane at a point, or closer to the best point if it would be useless there."""
+        for step in _RETREAT:
+            if point.risk <= self._limit() or self.best.point is None:
+                break
+            point = self._blend(self._here, point, step)
+        if not point.risk <= _LARGEST_RISK:
+            raise ValueError(
+                "The loss is not finite at the best point so far, or next to it: check the loss, "
+                "and the scale of the features."
+            )
+        self._offer(point)
+        self.planes.add(self.risk.plane(point))
+
+    def _limit(self) -> float:
+        primal = self.best.primal
+        if self.name == "cutting-plane" or not 0.0 < primal < np.inf:
+            return _LARGEST_RISK
+        return min(_LARGEST_RISK, _STEEPEST ** (1 + min(self.idle, _PATIENCE)) * primal)
+
+    def _cut_balanced(self) -> None:
+        """Of softmax, add a plane at the best point that no intercept changes."""
+        risk, here = self.risk, self._here
+        if not (risk.n_free and isinstance(risk.loss, Softmax)):
+            return
+        g = balanced(here.g, risk.y, risk.weights)
+        plane = risk.plane(Point(here.w, here.scores, here.b, g=g, offset=risk.offset(g)))
+        self.planes.add(plane._replace(balance=np.zeros(risk.n_free)))
+        self.prove_plane(plane, here.b)
+
+    def _search(self, start: Point, end: Point) -> None:
+        """Offer the best point on the line from start through end."""
+        self._length = self._best_step(start, end)
+        if 0.0 < self._length < np.inf:
+            self._offer(self._blend(start, end, self._length))
+
+    def _best_step(self, start: Point, end: Point) -> float:
+        """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
+        omega, lam, along, line = self.omega, self.reg_lambda, end.w - start.w, self.risk.line(start, end)
+        if not omega.is_quadratic:
+
+            def objective(t: float) -> tuple[float, float]:
+                w = start.w + t * along
+                value = omega.value(w)
+                if not np.isfinite(value):
+                    return np.inf, np.inf  # outside its domain
+                risk, slope, _ = line(t)
+                return lam * value + risk, slope + lam * omega.slope(w, along)[0]
+
+            return search_kink(objective, precision=_PRECISION, worth=_WORTH)
+        slope, bend = (lam * part for part in omega.slope(start.w, along))
+        if not self.risk.loss.smooth:
+
+            def of_risk(t: float) -> tuple[float, float]:
+                risk, first, _ = line(t)
+                return (risk, first) if np.isfinite(risk) else (np.inf, np.inf)
+
+            return search_kink(of_risk, slope, bend, precision=_PRECISION, worth=_WORTH)
+
+        def derivative(t: float) -> tuple[float, float]:
+            _, first, second = line(t)
+            return slope + t * bend + first, bend + second
+
+        return search_zero(derivative, precision=_PRECISION)

@@ -1,0 +1,196 @@
+"""Descent for a smooth loss of several scores: multinomial logistic regression, squared errors."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, eigh, lapack
+
+from sklearn_bundle.core.lbfgs import Corrections
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, TINY
+from sklearn_bundle.linear_next.certificate import Proof
+from sklearn_bundle.linear_next.risk import ClassRisk, Plane, Point
+from sklearn_bundle.linear_next.solvers.base import step_length
+from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
+
+Array = NDArray[np.float64]
+# As many pairs beyond the usual 10 as take no more than half the memory of X: fits of hundreds of
+# steps end up to 1.4 times sooner.
+_MOST_PAIRS = 80
+_REFRESH = 4  # the metric is computed anew after 5, 20, 80, ... steps
+_FIRST_REFRESH = 5
+# Of the gap: a plane that promises no less is not computed. Near the end half the gap is enough, as
+# planes may hold more than they promise.
+_USEFUL, _USEFUL_AT_END, _NEAR_END = 0.1, 0.5, 10.0
+_ALIKE = 2.0  # eigenvalues within this factor share a Cholesky factor
+_LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
+# Lower limit of eigenvalues for the intercepts, relative to those of equally likely classes: without
+# it, intercepts would take huge steps when all probabilities are certain.
+_FLATTEST = 1e-4
+# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as take
+# no longer than so many passes over the data.
+_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
+
+
+class ClassDescent(Descent):
+    """Moves W, and the intercepts where these are coordinates of their own."""
+
+    risk: ClassRisk
+
+    def start_moving(self) -> None:
+        risk = self.risk
+        half_of_X = risk.rows.n_entries // (4 * risk.dimension)
+        self.pairs = Corrections(min(max(MEMORY, half_of_X), _MOST_PAIRS))
+        self._metric = KroneckerMetric(risk, self.reg_lambda, self.omega)
+        self._next = 0
+
+    def go(self, w: Array, b: Any) -> None:
+        if b is None:
+            b = self.risk.loss.first_intercepts(self.risk.y, self.risk.weights)
+            b = b if self.risk.n_free else np.zeros(self.risk.n_outputs)
+        self.arrive(self.risk.arrive(w, self.risk.scores(w), b))
+
+    def arrive(self, point: Point) -> None:
+        self.point = point
+        self.value = self.objective(point.w, point.risk)
+
+    def differentiate(self) -> Array:
+        point, lam = self.point, self.reg_lambda
+        slopes = self.risk.gradient(point) + lam * self.omega.image(point.w)
+        return np.append(slopes, point.g.sum(axis=1)) if self.risk.n_free else slopes
+
+    def proof(self) -> tuple[Proof, float] | None:
+        best, lam, risk = self.best, self.reg_lambda, self.risk
+        predicted = lam * self.omega.conjugate(self.slopes[: risk.dimension] / lam)
+        asked = self.tol * best.primal
+        near = predicted <= _NEAR_END * asked
+        useful = predicted <= (_USEFUL_AT_END if near else _USEFUL) * best.gap
+        if not (predicted <= asked or useful or self.idle or self.n_steps == 0):
+            return None
+        if not risk.n_free:
+            return Proof(derivatives=self.point.g), self.value - predicted
+        g = balanced(self.point.g, risk.y, risk.weights)
+        plane = risk.plane(Point(self.point.w, g, 0.0, g=g, offset=risk.offset(g)))
+        return Proof(derivatives=g), self._bound(plane)
+
+    def _bound(self, plane: Plane) -> float:
+        return plane.offset - self.reg_lambda * self.omega.conjugate(-plane.gradient / self.reg_lambda)
+
+    def move(self, along: Array, left: float) -> float:
+        risk, point, lam, p = self.risk, self.point, self.reg_lambda, self.risk.dimension
+        w, b = along[:p], along[p:] if risk.n_free else np.zeros(risk.n_outputs)
+        direction, image = risk.scores(w), self.omega.image(w)
+        across, square = lam * blas.ddot(image, point.w), lam * blas.ddot(image, w)
+        end = Point(point.w + w, point.scores + direction, point.b + b)
+        line = risk.line(point, end)
+
+        def derivative(t: float) -> tuple[float, float]:
+            _, first, second = line(t)
+            return first + across + t * square, second + square
+
+        t = step_length(derivative, left)
+        if t > 0.0:
+            scores = point.scores + t * direction
+            self.arrive(risk.arrive(point.w + t * w, scores, point.b + t * b))
+        return t
+
+    def renew_metric(self) -> None:
+        if self.n_steps >= self._next:
+            self._metric.refresh(self.point)
+            self._next = max(_REFRESH * self.n_steps, _FIRST_REFRESH)
+            self.pairs.clear()
+
+    def solve(self, x: Array) -> Array:
+        p, W = self.risk.dimension, x[: self.risk.dimension].reshape(self.risk.shape)
+        W, b = self._metric.solve(W, x[p:])
+        return np.append(W.ravel(), b)
+
+
+class KroneckerMetric:
+    """``C (x) G + reg_lambda B``: C the mean covariance of the scores' slopes, G of the features.
+
+    G is the covariance of the features, of some rows that suffice, or only its diagonal. With
+    intercepts, a move of W moves them so that the mean score stays. For squared errors it is the
+    Hessian itself, if G is that of all rows.
+    """
+
+    def __init__(self, risk: ClassRisk, reg_lambda: float, omega: Any):
+        self._risk, self._lambda, self._omega = risk, reg_lambda, omega
+        self._own = risk.n_free > 0
+        self._centered, rows, (n, d) = self._own or risk.free, risk.rows, risk.rows.shape
+        self._gram: Array | None = None
+        if d <= MOST_SIDE:
+            enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
+            drawn = np.arange(0, n, 1 if risk.loss.quadratic else max(1, n // enough))
+            coefs = risk.weights[drawn] / risk.weights[drawn].sum()
+            self._gram, self._means = rows.hessian(drawn, coefs, self._centered)
+            return
+        self._means = rows.gradient(risk.weights) if self._centered else np.zeros(d)
+        squares = rows.squares(risk.weights)
+        self._variances = np.maximum(squares - self._means**2, CONSTANT * squares)
+
+    def refresh(self, point: Point) -> None:
+        """Take C of the derivatives at a point."""
+        values, self._classes = eigh(self._risk.loss.covariance(point.g, self._risk.y, self._risk.weights))
+        self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
+        if self._own:
+            self._inverse[0] = 0.0  # a common change of all intercepts has no effect
+            values = np.maximum(values, _LEAST_SHARE * values.mean())
+        self._values = np.maximum(values, 0.0)
+        if self._gram is not None:
+            self._factors = self._factored(self._gram)
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        """The inverse times (W, b); b sums to zero."""
+        classes, means = self._classes, self._means
+        found = classes @ self._solve_each(classes.T @ (W - np.outer(b, means) if self._own else W))
+        if not self._own:
+            return found, b
+        return found, classes @ (self._inverse * (classes.T @ b)) - found @ means
+
+    def _factored(self, gram: Array) -> list[tuple[NDArray[np.intp], Array]]:
+        """A Cholesky factor for each group of similar eigenvalues of C; of equal ones if exact."""
+        alike = 1.0 if self._risk.loss.quadratic else _ALIKE
+        order, groups = np.argsort(self._values)[::-1], []
+        while len(order):
+            among = self._values[order] * alike >= self._values[order[0]]
+            members, order = order[among], order[~among]
+            H = self._values[members].mean() * gram
+            factor = cholesky(H, self._lambda, self._omega)
+            if factor is None:
+                raise ValueError("The features are too large for double precision: scale them.")
+            groups.append((members, factor))
+        return groups
+
+    def _solve_each(self, right: Array) -> Array:
+        """Each row's solution with ``value G + reg_lambda B`` of its eigenvalue of C."""
+        found = np.empty_like(right)
+        if self._gram is None:
+            penalty = self._lambda * self._omega.diagonal
+            for k, value in enumerate(self._values):
+                found[k] = right[k] / (value * self._variances + penalty)
+            return found
+        for members, factor in self._factors:
+            found[members] = lapack.dpotrs(factor, right[members].T, lower=0)[0].T
+        return found
+
+
+def balanced(g: Array, y: NDArray[np.int64], weights: Array) -> Array:
+    """Derivatives ``s (P - Y)`` of softmax that sum to zero for every class.
+
+    A class that has too much probability gives a share of it away, in every row, to classes that
+    have too little: ``Q = P M`` with rows of M on the simplex. The entropy of Q makes a plane.
+    """
+    surplus, places = g.sum(axis=1), np.arange(len(y))
+    deficit = np.maximum(-surplus, 0.0)
+    total = float(deficit.sum())
+    if not total > 0.0:
+        return g.copy()
+    shares = np.bincount(y, weights, len(g))
+    excess = np.maximum(surplus, 0.0)
+    # The part that moves, not the part that stays: next to 1 it would lose digits.
+    moved = np.minimum(excess / np.maximum(excess + shares, TINY), 1.0)[:, None]
+    probabilities = np.maximum(g, 0.0)
+    probabilities[y, places] = np.maximum(weights + g[y, places], 0.0)
+    lost = moved * probabilities
+    return g - lost + np.outer(deficit / total, lost.sum(axis=0))
