@@ -1,0 +1,1 @@
+"""Linear models by regularized risk minimization, with certificates."""
