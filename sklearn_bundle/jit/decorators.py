@@ -102,7 +102,7 @@ if _is_tried():
 
 def compiled_sources() -> list[Path]:
     """Every source file that may hold compiled code, or a number that it uses."""
-    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py", *_NUMBERS
+    patterns = "jit/*.py", "**/_compiled/*.py", "linear*/losses/*.py", *_NUMBERS
     return sorted(path for pattern in patterns for path in _PACKAGE.glob(pattern))
 
 

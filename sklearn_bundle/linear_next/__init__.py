@@ -1,1 +1,1 @@
-"""Linear models: losses, regularizers, rows, risks, certificates, solvers, estimators."""
+"""Linear models by regularized risk minimization, with certificates."""

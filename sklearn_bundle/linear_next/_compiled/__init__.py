@@ -1,1 +1,1 @@
-"""Compiled loops of the linear family."""
+"""Compiled loops of linear models."""

@@ -1,0 +1,100 @@
+"""Losses: formulas on scores.
+
+Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`MeasureLoss`,
+:class:`RegressionLoss` or :class:`RankingLoss`.
+"""
+
+from sklearn_bundle.linear_next.losses.base import Loss, Prepared, SampleLoss, Target
+from sklearn_bundle.linear_next.losses.exponential import Exponential
+from sklearn_bundle.linear_next.losses.hinge import Hinge, SquaredHinge
+from sklearn_bundle.linear_next.losses.logistic import LogLoss
+from sklearn_bundle.linear_next.losses.measures import ROCAUC, FBeta
+from sklearn_bundle.linear_next.losses.multiclass import MulticlassHinge, MulticlassLoss
+from sklearn_bundle.linear_next.losses.novelty import Novelty, NuNovelty
+from sklearn_bundle.linear_next.losses.one_score import BinaryLoss, RegressionLoss, ScoreLoss
+from sklearn_bundle.linear_next.losses.ontology import Ontology
+from sklearn_bundle.linear_next.losses.pairs import Ordinal, Preference
+from sklearn_bundle.linear_next.losses.planes import MeasureLoss, PlaneLoss, RankingLoss
+from sklearn_bundle.linear_next.losses.poisson import Poisson
+from sklearn_bundle.linear_next.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.linear_next.losses.regression import (
+    AbsoluteError,
+    EpsilonInsensitive,
+    Huber,
+    Quantile,
+    SquaredEpsilonInsensitive,
+    SquaredError,
+)
+from sklearn_bundle.linear_next.losses.softmax import Softmax
+from sklearn_bundle.linear_next.losses.squared_errors import MultivariateSquaredError
+
+# By the names that the parameter `loss` of an estimator accepts.
+BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "log_loss": LogLoss,
+    "exponential": Exponential,
+}
+MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
+    "multiclass_hinge": MulticlassHinge,
+    "softmax": Softmax,
+    "ontology": Ontology,
+}
+MEASURES: dict[str, type[MeasureLoss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
+REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
+    "squared_error": SquaredError,
+    "absolute_error": AbsoluteError,
+    "quantile": Quantile,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "huber": Huber,
+    "poisson": Poisson,
+}
+RANKING_LOSSES: dict[str, type[RankingLoss]] = {
+    "ordinal": Ordinal,
+    "preference": Preference,
+    "ndcg": NDCG,
+}
+
+__all__ = [
+    "BINARY_LOSSES",
+    "MEASURES",
+    "MULTICLASS_LOSSES",
+    "NDCG",
+    "RANKING_LOSSES",
+    "REGRESSION_LOSSES",
+    "ROCAUC",
+    "AbsoluteError",
+    "BinaryLoss",
+    "EpsilonInsensitive",
+    "Exponential",
+    "FBeta",
+    "Hinge",
+    "Huber",
+    "LogLoss",
+    "Loss",
+    "MeasureLoss",
+    "MulticlassHinge",
+    "MulticlassLoss",
+    "MultivariateSquaredError",
+    "Novelty",
+    "NuNovelty",
+    "Ontology",
+    "Ordinal",
+    "PlaneLoss",
+    "Poisson",
+    "PositionMeasure",
+    "PrecisionAtK",
+    "Preference",
+    "Prepared",
+    "Quantile",
+    "RankingLoss",
+    "RegressionLoss",
+    "SampleLoss",
+    "ScoreLoss",
+    "Softmax",
+    "SquaredEpsilonInsensitive",
+    "SquaredError",
+    "SquaredHinge",
+    "Target",
+]

@@ -1,0 +1,325 @@
+"""Losses of an order by pairs: hinge losses of samples of different grades, and of given pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.linear_next.losses.base import Array
+from sklearn_bundle.linear_next.losses.planes import RankingLoss
+from sklearn_bundle.linear_next.losses.queries import Indices, as_queries, as_target, starts_of
+
+_POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of two grades
+
+# ---- grades, in O(n log n) -------------------------------------------------------------------
+
+
+@jit
+def _total_pair_weight(cell_weights, cell_starts):
+    """Sum of s_i s_j over the pairs of different grades in a query."""
+    total = 0.0
+    for q in range(cell_starts.shape[0] - 1):
+        below = 0.0
+        for cell in range(cell_starts[q], cell_starts[q + 1]):
+            total += below * cell_weights[cell]
+            below += cell_weights[cell]
+    return total
+
+
+@jit
+def _power_sums(scores, ranks, values, weights, starts, sizes, power, margin, out):
+    """For each i, s_i times the sum of ``s_j (v_j - v_i)^power`` over the j of its query
+
+    with rank_j > rank_i and ``f_j - f_i < margin``. Scores ascend within a query, so the set of j's
+    only grows; a Fenwick tree over the ranks of the query, with the moments of v, holds the sums.
+    """
+    most = 0
+    for size in sizes:
+        most = max(most, size)
+    tree = np.empty((most + 1, 3))
+    for q in range(sizes.shape[0]):
+        size = sizes[q]
+        tree[: size + 1] = 0.0
+        reached = starts[q]
+        for i in range(starts[q], starts[q + 1]):
+            while reached < starts[q + 1] and scores[reached] - scores[i] < margin:
+                s, v = weights[reached], values[reached]
+                at = size - ranks[reached]
+                while at <= size:
+                    tree[at, 0] += s
+                    tree[at, 1] += s * v
+                    tree[at, 2] += s * v * v
+                    at += at & -at
+                reached += 1
+            zeroth = first = second = 0.0
+            at = size - ranks[i] - 1
+            while at > 0:
+                zeroth += tree[at, 0]
+                first += tree[at, 1]
+                second += tree[at, 2]
+                at -= at & -at
+            v = values[i]
+            if power == 0:
+                total = zeroth
+            elif power == 1:
+                total = first - v * zeroth
+            else:
+                total = second - v * (2.0 * first - v * zeroth)
+            out[i] = weights[i] * max(total, 0.0)
+
+
+@jit
+def _matrix_sums(scores, grades, weights, starts, cost, margin, out):
+    """The same with ``cost[grade_i, grade_j]`` in place of the power, in O(n K)."""
+    present = np.empty(cost.shape[0])
+    for q in range(starts.shape[0] - 1):
+        present[:] = 0.0
+        reached = starts[q]
+        for i in range(starts[q], starts[q + 1]):
+            while reached < starts[q + 1] and scores[reached] - scores[i] < margin:
+                present[grades[reached]] += weights[reached]
+                reached += 1
+            total = 0.0
+            for grade in range(grades[i] + 1, cost.shape[0]):
+                total += cost[grades[i], grade] * present[grade]
+            out[i] = weights[i] * total
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Grades by query. A cell is one grade of one query; cells are numbered query by query."""
+
+    values: Array  # (n,) grades, centered
+    grades: Indices  # (n,) the same as integers, for a matrix of costs
+    queries: Indices  # (n,)
+    starts: Indices  # (n_queries + 1,) of the samples sorted by query
+    cells: Indices  # (n,)
+    cell_starts: Indices  # (n_queries + 1,)
+
+
+class Ordinal(RankingLoss):
+    """Pairwise hinge loss of samples of different grades, of ordinal regression.
+
+    ``R(f) = sum over y_i < y_j of C(y_i, y_j) s_i s_j max(0, 1 + f_i - f_j) / M`` with ``M`` the
+    sum of s_i s_j over the same pairs, ``((sum s)^2 - sum_k S_k^2) / 2`` for class weights S_k.
+    With a ``group`` both sums are over pairs within a query. Section A.3.2 and algorithm 8 of [1]_.
+    It takes O(n log n) for any number of grades, and O(n log n + n K) with a matrix of costs.
+
+    Parameters
+    ----------
+    cost : {"constant", "absolute", "squared"} or array-like of shape (K, K), default="absolute"
+        C: 1, y_j - y_i, its square, or ``cost[y_i, y_j]`` for grades that are integers from 0 to
+        K - 1. Only the part above the diagonal is used.
+
+    Raises
+    ------
+    ValueError
+        If `cost` is an unknown name, is not a square matrix or has a negative or nonfinite entry
+        above the diagonal, if y does not hold row numbers of it, or if no two samples (of a query)
+        differ in y; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Ordinal
+    >>> loss = Ordinal("absolute")
+    >>> target = loss.prepare([1, 2, 3], None, 3)
+    >>> scores, weights = np.array([0.0, 2.0, 1.0]), np.ones(3) / 3
+    >>> round(loss.risk(scores, target, weights), 6)  # the last two: 1 (1 + 2 - 1), of 3 pairs
+    0.666667
+    """
+
+    has_grades = True
+
+    def __init__(self, cost: str | ArrayLike = "absolute"):
+        self.cost = cost
+
+    def prepare(self, y, group, n_samples) -> Any:
+        y = as_target(y, n_samples)
+        queries = as_queries(group, n_samples)
+        grades = self._check_cost(y)
+        unique, ranks = np.unique(y, return_inverse=True)
+        cell_ids, cells = np.unique(queries * len(unique) + ranks, return_inverse=True)
+        if len(cell_ids) == queries.max() + 1:
+            where = "" if group is None else " in at least one query"
+            raise ValueError(f"y must hold two or more grades{where}, but there is no pair.")
+        return Grades(
+            y - 0.5 * (unique[0] + unique[-1]),
+            grades,
+            queries,
+            starts_of(queries),
+            cells.astype(np.int64),
+            starts_of(cell_ids // len(unique)),
+        )
+
+    def plane(self, scores, y, weights, out) -> float:
+        gradient, offset = self._pair_sums(scores, y, weights, self.cost, 1.0)
+        total = pair_weight(y, weights)
+        np.divide(gradient, total, out=out)
+        return offset / total
+
+    def score(self, scores, y, weights) -> float:
+        """Concordance: weighted share of the pairs in the right order; ties count one half."""
+        _, wrong = self._pair_sums(scores, y, weights, "constant", 0.0)
+        _, right = self._pair_sums(-scores, y, weights, "constant", 0.0)
+        value = 0.5 + 0.5 * (right - wrong) / pair_weight(y, weights)
+        return float(min(max(value, 0.0), 1.0))
+
+    def _pair_sums(self, scores, y, weights, cost, margin):
+        """Derivatives, and the sum of the weights and costs of pairs with f_j - f_i < margin."""
+        order = np.argsort(scores)
+        if len(y.starts) > 2:
+            order = order[np.argsort(y.queries[order], kind="stable")]
+        f, s, sizes = scores[order], weights[order], np.diff(y.cell_starts)
+        lower, upper = np.empty_like(f), np.empty_like(f)
+        # the loss of a higher grade is that of a lower one in the reversed order
+        turned, starts = (-f)[::-1].copy(), len(f) - y.starts[::-1]
+        if isinstance(cost, str):
+            ranks, values = (y.cells - y.cell_starts[y.queries])[order], y.values[order]
+            tops = (sizes - 1)[y.queries[order]]
+            forward = ranks, values, s, y.starts, sizes, _POWERS[cost]
+            backward = (tops - ranks)[::-1].copy(), (-values)[::-1].copy(), s[::-1].copy()
+            _power_sums(f, *forward, margin, lower)
+            _power_sums(turned, *backward, starts, sizes[::-1].copy(), _POWERS[cost], margin, upper)
+        else:
+            cost, grades = np.array(cost, dtype=np.float64), y.grades[order]
+            _matrix_sums(f, grades, s, y.starts, cost, margin, lower)
+            mirrored, grades = cost[::-1, ::-1].T.copy(), (len(cost) - 1 - grades)[::-1].copy()
+            _matrix_sums(turned, grades, s[::-1].copy(), starts, mirrored, margin, upper)
+        gradient = np.empty_like(f)
+        gradient[order] = lower - upper[::-1]
+        return gradient, float(lower.sum())
+
+    def _check_cost(self, y):
+        if isinstance(self.cost, str):
+            if self.cost not in _POWERS:
+                raise ValueError(
+                    f"cost must be one of {list(_POWERS)} or a matrix, not {shown(self.cost)}."
+                )
+            return np.zeros(0, dtype=np.int64)
+        cost = as_numbers("cost", self.cost)
+        if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
+            raise ValueError(
+                f"cost must be a square matrix, but has shape {cost.shape}: {shown(cost)}."
+            )
+        allowed = np.isfinite(cost) & (cost >= 0.0)
+        wrong = np.argwhere(np.triu(~allowed, 1))
+        if len(wrong):
+            i, j = wrong[0]
+            raise ValueError(
+                "cost must be finite and not negative above the diagonal, but "
+                f"cost[{i}, {j}] is {cost[i, j]:g}."
+            )
+        grades = y.astype(np.int64)
+        if not (np.array_equal(grades, y) and grades.min() >= 0 and grades.max() < len(cost)):
+            raise ValueError(
+                f"y must hold integers from 0 to {len(cost) - 1}, the rows of the matrix cost, but "
+                f"ranges from {y.min():g} to {y.max():g}."
+            )
+        return grades
+
+
+def pair_weight(y, weights):
+    return _total_pair_weight(np.bincount(y.cells, weights), y.cell_starts)
+
+
+# ---- given pairs -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows (better, worse) of X, with the cost of the wrong order."""
+
+    better: Indices  # (m,)
+    worse: Indices  # (m,)
+    costs: Array  # (m,)
+
+
+class Preference(RankingLoss):
+    """Hinge loss of given pairs, one row of X better than another.
+
+    ``R(f) = sum_p c_p s_i s_j max(0, 1 - (f_i - f_j)) / sum_p s_i s_j`` over the pairs p = (i, j),
+    i the better one. Section A.3.3 and algorithm 9 of [1]_, which lacks the ``1/|P|``. The target
+    of ``fit`` is an array of shape (m, 2), indices of rows of X (better, worse), or (m, 3) with the
+    cost c_p >= 0 in a third column. Rows of X may be in no pair or in many. With a ``group`` both
+    rows of a pair must belong to one query.
+
+    Raises
+    ------
+    ValueError
+        If y does not have one of these shapes, or has indices that are not rows of X, a row paired
+        with itself, a pair from two queries, or negative or nonfinite costs; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMRanker
+    >>> X = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
+    >>> pairs = [(1, 0), (2, 1)]  # row 1 is better than row 0, row 2 better than row 1
+    >>> model = BMRMRanker("preference", reg_lambda=1e-2).fit(X, pairs)
+    >>> model.predict(X).argsort()
+    array([0, 1, 2])
+    """
+
+    takes_pairs = True
+
+    def prepare(self, y, group, n_samples) -> Any:
+        y = as_numbers("y", y)
+        if y.ndim != 2 or y.shape[1] not in (2, 3) or len(y) == 0:
+            raise ValueError(
+                "y must be an array of pairs (better, worse) or (better, worse, cost), of shape "
+                f"(m, 2) or (m, 3) with m >= 1, but has shape {y.shape}."
+            )
+        inside = (y[:, :2] >= 0.0) & (y[:, :2] < n_samples) & (y[:, :2] % 1.0 == 0.0)
+        if not inside.all():
+            p = np.flatnonzero(~inside.all(axis=1))[0]
+            raise ValueError(
+                f"y must hold indices of rows from 0 to {n_samples - 1}, but pair {p} is "
+                f"{y[p, :2].tolist()}."
+            )
+        better, worse = y[:, 0].astype(np.int64), y[:, 1].astype(np.int64)
+        queries = as_queries(group, n_samples)
+        for wrong, text in (
+            (better == worse, "has a row paired with itself"),
+            (queries[better] != queries[worse], "has rows of two queries"),
+        ):
+            if wrong.any():
+                p = np.flatnonzero(wrong)[0]
+                raise ValueError(f"y {text}: pair {p} is [{better[p]}, {worse[p]}].")
+        costs = y[:, 2].copy() if y.shape[1] == 3 else np.ones(len(y))
+        wrong = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0.0)))
+        if len(wrong):
+            p = wrong[0]
+            raise ValueError(
+                f"The costs in y must be finite and not negative, but that of pair {p} is "
+                f"{costs[p]:g}."
+            )
+        return Pairs(better, worse, costs)
+
+    def plane(self, scores, y, weights, out) -> float:
+        pairs = weights[y.better] * weights[y.worse]
+        shares = pairs * y.costs * (scores[y.better] - scores[y.worse] < 1.0) / pairs.sum()
+        n = len(scores)
+        out[:] = np.bincount(y.worse, shares, n) - np.bincount(y.better, shares, n)
+        return float(shares.sum())
+
+    def score(self, scores, y, weights) -> float:
+        """Weighted share of the pairs in the right order; ties count one half."""
+        apart = scores[y.better] - scores[y.worse]
+        pairs = weights[y.better] * weights[y.worse]
+        return float(min(pairs @ (0.5 + 0.5 * np.sign(apart)) / pairs.sum(), 1.0))

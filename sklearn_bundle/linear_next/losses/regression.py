@@ -1,0 +1,309 @@
+"""Losses of a score f and a real target y: functions of the residual ``r = f - y``."""
+
+import numpy as np
+
+from sklearn_bundle.core.values import as_float, is_between
+from sklearn_bundle.linear_next.losses.base import Array, Prepared, must_be
+from sklearn_bundle.linear_next.losses.one_score import RegressionLoss
+from sklearn_bundle.linear_next.losses.squared_errors import MultivariateSquaredError
+from sklearn_bundle.linear_next.losses.tube import Tube
+
+
+class AbsoluteError(RegressionLoss):
+    """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
+
+    Table 5 of [1]_.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import AbsoluteError
+    >>> AbsoluteError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([1., 2.])
+    """
+
+    degree = 1.0
+    dual_steps = True
+
+    @property
+    def formula(self):
+        return Tube(-1.0, 1.0, 0.0, 0.0)
+
+    @property
+    def kinks(self):
+        return ((0.0, 2.0),)
+
+    def value(self, scores, y) -> Array:
+        return np.abs(scores - y)
+
+    def gradient(self, scores, y) -> Array:
+        return np.sign(scores - y)
+
+
+class Quantile(RegressionLoss):
+    """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
+
+    Table 5 of [1]_, where tau and 1 - tau are swapped. At 0.5 it is half the absolute error.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The level tau, in (0, 1): the share of the targets that should lie below the prediction.
+
+    Raises
+    ------
+    ValueError
+        If `quantile` is not in (0, 1); raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Quantile
+    >>> Quantile(0.9).value(np.array([1.0, 4.0]), np.array([2.0, 2.0])).round(6)
+    array([0.9, 0.2])
+    """
+
+    degree = 1.0
+    dual_steps = True
+
+    def __init__(self, quantile=0.5):
+        self.quantile = as_float(quantile)
+
+    def check(self, y) -> None:
+        if not is_between(self.quantile, 0.0, 1.0):
+            raise must_be("quantile", "above 0 and below 1", self.quantile)
+
+    @property
+    def formula(self):
+        return Tube(-float(self.quantile), 1.0 - float(self.quantile), 0.0, 0.0)
+
+    @property
+    def kinks(self):
+        return ((0.0, 1.0),)
+
+    @property
+    def level(self):
+        return float(self.quantile)
+
+    def value(self, scores, y) -> Array:
+        return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
+
+    def gradient(self, scores, y) -> Array:
+        r = scores - y
+        return np.where(r > 0.0, 1.0 - self.quantile, np.where(r < 0.0, -self.quantile, 0.0))
+
+
+class EpsilonInsensitive(RegressionLoss):
+    """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
+
+    Table 5 of [1]_. With this risk, SVR's and LIBLINEAR's C is ``1 / (n reg_lambda)``.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Error that costs nothing, in units of the target; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.5).value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0. , 0.5])
+    """
+
+    degree = 1.0
+    dual_steps = True
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = as_float(epsilon)
+
+    def check(self, y) -> None:
+        if not (self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)):
+            raise must_be("epsilon", "at least 0 and finite", self.epsilon)
+
+    @property
+    def formula(self):
+        return Tube(-1.0, 1.0, float(self.epsilon), 0.0)
+
+    @property
+    def kinks(self):
+        half = float(self.epsilon)
+        return ((-half, 1.0), (half, 1.0)) if half else ((0.0, 2.0),)
+
+    def value(self, scores, y) -> Array:
+        return np.maximum(0.0, np.abs(scores - y) - self.epsilon)
+
+    def gradient(self, scores, y) -> Array:
+        return np.sign(scores - y) * (np.abs(scores - y) > self.epsilon)
+
+
+class SquaredEpsilonInsensitive(EpsilonInsensitive):
+    """Squared epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)^2 / 2``.
+
+    Equation (2) of [1]_, with a factor of 1/2: LIBLINEAR's C is ``1 / (2 n reg_lambda)``. With
+    epsilon = 0 it is the squared error.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Error that costs nothing, in units of the target; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C.-H. Ho, C.-J. Lin: Large-scale linear support vector regression. Journal of Machine
+       Learning Research 13 (2012), 3323-3348.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredEpsilonInsensitive
+    >>> SquaredEpsilonInsensitive(1.0).value(np.array([1.5, 4.0]), np.array([2.0, 2.0]))
+    array([0. , 0.5])
+    """
+
+    degree = 2.0
+    smooth = True
+    flat = True
+    dual_steps = True
+
+    @property
+    def formula(self):
+        return Tube(-np.inf, np.inf, float(self.epsilon), 1.0)
+
+    def value(self, scores, y) -> Array:
+        return 0.5 * np.maximum(0.0, np.abs(scores - y) - self.epsilon) ** 2
+
+    def gradient(self, scores, y) -> Array:
+        return np.sign(scores - y) * np.maximum(0.0, np.abs(scores - y) - self.epsilon)
+
+    def curvature(self, scores, y) -> Array:
+        return np.where(np.abs(scores - y) >= self.epsilon, 1.0, 0.0)
+
+
+class Huber(RegressionLoss):
+    """Huber's loss, ``l(y, f) = r^2/2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond.
+
+    With ``r = f - y``: [2]_, and table 5 of [1]_ with delta = 1.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        Size of an error above which the loss is linear, in units of the target; positive.
+
+    Raises
+    ------
+    ValueError
+        If `delta` is not positive and finite; raised by `fit`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [2] P. J. Huber: Robust estimation of a location parameter. The Annals of Mathematical
+       Statistics 35 (1964), 73-101.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Huber
+    >>> Huber(1.0).value(np.array([1.5, 4.0]), np.array([2.0, 2.0]))
+    array([0.125, 1.5  ])
+    """
+
+    degree = 2.0
+    smooth = True
+    dual_steps = True
+
+    def __init__(self, delta=1.0):
+        self.delta = as_float(delta)
+
+    def check(self, y) -> None:
+        if not is_between(self.delta, 0.0, np.inf):
+            raise must_be("delta", "above 0 and finite", self.delta)
+
+    @property
+    def formula(self):
+        return Tube(-float(self.delta), float(self.delta), 0.0, 1.0)
+
+    def value(self, scores, y) -> Array:
+        inner = np.clip(scores - y, -self.delta, self.delta)
+        return inner * (scores - y - 0.5 * inner)
+
+    def gradient(self, scores, y) -> Array:
+        return np.clip(scores - y, -self.delta, self.delta)
+
+    def curvature(self, scores, y) -> Array:
+        return np.where(np.abs(scores - y) < self.delta, 1.0, 0.0)
+
+
+class SquaredError(RegressionLoss):
+    """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
+
+    Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. With several targets
+    it is :class:`MultivariateSquaredError` with the identity.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredError
+    >>> SquaredError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0.5, 2. ])
+    """
+
+    multi_output = True
+    degree = 2.0
+    smooth = True
+    quadratic = True
+
+    def prepare_target(self, target) -> Prepared:
+        if np.ndim(target.y) == 2 and self.formula is not None:
+            return MultivariateSquaredError().prepare_target(target)
+        return super().prepare_target(target)
+
+    @property
+    def formula(self):
+        return Tube(-np.inf, np.inf, 0.0, 1.0)
+
+    def value(self, scores, y) -> Array:
+        return 0.5 * (scores - y) ** 2
+
+    def gradient(self, scores, y) -> Array:
+        return scores - y
+
+    def curvature(self, scores, y) -> Array:
+        return np.ones_like(scores - y)
+
+    def closed_intercept(self, scores, y, weights) -> float:
+        """The mean residual, and the mean of what rounding left of the residuals."""
+        b = float(weights @ (y - scores))
+        return b + float(weights @ ((y - scores) - b))
