@@ -49,12 +49,18 @@ class Certified(NamedTuple):
     ball: Ball | None
 
 
+def is_l1(omega: Regularizer) -> bool:
+    """Whether it is a weighted sum of the ``|w_j|``, and nothing else."""
+    form = omega.lasso_form
+    return form is not None and form.ridge == 0.0
+
+
 def scaled(plane: Plane, omega: Regularizer, reg_lambda: float, error: Any = 0.0) -> Plane:
     """With L1, the largest multiple that is feasible: ``|a_j| + error_j <= lam t_j``.
 
     A risk that is nowhere negative has the plane 0, and so all multiples between.
     """
-    if not omega.is_l1:
+    if not is_l1(omega):
         return plane
     limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, plane.gradient.shape)
     a = -plane.gradient if omega.nonnegative else np.abs(plane.gradient)
@@ -75,9 +81,12 @@ def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -
     lost = 0.0
     if len(plane.balance):
         lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
-    if omega.unpenalized is not None:
-        along = np.abs(omega.unpenalized_part(plane.gradient)).sum()
-        lost += float(along) * (1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0))))
+    free = omega.unpenalized
+    if free is not None:
+        outputs = plane.gradient.reshape(-1, len(plane.gradient) // max(plane.norms.size, 1))
+        along = outputs[:, free] if free.ndim == 1 else outputs @ free
+        farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
+        lost += float(np.abs(along).sum()) * farthest
     return _FARTHEST * lost
 
 
@@ -110,7 +119,7 @@ def certify(
     terms = float(plane.norms @ (np.abs(v.reshape(-1, d)) @ c)) + abs(conjugate)
     terms += plane.terms + plane.total * float(np.abs(b).max(initial=0.0))
     rise = along
-    if not omega.is_l1:
+    if not is_l1(omega):
         shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
         rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
     bound = plane.offset - conjugate - _of_free(plane, omega, b, w)

@@ -17,17 +17,23 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.linear_next._compiled import scores as loops
-from sklearn_bundle.linear_next.losses.base import Loss, PlaneLoss, formula_of, tangent_offset
+from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss
+from sklearn_bundle.linear_next.losses.base import SampleLoss
 from sklearn_bundle.linear_next.rows import Rows
 
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
+_MANY = 1 << 12  # kinks, of which only those near the best intercept are sorted:
+_SOME = 512  # of them say where that is, to so many roots of their number: four standard deviations
+_MARGIN = 2.0
+_FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _STEPS_IN_B = 500  # usually two or three; at most a bisection
 _REACH = 4.0  # factor between steps in b while no row has curvature
 _SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves enough
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
+_FEWEST_OF_A_CLASS = 20
 _LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
 _NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
 _FEW = 16.0  # roundings of a score beside those of its product
@@ -92,7 +98,7 @@ class Risk(ABC):
     def __init__(self, rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool):
         self.rows, self.y, self.weights, self.loss = rows, y, weights, loss
         self.n_outputs = loss.n_outputs(y)
-        self.free = fit_intercept and loss.free_intercept == "minimized" and not self.n_outputs
+        self.free = fit_intercept and loss.free_intercept == "minimized"
         own = fit_intercept and loss.free_intercept is not None and not self.free
         self.n_free = (self.n_outputs or 1) if own else 0
 
@@ -133,9 +139,14 @@ class Risk(ABC):
         The second derivative is NaN where the loss has none.
         """
 
-    def gradient(self, point: Point) -> Array:
-        """``X'g``: one product, once."""
+    def gradient(self, point: Point, last: Point | None = None) -> Array:
+        """``X'g``: one product, once, or the change from a last point if few derivatives differ."""
         if point.gradient is None:
+            if last is not None and last.gradient is not None:
+                change = point.g - last.g
+                if np.count_nonzero(change) < _FEW_CHANGED * change.size:
+                    point.gradient = last.gradient + self.rows.gradient(change).ravel()
+                    return point.gradient
             point.gradient = self.rows.gradient(point.g).ravel()
         return point.gradient
 
@@ -184,8 +195,7 @@ class ScoreRisk(Risk):
 
     def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
         super().__init__(rows, y, weights, loss, fit_intercept)
-        formula = formula_of(loss)
-        self.form = _Numpy(loss) if formula is None else _Compiled(formula, loss)
+        self.form = _Numpy(loss) if loss.formula is None else _Compiled(loss)
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0
 
@@ -254,6 +264,17 @@ class ScoreRisk(Risk):
 
         return self.rows.sums(part)[0]
 
+    @cached_property
+    def end_slopes(self) -> tuple[float, float]:
+        """The derivative in b far below and far above all kinks."""
+        low, high = (float(self.weights @ end) for end in self.loss.end_slopes(self.y))
+        return low, high
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether second derivatives are known."""
+        return self.is_compiled or type(self.loss).curvature is not SampleLoss.curvature
+
     def best_intercept(self, scores: Array, b: float, width: float = 0.0, left: float = 0.0) -> float:
         """The b that minimizes the smoothed risk of these scores, by Newton's method from ``b``."""
         known = self.form.exact_intercept(self, scores, width)
@@ -289,7 +310,7 @@ class ScoreRisk(Risk):
             drawn = np.random.default_rng(_SEED).integers(0, share, n // share)
             chosen = np.arange(n // share) * share + drawn
             y, weights = self.y[chosen], self.weights[chosen]
-            if self.loss.suffices(y):
+            if not isinstance(self.loss, BinaryLoss) or _has_both(y):
                 given = self.rows.take(chosen), y, weights / weights.sum(), self.loss, self.free
                 sampled = ScoreRisk(*given)
                 sampled.units = self.units
@@ -307,11 +328,17 @@ class ScoreRisk(Risk):
         return 2.0 * float(sizes[0] @ np.abs(self.y - self.center))
 
 
+def _has_both(y: Array) -> bool:
+    """Whether a sample has enough rows of each class for its solution to be of use."""
+    positive = np.count_nonzero(y > 0.0)
+    return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+
+
 class _Compiled:
     """What is computed of a loss by its formula, row by row."""
 
-    def __init__(self, formula: Any, loss: Any):
-        self.formula, self.loss = formula, loss
+    def __init__(self, loss: Any):
+        self.formula, self.loss = loss.formula, loss
 
     def steepness(self, width: float) -> float:
         return 1.0 / width if width > 0.0 and not self.loss.smooth else self._unsmoothed
@@ -346,7 +373,7 @@ class _Compiled:
     def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:
         """A closed form, or of a kinked loss a weighted quantile."""
         if not self.loss.smooth and width == 0.0:
-            return _quantile(self.loss, scores, risk.y, risk.weights)
+            return _quantile(risk, scores)
         return self.loss.closed_intercept(scores, risk.y, risk.weights)
 
     def balanced_cut(self, risk: ScoreRisk, scores, b, width, out) -> tuple[float, float]:
@@ -370,20 +397,13 @@ class _Numpy:
         self.loss = loss
 
     def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
-        return float(np.sum(s * self.loss.checked_value(f + b, y)))
+        return float(np.sum(s * self.loss.checked("value", f + b, y)))
 
     def cut(self, f, y, s, b: float, width: float, center: float, out: Array) -> tuple[float, float]:
-        moved = f + b
-        np.multiply(s, self.loss.checked_gradient(moved, y), out=out)
-        risk = self.risk(moved, y, s, 0.0)
-        return risk, tangent_offset(risk, out, moved)
+        return self.loss.cut(f + b, y, s, out)
 
     def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
-        move = h + db
-        moved = f + b + t * move
-        bend = self.loss.curvature(moved, y)
-        second = np.nan if bend is None else float(np.sum(s * bend * move * move))
-        return float(np.sum(s * self.loss.gradient(moved, y) * move)), second
+        return self.loss.along(f + b, h + db, y, s, t)[1:]
 
     def curved(self, f, y, s, b: float, width: float) -> tuple[NDArray[np.intp], Array]:
         bend = self.loss.curvature(f + b, y)
@@ -421,26 +441,50 @@ class _Numpy:
         return value, offset
 
 
-def _quantile(loss: Any, scores: Array, y: Array, weights: Array) -> float:
+def _quantile(risk: ScoreRisk, scores: Array) -> float:
     """The smallest b at which the derivative of a kinked loss is not negative.
 
-    The derivative rises by the weight times the jump at each kink; it is summed up from the end
+    The derivative rises by the weight times the jump at each kink. It is summed up from the end
     where fewer are needed, so that a light class is not lost in the rounding of the other.
     """
-    kinks = np.concatenate([(y - scores) + place for place, _ in loss.kinks])
-    jumps = np.concatenate([weights * jump for _, jump in loss.kinks])
-    below, above = (float(weights @ loss.gradient(np.full(len(y), end), y)) for end in (-1e50, 1e50))
-    order = np.argsort(kinks, kind="stable")
-    allowed = _WEIGHT_ROUNDING * (above - below)
-    if -below <= above:
-        reached = np.cumsum(jumps[order])
-        k = int(np.searchsorted(reached, -below * (1.0 - _WEIGHT_ROUNDING) - 0.0 * allowed))
-        return float(kinks[order[min(k, len(order) - 1)]])
-    order = order[::-1]
-    # Of the kinks from the top: those beyond which no more than ``above`` is left.
-    beyond = np.cumsum(jumps[order]) - jumps[order]
-    k = int(np.searchsorted(beyond, above * (1.0 + _WEIGHT_ROUNDING), side="right")) - 1
-    return float(kinks[order[max(k, 0)]])
+    (low, high), apart, pairs = risk.end_slopes, risk.y - scores, risk.loss.kinks
+    if len(pairs) == 1:
+        kinks, jumps = apart + pairs[0][0], risk.weights * pairs[0][1]
+    else:
+        kinks = np.concatenate([apart + place for place, _ in pairs])
+        jumps = np.concatenate([risk.weights * jump for _, jump in pairs])
+    upward = -low <= high
+    values, needed = (kinks, -low) if upward else (-kinks, high)
+    lower, upper, before = _around(values, jumps, needed)
+    among = np.flatnonzero((values >= lower) & (values <= upper))
+    order = among[np.argsort(values[among], kind="stable")]
+    reached = before + np.cumsum(jumps[order])
+    if upward:
+        k = int(np.searchsorted(reached, needed * (1.0 - _WEIGHT_ROUNDING)))
+    else:  # the last one beyond which no more than that is left
+        beyond = reached - jumps[order]
+        k = int(np.searchsorted(beyond, needed * (1.0 + _WEIGHT_ROUNDING), side="right")) - 1
+    return float(kinks[order[min(max(k, 0), len(order) - 1)]])
+
+
+def _around(values: Array, jumps: Array, needed: float) -> tuple[float, float, float]:
+    """Two values around the one at which the sum of jumps, in order, reaches ``needed``.
+
+    Also the sum below them. A few values say where that is; if they are wrong, all are taken.
+    """
+    n = len(values)
+    if n > _MANY:
+        stride = n // _SOME
+        some = np.argsort(values[::stride])
+        ranked, reached = values[::stride][some], np.cumsum(jumps[::stride][some])
+        k = int(np.searchsorted(reached, needed * reached[-1] / float(jumps.sum())))
+        margin = int(_MARGIN * np.sqrt(len(ranked)))
+        lower, upper = ranked[max(k - margin, 0)], ranked[min(k + margin, len(ranked) - 1)]
+        before = float(jumps @ (values < lower))
+        inside = float(jumps @ ((values >= lower) & (values <= upper)))
+        if before < needed * (1.0 - _FEW * _WEIGHT_ROUNDING) and before + inside > needed:
+            return float(lower), float(upper), before
+    return -np.inf, np.inf, 0.0
 
 
 class ClassRisk(Risk):
@@ -448,7 +492,11 @@ class ClassRisk(Risk):
 
     def arrive(self, w: Array, scores: Array, b: Any) -> Point:
         g = np.empty_like(scores)
+        if self.free:
+            b = self.loss.closed_intercept(scores, self.y, self.weights)
         risk, offset = self.loss.cut(self._moved(scores, b), self.y, self.weights, g)
+        if self.free:  # finer than the spacing of floats at b
+            g -= np.outer(g.sum(axis=1), self.weights)
         return Point(w, scores, b, risk, g, offset)
 
     def value(self, scores: Array, b: Any) -> float:
@@ -470,31 +518,31 @@ class ClassRisk(Risk):
 class PlaneRisk(Risk):
     """A risk that is a maximum of planes, which the loss gives: measures, rankings."""
 
-    loss: PlaneLoss
-
     def arrive(self, w: Array, scores: Array, b: Any) -> Point:
-        g, moved = np.empty_like(scores), self._moved(scores, b)
-        offset = self.loss.plane(moved, self.y, self.weights, g)
-        return Point(w, scores, b, self._risk(offset, g, moved), g, offset)
+        g = np.empty_like(scores)
+        risk, offset = self.loss.cut(self._moved(scores, b), self.y, self.weights, g)
+        return Point(w, scores, b, risk, g, offset)
 
     def value(self, scores: Array, b: Any) -> float:
-        moved, g = self._moved(scores, b), np.empty_like(scores)
-        return self._risk(self.loss.plane(moved, self.y, self.weights, g), g, moved)
+        return self.loss.risk(self._moved(scores, b), self.y, self.weights)
 
     def line(self, start: Point, end: Point) -> Line:
         f = self._moved(start.scores, start.b)
         direction, g = self._moved(end.scores, end.b) - f, np.empty_like(f)
 
         def risk(t: float) -> tuple[float, float, float]:
-            moved = f + t * direction
-            offset = self.loss.plane(moved, self.y, self.weights, g)
-            return self._risk(offset, g, moved), float(g @ direction), np.nan
+            value, _ = self.loss.cut(f + t * direction, self.y, self.weights, g)
+            return value, float(g @ direction), np.nan
 
         return risk
 
-    def _risk(self, offset: float, g: Array, scores: Array) -> float:
-        risk = float(offset + g @ scores)
-        return max(risk, 0.0) if self.loss.nonnegative else risk
-
     def _moved(self, scores: Array, b: Any) -> Array:
         return scores + np.ravel(b)[0] if self.n_free else scores
+
+
+def risk_of(rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool) -> Risk:
+    """The problem of a loss and a prepared target."""
+    if isinstance(loss, PlaneLoss):
+        return PlaneRisk(rows, y, weights, loss, fit_intercept)
+    kind = ScoreRisk if loss.n_outputs(y) is None else ClassRisk
+    return kind(rows, y, weights, loss, fit_intercept)

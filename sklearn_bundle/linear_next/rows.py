@@ -205,9 +205,7 @@ class DenseRows(Rows):
         (X,), d = self._arrays, self.shape[1]
         mean, total = np.zeros(d), float(coefs.sum())
         if centered and total > 0.0:
-            g = np.zeros(self.shape[0])
-            g[rows] = coefs / total
-            mean = self.gradient(g)
+            passes.dense_mean(X, rows, coefs / total, mean)
         bounds = self._parts(len(rows), len(rows) * d**2 / 8.0)
         parts = np.zeros((len(bounds) - 1, d, d))
 

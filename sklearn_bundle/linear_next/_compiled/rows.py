@@ -84,6 +84,14 @@ def csr_class_gradient(data, indices, indptr, G, start, stop, out):
 
 
 @_sum
+def dense_mean(X, rows, coefs, out):
+    """Add c_i x_i of some rows to ``out``."""
+    for r in range(rows.shape[0]):
+        for j in range(X.shape[1]):
+            out[j] += coefs[r] * X[rows[r], j]
+
+
+@_sum
 def dense_scaled(X, rows, coefs, center, start, stop, out):
     """Rows less the center, times the roots of their coefficients: ``out' out`` is a Hessian."""
     for r in range(start, stop):

@@ -226,18 +226,19 @@ def step_length(derivative: Callable[[float], tuple[float, float]], left: float)
 
     A derivative that is not a number counts as too far. 0 if there is no such step.
     """
-    t, low, high = 1.0, 0.0, np.inf
+    t, low, high, moves = 1.0, 0.0, np.inf, (np.inf, np.inf)
     for _ in range(SEARCH_STEPS):
         first, second = derivative(t)
         if abs(first) <= left:
             return t
         low, high = (t, high) if first < 0.0 else (low, t)
         newton = t - first / second if second > 0.0 else np.nan
-        if not low < newton < min(high, _FARTHER * t):
+        slow = np.isfinite(high) and abs(newton - t) > 0.5 * moves[0]
+        if slow or not low < newton < min(high, _FARTHER * t):
             newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
         if newton in (t, low, high):
             break
-        t = newton
+        moves, t = (moves[1], abs(newton - t)), newton
     return low
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
 from sklearn_bundle.core.one_variable import search_kink, search_zero
-from sklearn_bundle.linear_next.certificate import Proof, bound_of
+from sklearn_bundle.linear_next.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear_next.losses import Softmax
 from sklearn_bundle.linear_next.risk import Plane, Point
 from sklearn_bundle.linear_next.solvers import master
@@ -78,7 +78,7 @@ class Planes:
         """The minimizer of the model, and the aggregate plane with its bound."""
         t, omega = self.size, self.omega
         A, c, E = self._A[:t], self._c[:t], self._E[:t]
-        if not omega.is_l1:
+        if not is_l1(omega):
             gram = None if self._gram is None else self._gram[:t, :t]
             found = master.solve(A, c, E, omega, reg_lambda, gram, self.alpha, tol)
         else:
@@ -90,7 +90,7 @@ class Planes:
         self._alpha[:t] = found.alpha
         plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)
-        if omega.is_l1:
+        if is_l1(omega):
             weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
             self.near = reg_lambda, weight
         return found, plane, bound
@@ -198,7 +198,7 @@ class Bundle(Solver):
     def prepare_confirmation(self, moving: bool) -> None:
         """With L1, set features to 0 that the plane does not need, if the objective stays."""
         proof = self.best.dual_certificate
-        if not (moving and self.omega.is_l1 and proof is not None):
+        if not (moving and is_l1(self.omega) and proof is not None):
             return
         plane, (w, b) = self.whole.proved(proof), self.best.point
         limits = self.reg_lambda * self.omega.lasso_form.thresholds
@@ -226,7 +226,7 @@ class Bundle(Solver):
         if rising and self.idle:
             self.idle -= 1
         w = found.w
-        if not (self.omega.is_quadratic or self.omega.is_l1):
+        if not (self.omega.is_quadratic or is_l1(self.omega)):
             farthest = _LEAP * (1.0 + np.abs(best.point.w).max(initial=0.0))
             w = np.clip(w, -farthest, farthest)
         return w, found.b if self.risk.n_free else self._here.b

@@ -9,6 +9,7 @@ from scipy.linalg import blas, eigh, lapack
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, TINY
 from sklearn_bundle.linear_next.certificate import Proof
+from sklearn_bundle.linear_next.losses import MultivariateSquaredError
 from sklearn_bundle.linear_next.risk import ClassRisk, Plane, Point
 from sklearn_bundle.linear_next.solvers.base import step_length
 from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
@@ -46,8 +47,10 @@ class ClassDescent(Descent):
 
     def go(self, w: Array, b: Any) -> None:
         if b is None:
-            b = self.risk.loss.first_intercepts(self.risk.y, self.risk.weights)
-            b = b if self.risk.n_free else np.zeros(self.risk.n_outputs)
+            b = np.zeros(self.risk.n_outputs)
+            if self.risk.n_free:
+                b = np.log(np.bincount(self.risk.y, self.risk.weights, self.risk.n_outputs))
+                b -= b.mean()
         self.arrive(self.risk.arrive(w, self.risk.scores(w), b))
 
     def arrive(self, point: Point) -> None:
@@ -116,12 +119,12 @@ class KroneckerMetric:
 
     def __init__(self, risk: ClassRisk, reg_lambda: float, omega: Any):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
-        self._own = risk.n_free > 0
+        self._own, self._exact = risk.n_free > 0, isinstance(risk.loss, MultivariateSquaredError)
         self._centered, rows, (n, d) = self._own or risk.free, risk.rows, risk.rows.shape
         self._gram: Array | None = None
         if d <= MOST_SIDE:
             enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
-            drawn = np.arange(0, n, 1 if risk.loss.quadratic else max(1, n // enough))
+            drawn = np.arange(0, n, 1 if self._exact else max(1, n // enough))
             coefs = risk.weights[drawn] / risk.weights[drawn].sum()
             self._gram, self._means = rows.hessian(drawn, coefs, self._centered)
             return
@@ -150,7 +153,7 @@ class KroneckerMetric:
 
     def _factored(self, gram: Array) -> list[tuple[NDArray[np.intp], Array]]:
         """A Cholesky factor for each group of similar eigenvalues of C; of equal ones if exact."""
-        alike = 1.0 if self._risk.loss.quadratic else _ALIKE
+        alike = 1.0 if self._exact else _ALIKE
         order, groups = np.argsort(self._values)[::-1], []
         while len(order):
             among = self._values[order] * alike >= self._values[order[0]]

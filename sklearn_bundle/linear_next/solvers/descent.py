@@ -73,12 +73,16 @@ class Descent(Solver):
             self.go(self.point.w, self.point.b)
         self.slopes = self.differentiate()
         if length > 0.0:
-            self.pairs.remember(length * along, self.slopes - before)
+            self.remember(length * along, self.slopes - before)
         gain = max(value - self.value, 0.0)
         self.fall = gain / self.gain if 0.0 < self.gain < np.inf else 1.0
         self.gain = gain
         self.offer()
         self.count_idle(gap, moved=length > 0.0)
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Keep the pair of a step and the change of the slopes."""
+        self.pairs.remember(step, change)
 
     def offer(self) -> None:
         """Offer the point, and the bound of its derivatives."""
@@ -215,7 +219,7 @@ class ScoreDescent(Descent):
             return lapack.dpotrs(self._factor, x, lower=0)[0]
         if self._diagonal is None:
             self._diagonal = self._first_metric()
-        return (self._scale_of_pairs() if len(self.pairs) else 1.0) * x / self._diagonal
+        return (self._scale if len(self.pairs) else 1.0) * x / self._diagonal
 
     def _first_metric(self) -> Array | float:
         """The diagonal of a Hessian as if all rows had the same curvature."""
@@ -230,11 +234,12 @@ class ScoreDescent(Descent):
         bend = float(risk.curvature(self.point)[1].sum())
         return bend * squares + penalty + np.finfo(float).tiny
 
-    def _scale_of_pairs(self) -> float:
-        """The curvature of the newest pair in this metric."""
-        step, change, product = self.pairs.newest
-        square = blas.ddot(change, change / self._diagonal)
-        return product / square if square > 0.0 else 1.0
+    def remember(self, step: Array, change: Array) -> None:
+        """Keep the pair, and the scale of the diagonal that fits it."""
+        super().remember(step, change)
+        if self._factor is None and self._diagonal is not None:
+            product, square = blas.ddot(step, change), blas.ddot(change, change / self._diagonal)
+            self._scale = product / square if product > 0.0 and square > 0.0 else self._scale
 
     def _move_of_best(self, along: Array) -> float:
         """The change of the best b along the direction: it keeps the mean score of bent rows."""
