@@ -25,7 +25,7 @@ StructuredSVM          segments, graphs, matchings, label sets,  for outputs wit
 
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
 ``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
-what the ``BMRM`` estimators accept; ``save`` and ``load`` keep a model in a file.
+what the ``BMRM`` estimators accept.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
     from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
     from sklearn_bundle.linear.estimators.pragam import PragamSVC
-    from sklearn_bundle.saving import load, save
     from sklearn_bundle.structured.estimators.structured import StructuredSVM
 
 # Public names and the modules that define them; each is loaded on first use.
@@ -87,8 +86,6 @@ _HOMES = {
     "SwapNoveltyDetector": "sklearn_bundle.kernel.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.kernel.estimators.swap_svr",
     "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_cv",
-    "save": "sklearn_bundle.saving",
-    "load": "sklearn_bundle.saving",
 }
 # Public modules, also loaded on first use.
 _MODULES = frozenset(
@@ -120,14 +117,12 @@ __all__ = [
     "datasets",
     "list_losses",
     "list_regularizers",
-    "load",
     "losses",
     "metrics",
     "models",
     "projection",
     "reg_lambda_max",
     "regularizers",
-    "save",
 ]
 
 
