@@ -25,12 +25,12 @@ StructuredSVM          segments, graphs, matchings, label sets,  for outputs wit
 
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
 ``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
-what the ``BMRM`` estimators accept.
+what the ``BMRM`` estimators accept; ``to_sklearn`` makes plain scikit-learn estimators of linear
+models.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
-``projection`` onto a box cut by a hyperplane, ``plotting``, ``onnx`` to convert models,
-``compile`` to compile ahead.
+``projection`` onto a box cut by a hyperplane, ``plotting``, ``compile`` to compile ahead.
 
 Estimators and numba are imported on first use.
 """
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from sklearn_bundle.chain.estimators.crf import SDCACRF
     from sklearn_bundle.chain.estimators.crf_cv import SDCACRFCV, crf_path
+    from sklearn_bundle.conversion import to_sklearn
     from sklearn_bundle.kernel.estimators.swap import SwapSVC
     from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
@@ -86,6 +87,7 @@ _HOMES = {
     "SwapNoveltyDetector": "sklearn_bundle.kernel.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.kernel.estimators.swap_svr",
     "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_cv",
+    "to_sklearn": "sklearn_bundle.conversion",
 }
 # Public modules, also loaded on first use.
 _MODULES = frozenset(
@@ -123,6 +125,7 @@ __all__ = [
     "projection",
     "reg_lambda_max",
     "regularizers",
+    "to_sklearn",
 ]
 
 
