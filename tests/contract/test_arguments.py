@@ -56,15 +56,10 @@ FUNCTIONS = [
         })
         for function in (metrics.token_accuracy_score, metrics.sequence_accuracy_score)
     ),
-    *(
-        (function, {"y_true": TRUE, "y_pred": PREDICTED}, {
-            "y_true": TYPES, "y_pred": TYPES, "scheme": {*WRONG}, "labels": NUMBERS - {"dict"},
-            "average": NUMBERS, "sample_weight": NUMBERS,
-            "zero_division": {*WRONG} - {"nan", "float32"},
-        })
-        for function in (metrics.span_precision_score, metrics.span_recall_score,
-                         metrics.span_f1_score)
-    ),
+    (metrics.span_f1_score, {"y_true": TRUE, "y_pred": PREDICTED},
+     {"y_true": TYPES, "y_pred": TYPES, "scheme": {*WRONG}, "labels": NUMBERS - {"dict"},
+      "average": NUMBERS, "sample_weight": NUMBERS,
+      "zero_division": {*WRONG} - {"nan", "float32"}}),
     (metrics.span_precision_recall_fscore_support, {"y_true": TRUE, "y_pred": PREDICTED},
      {"beta": {*WRONG} - {"infinity"}}),
     (datasets.load_svmlight, {"paths": "absent"},
