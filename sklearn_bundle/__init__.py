@@ -29,7 +29,7 @@ what the ``BMRM`` estimators accept; ``to_sklearn`` makes plain scikit-learn est
 models.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
-``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
+``metrics`` for sequences, ``datasets`` to read data,
 ``projection`` onto a box cut by a hyperplane, ``plotting``, ``compile`` to compile ahead.
 
 Estimators and numba are imported on first use.
@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn_bundle import (
-        callbacks,
         datasets,
         losses,
         metrics,
@@ -90,9 +89,7 @@ _HOMES = {
     "to_sklearn": "sklearn_bundle.conversion",
 }
 # Public modules, also loaded on first use.
-_MODULES = frozenset(
-    {"callbacks", "datasets", "losses", "metrics", "models", "projection", "regularizers"}
-)
+_MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
 
 __version__ = "0.1.0"
 
@@ -114,7 +111,6 @@ __all__ = [
     "SwapSVRCV",
     "__version__",
     "bmrm_path",
-    "callbacks",
     "crf_path",
     "datasets",
     "list_losses",

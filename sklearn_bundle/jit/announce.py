@@ -16,8 +16,6 @@ from weakref import WeakKeyDictionary
 
 from numba.core import config, event
 
-from sklearn_bundle.core.bars import in_notebook, is_terminal
-
 _OURS = __name__.partition(".")[0]
 _LOGGER = logging.getLogger("sklearn_bundle")
 _SECONDS_OF_SILENCE = 3.0  # of compilation, after which somebody who waits may think that it hangs
@@ -123,7 +121,12 @@ def _is_watched() -> bool:
     """Whether somebody may wait in front of it: a terminal or a notebook, not a worker process."""
     if current_process().name != "MainProcess":
         return False
-    return in_notebook() or is_terminal(sys.stderr)
+    if "ipykernel" in sys.modules:
+        return True
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):  # it may be None, closed, or have only ``write``
+        return False
 
 
 def _dispatcher(compilation: event.Event) -> Any:

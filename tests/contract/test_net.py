@@ -10,7 +10,7 @@ import sklearn_bundle
 
 HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), *sorted(HERE.parent.glob("reference*.py"))]
-PUBLIC = {"losses", "models", "regularizers", "metrics", "datasets", "callbacks", "plotting"}
+PUBLIC = {"losses", "models", "regularizers", "metrics", "datasets", "plotting"}
 PUBLIC |= {"projection", "compile"}
 
 
