@@ -30,7 +30,7 @@ models.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``metrics`` for sequences, ``datasets`` to read data,
-``projection`` onto a box cut by a hyperplane, ``plotting``, ``compile`` to compile ahead.
+``projection`` onto a box cut by a hyperplane, ``plotting``.
 
 Estimators and numba are imported on first use.
 """

@@ -11,7 +11,7 @@ import sklearn_bundle
 HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), *sorted(HERE.parent.glob("reference*.py"))]
 PUBLIC = {"losses", "models", "regularizers", "metrics", "datasets", "plotting"}
-PUBLIC |= {"projection", "compile"}
+PUBLIC |= {"projection"}
 
 
 def imported(tree):

@@ -33,7 +33,7 @@ FAMILIES = {
 # What structured outputs may import of the linear family: the bundle method for their planes, the
 # excessive gap method for marginals, and the costs of joint losses of classes.
 OF_LINEAR = {"_compiled", "losses", "problems", "solvers.inner", "solvers"}
-TOP = ("losses", "regularizers", "models", "plotting", "conversion", "compile", "__init__")
+TOP = ("losses", "regularizers", "models", "plotting", "conversion", "__init__")
 
 # What is not the public interface of another library comes in here, and nowhere else:
 # tests/jit/test_internals.py holds its form.
