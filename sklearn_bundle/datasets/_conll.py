@@ -91,8 +91,8 @@ def load_conll(
     """
     given = {"target": target, "separator": separator, "comment": comment, "keep": keep}
     checked_parameters("load_conll", _ALLOWED, **given, encoding=encoding)
-    if columns is not None:
-        columns = _integers(columns)
+    wanted = None if columns is None else _integers(columns)
+    chosen: list[int] = []
     sentences: list[list[tuple[str, ...]]] = [[]]
     tags: list[list[str]] = [[]]
     n_columns = 0
@@ -109,20 +109,13 @@ def load_conll(
             continue
         if not n_columns:
             n_columns = len(fields)
-            for k in (target, *(columns or ())):
-                if not -n_columns <= k < n_columns:
-                    raise ValueError(
-                        f"There is no column {k}: line {number} has {n_columns} columns."
-                    )
-            label = target % n_columns
-            if columns is None:
-                columns = [k for k in range(n_columns) if k != label]
+            chosen = _columns(wanted, target, n_columns, number)
         elif len(fields) != n_columns:
             raise ValueError(
                 f"Line {number} has {len(fields)} columns, but those before have {n_columns}: "
                 f"{text!r}."
             )
-        sentences[-1].append(tuple([fields[k] for k in columns]))
+        sentences[-1].append(tuple([fields[k] for k in chosen]))
         tags[-1].append(fields[target])
     if not sentences[-1]:
         del sentences[-1], tags[-1]
@@ -130,10 +123,18 @@ def load_conll(
 
 
 def _integers(columns: Any) -> list[int]:
-    numbers = plain(list(columns)) if isinstance(columns, Iterable) else [None]
+    numbers: list[Any] = plain(list(columns)) if isinstance(columns, Iterable) else [None]
     if isinstance(columns, str) or any(type(number) is not int for number in numbers):
         raise ValueError(f"columns must be a list of integers, got {shown(columns)}.")
     return numbers
+
+
+def _columns(wanted: list[int] | None, target: int, n_columns: int, number: int) -> list[int]:
+    """Those of a token's tuple, by default all but the target."""
+    for k in (target, *(wanted or ())):
+        if not -n_columns <= k < n_columns:
+            raise ValueError(f"There is no column {k}: line {number} has {n_columns} columns.")
+    return [k for k in range(n_columns) if k != target % n_columns] if wanted is None else wanted
 
 
 def _texts(path_or_file: Any, encoding: str) -> Iterator[str]:
