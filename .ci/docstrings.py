@@ -27,7 +27,7 @@ API = ROOT / "doc" / "api.rst"
 PACKAGE = "sklearn_bundle"
 MODULES = (
     *("", ".models", ".losses", ".regularizers", ".projection"),
-    *(".callbacks", ".metrics", ".datasets", ".plotting", ".compile", ".onnx"),
+    *(".metrics", ".datasets", ".plotting"),
 )
 
 # Checks of numpydoc that are off, and why.

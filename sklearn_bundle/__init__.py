@@ -25,12 +25,12 @@ StructuredSVM          segments, graphs, matchings, label sets,  for outputs wit
 
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
 ``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
-what the ``BMRM`` estimators accept; ``save`` and ``load`` keep a model in a file.
+what the ``BMRM`` estimators accept; ``to_sklearn`` makes plain scikit-learn estimators of linear
+models.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
-``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
-``projection`` onto a box cut by a hyperplane, ``plotting``, ``onnx`` to convert models,
-``compile`` to compile ahead.
+``metrics`` for sequences, ``datasets`` to read data,
+``projection`` onto a box cut by a hyperplane, ``plotting``.
 
 Estimators and numba are imported on first use.
 """
@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn_bundle import (
-        callbacks,
         datasets,
         losses,
         metrics,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     )
     from sklearn_bundle.chain.estimators.crf import SDCACRF
     from sklearn_bundle.chain.estimators.crf_cv import SDCACRFCV, crf_path
+    from sklearn_bundle.conversion import to_sklearn
     from sklearn_bundle.kernel.estimators.swap import SwapSVC
     from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
     from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
     from sklearn_bundle.linear.estimators.pragam import PragamSVC
-    from sklearn_bundle.saving import load, save
     from sklearn_bundle.structured.estimators.structured import StructuredSVM
 
 # Public names and the modules that define them; each is loaded on first use.
@@ -87,13 +86,10 @@ _HOMES = {
     "SwapNoveltyDetector": "sklearn_bundle.kernel.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.kernel.estimators.swap_svr",
     "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_cv",
-    "save": "sklearn_bundle.saving",
-    "load": "sklearn_bundle.saving",
+    "to_sklearn": "sklearn_bundle.conversion",
 }
 # Public modules, also loaded on first use.
-_MODULES = frozenset(
-    {"callbacks", "datasets", "losses", "metrics", "models", "projection", "regularizers"}
-)
+_MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
 
 __version__ = "0.1.0"
 
@@ -115,19 +111,17 @@ __all__ = [
     "SwapSVRCV",
     "__version__",
     "bmrm_path",
-    "callbacks",
     "crf_path",
     "datasets",
     "list_losses",
     "list_regularizers",
-    "load",
     "losses",
     "metrics",
     "models",
     "projection",
     "reg_lambda_max",
     "regularizers",
-    "save",
+    "to_sklearn",
 ]
 
 

@@ -1,5 +1,6 @@
 """Reports on a running fit: callbacks, the lines of ``verbose``, interruption."""
 
+import sys
 from collections.abc import Callable
 from threading import Event, Lock
 from time import monotonic
@@ -7,24 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.callbacks import ProgressBar
-from sklearn_bundle.core.bars import writable
 from sklearn_bundle.core.contract import Certificate, SolverResult, State, Status
 from sklearn_bundle.jit import announce
 
 try:
-    from sklearn.callback import ProgressBar as TheirBar
+    from sklearn.callback import ProgressBar
 except ImportError:  # scikit-learn before 1.9
 
-    class TheirBar: ...
+    class ProgressBar: ...
 
 
 _SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
-# Between tasks if all callbacks are bars: scikit-learn keeps every task.
-_SECONDS_BETWEEN_TASKS = 0.05
-# Scikit-learn's own bar counts tasks, and sums over all of them at each: 16,000 took six times as
-# long as the fit. It gets so many, each for as many iterations.
-_MOST_TASKS_OF_THEIR_BAR = 500
+# Scikit-learn's bar counts tasks, and sums over all of them at each: 16,000 took six times as long
+# as the fit. It gets so many, each for as many iterations.
+_MOST_TASKS_OF_A_BAR = 500
+
+
+def writable(text: str) -> str:
+    """The text as the output can encode it: with escapes, as in names of classes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Lines:
@@ -71,9 +74,8 @@ class Tasks:
         known = {name: value for name, value in metadata.items() if value is not None}
         self._estimator, self._given = estimator, {"X": X, "y": y, "metadata": known}
         kinds = [type(callback) for callback in self.callbacks]
-        self.have_their_bar = TheirBar in kinds
-        self.have_bars = self.have_their_bar or ProgressBar in kinds
-        self.only_bars = self.have_bars and set(kinds) <= {ProgressBar, TheirBar}
+        self.have_bars = ProgressBar in kinds
+        self.only_bars = set(kinds) == {ProgressBar}
 
     def root(self, **kind: Any) -> Any:
         """The outermost task; None if nothing can be called."""
@@ -152,10 +154,10 @@ class Monitor:
         self._names, self._model = _counted(names), model
         self._points: list[Any] = [None] * n_subproblems
         self._lock = Lock()
-        self._last_task = [(0, -np.inf)] * n_subproblems  # its iteration, and when
+        self._last_task = [0] * n_subproblems  # its iteration
         self._max_iter = self._n_tasks = max_iter
-        if tasks.only_bars and tasks.have_their_bar:
-            self._n_tasks = min(max_iter, _MOST_TASKS_OF_THEIR_BAR)
+        if tasks.only_bars:
+            self._n_tasks = min(max_iter, _MOST_TASKS_OF_A_BAR)
         each: dict[str, Any] = {"max_subtasks": self._n_tasks}
         kind = each
         if n_subproblems > 1:
@@ -180,8 +182,7 @@ class Monitor:
                 if self._is_task(k, iteration):
                     context = self._tasks.under(self._parents[k], "iteration")
                     context.certificate = Certificate(state.primal, state.lower_bound)
-                    context.n_iter = iteration - self._last_task[k][0]
-                    self._last_task[k] = iteration, monotonic()
+                    self._last_task[k] = iteration
                     if self._tasks.end(context, attributes=self._attributes):
                         return Status.CALLBACK
         return None
@@ -217,11 +218,9 @@ class Monitor:
         """Whether callbacks get the iteration: they get all, except bars."""
         if not self._tasks.only_bars:
             return True
-        last, when = self._last_task[k]
-        if self._tasks.have_their_bar:
-            done, before = (i * self._n_tasks // self._max_iter for i in (iteration, last))
-            return done > before
-        return monotonic() - when >= _SECONDS_BETWEEN_TASKS
+        steps = iteration, self._last_task[k]
+        done, before = (i * self._n_tasks // self._max_iter for i in steps)
+        return done > before
 
     def _line(self, k: int, iteration: int, state: State) -> str:
         of = f"{self._names[k]}, " if len(self._points) > 1 else ""

@@ -1,18 +1,20 @@
 """The reader of files with one token per line."""
 
+import bz2
 import codecs
+import gzip
+import lzma
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from numbers import Integral
 from typing import Any
 
 from sklearn_bundle.core.parameters import checked_parameters
 from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.datasets._svmlight import opener
 
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _DOCSTART = "-DOCSTART-"  # first column of the first line of a document, in CoNLL-2003
 _ALLOWED = {
     "target": [Integral],
@@ -87,7 +89,10 @@ def load_conll(
     >>> tags
     [['B-NP', 'B-VP'], ['B-ADJP']]
     """
-    _check(path_or_file, columns, target, separator, comment, keep, encoding)
+    given = {"target": target, "separator": separator, "comment": comment, "keep": keep}
+    checked_parameters("load_conll", _ALLOWED, **given, encoding=encoding)
+    wanted = None if columns is None else _integers(columns)
+    chosen: list[int] = []
     sentences: list[list[tuple[str, ...]]] = [[]]
     tags: list[list[str]] = [[]]
     n_columns = 0
@@ -104,99 +109,79 @@ def load_conll(
             continue
         if not n_columns:
             n_columns = len(fields)
-            chosen, label = _columns(columns, target, n_columns, number)
+            chosen = _columns(wanted, target, n_columns, number)
         elif len(fields) != n_columns:
             raise ValueError(
                 f"Line {number} has {len(fields)} columns, but those before have {n_columns}: "
                 f"{text!r}."
             )
         sentences[-1].append(tuple([fields[k] for k in chosen]))
-        tags[-1].append(fields[label])
+        tags[-1].append(fields[target])
     if not sentences[-1]:
         del sentences[-1], tags[-1]
     return sentences, tags
 
 
-def _check(path_or_file, columns, target, separator, comment, keep, encoding) -> None:
-    """Raise ValueError or TypeError that names the argument."""
-    checked_parameters(
-        "load_conll",
-        _ALLOWED,
-        target=target,
-        separator=separator,
-        comment=comment,
-        keep=keep,
-        encoding=encoding,
-    )
-    if isinstance(path_or_file, Mapping | bytes) or not isinstance(
-        path_or_file, str | os.PathLike | Iterable
-    ):
+def _integers(columns: Any) -> list[int]:
+    numbers: list[Any] = plain(list(columns)) if isinstance(columns, Iterable) else [None]
+    if isinstance(columns, str) or any(type(number) is not int for number in numbers):
+        raise ValueError(f"columns must be a list of integers, got {shown(columns)}.")
+    return numbers
+
+
+def _columns(wanted: list[int] | None, target: int, n_columns: int, number: int) -> list[int]:
+    """Those of a token's tuple, by default all but the target."""
+    for k in (target, *(wanted or ())):
+        if not -n_columns <= k < n_columns:
+            raise ValueError(f"There is no column {k}: line {number} has {n_columns} columns.")
+    return [k for k in range(n_columns) if k != target % n_columns] if wanted is None else wanted
+
+
+def _texts(path_or_file: Any, encoding: str) -> Iterator[str]:
+    """The lines as text, without their ends and without a mark of the byte order."""
+    number = 0
+    with _opened(path_or_file, encoding) as lines:
+        try:
+            for number, text in enumerate(map(_decoder(encoding), lines), start=1):
+                yield (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
+        except UnicodeDecodeError as error:  # of a byte that may be several lines behind
+            number += 1 + error.object[: error.start].count(b"\n")
+            of_file = f" of {path_or_file!s}" if isinstance(path_or_file, str | os.PathLike) else ""
+            raise ValueError(
+                f"Line {number}{of_file} is not {error.encoding}: {error.reason}, "
+                f"0x{error.object[error.start]:02x}. Give the encoding of the file, such as "
+                "encoding='latin-1'."
+            ) from None
+
+
+def _opened(path_or_file: Any, encoding: str) -> Any:
+    """A context manager of the lines; a file that the caller opened stays open."""
+    if isinstance(path_or_file, str | os.PathLike):
+        opener: Any = _OPENERS.get(os.path.splitext(path_or_file)[1].lower(), open)
+        return opener(path_or_file, "rt", encoding=encoding)
+    if isinstance(path_or_file, Mapping | bytes) or not isinstance(path_or_file, Iterable):
         raise TypeError(
             "path_or_file must be a path, a file or an iterable of lines, got "
             f"{shown(path_or_file)}."
         )
-    if columns is not None:
-        numbers = plain(list(columns)) if isinstance(columns, Iterable) else [None]
-        if isinstance(columns, str) or any(type(number) is not int for number in numbers):
-            raise ValueError(f"columns must be a list of integers, got {shown(columns)}.")
-    if separator == "":
-        raise ValueError("separator must not be empty, got ''.")
+    return nullcontext(path_or_file)
+
+
+def _decoder(encoding: str) -> Callable[[Any], str]:
     try:
         codecs.lookup(encoding)
     except LookupError:
         raise ValueError(f"encoding must be one that Python knows, got {encoding!r}.") from None
 
+    def decoded(line: Any) -> str:
+        if not isinstance(line, str | bytes):
+            raise TypeError(f"path_or_file must hold lines of text, got {shown(line)}.")
+        return line.decode(encoding) if isinstance(line, bytes) else line
 
-def _texts(path_or_file, encoding: str) -> Iterator[str]:
-    """The lines as text, without their ends and without a mark of the byte order."""
-    number, decoded = 0, partial(_text, encoding=encoding)
-    with _open(path_or_file, encoding) as lines:
-        try:
-            for number, text in enumerate(map(decoded, lines), start=1):
-                yield (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise _undecodable(path_or_file, number, error) from None
-
-
-def _open(path_or_file, encoding: str):
-    """A context manager of the lines; a file that the caller opened stays open."""
-    if not isinstance(path_or_file, str | os.PathLike):
-        return nullcontext(path_or_file)
-    return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
-
-
-def _text(line: Any, encoding: str) -> str:
-    if not isinstance(line, str | bytes):
-        raise TypeError(f"path_or_file must hold lines of text, got {shown(line)}.")
-    return line.decode(encoding) if isinstance(line, bytes) else line
-
-
-def _undecodable(path_or_file, n_read: int, error: UnicodeDecodeError) -> ValueError:
-    """The error about a byte behind the lines that were read; it may be several lines behind."""
-    number = n_read + 1 + error.object[: error.start].count(b"\n")
-    is_path = isinstance(path_or_file, str | os.PathLike)
-    of_file = f" of {os.fspath(path_or_file)!r}" if is_path else ""
-    return ValueError(
-        f"Line {number}{of_file} is not {error.encoding}: {error.reason}, "
-        f"0x{error.object[error.start]:02x}. Give the encoding of the file, such as "
-        "encoding='latin-1'."
-    )
+    return decoded
 
 
 def _split(text: str, separator: str | None) -> list[str]:
     if not text.strip(_BLANKS):
         return []
-    if separator is None:
-        return re.split("[ \t]+", text.strip(_BLANKS))
-    return text.split(separator)
-
-
-def _columns(columns, target: int, n_columns: int, number: int) -> tuple[list[int], int]:
-    """Indices from 0 of the requested columns."""
-    for column in [target, *([] if columns is None else columns)]:
-        if not -n_columns <= column < n_columns:
-            raise ValueError(f"There is no column {column}: line {number} has {n_columns} columns.")
-    label = target % n_columns
-    if columns is None:
-        return [k for k in range(n_columns) if k != label], label
-    return [k % n_columns for k in columns], label
+    return re.split("[ \t]+", text.strip(_BLANKS)) if separator is None else text.split(separator)

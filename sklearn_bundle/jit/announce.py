@@ -7,16 +7,12 @@ import gc
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing import current_process
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from numba.core import config, event
-
-from sklearn_bundle.core.bars import in_notebook, is_terminal
 
 _OURS = __name__.partition(".")[0]
 _LOGGER = logging.getLogger("sklearn_bundle")
@@ -24,8 +20,8 @@ _SECONDS_OF_SILENCE = 3.0  # of compilation, after which somebody who waits may 
 _NOT_KEPT = (
     "numba finds no writable folder for compiled code, so every process compiles for seconds "
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
-    "be written; if it will be read-only, as in a container, fill it with "
-    "`python -m sklearn_bundle.compile` when the image is built."
+    "be written; if it will be read-only, as in a container, fill it by a fit when the image is "
+    "built."
 )
 _OFF = (
     "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its inner loops exist only as "
@@ -35,13 +31,6 @@ _LONG = (
     "sklearn_bundle is compiling for this kind of data. This can take 20 seconds, once per "
     "environment."
 )
-
-
-class Compiled(NamedTuple):
-    """A compiled function, with those that it calls."""
-
-    function: str
-    seconds: float
 
 
 class Reporter(Protocol):
@@ -62,7 +51,6 @@ class _Announcer(event.Listener):
 
     def __init__(self) -> None:
         self.reporters: WeakKeyDictionary[Reporter, str] = WeakKeyDictionary()  # with their kinds
-        self.logs: list[list[Compiled]] = []
         self.seconds = 0.0  # of all compilations so far
         self._outermost: Any = None  # the data of a compilation of ours that is not over
         self._start = 0.0  # of that one
@@ -89,17 +77,14 @@ class _Announcer(event.Listener):
         if self._collects:
             gc.enable()
         self._outermost = None
-        entry = Compiled(_dispatcher(event).py_func.__name__, perf_counter() - self._start)
-        self.seconds += entry.seconds
-        for log in self.logs:
-            log.append(entry)
+        self.seconds += perf_counter() - self._start
 
     def _log_if_long(self) -> None:
         """One line per process, unless compilation is already being reported.
 
         Events of nested functions come every few milliseconds, so it needs no thread of its own.
         """
-        if self._logged or self.reporters or self.logs:
+        if self._logged or self.reporters:
             return
         if self.seconds + perf_counter() - self._start > _SECONDS_OF_SILENCE:
             self._logged = True
@@ -123,7 +108,12 @@ def _is_watched() -> bool:
     """Whether somebody may wait in front of it: a terminal or a notebook, not a worker process."""
     if current_process().name != "MainProcess":
         return False
-    return in_notebook() or is_terminal(sys.stderr)
+    if "ipykernel" in sys.modules:
+        return True
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):  # it may be None, closed, or have only ``write``
+        return False
 
 
 def _dispatcher(compilation: event.Event) -> Any:
@@ -157,14 +147,3 @@ def listen(reporter: Reporter, kind: str) -> None:
 def leave(reporter: Reporter) -> None:
     """The fit has ended."""
     _ANNOUNCER.reporters.pop(reporter, None)
-
-
-@contextmanager
-def logged() -> Iterator[list[Compiled]]:
-    """Collect what is compiled within the block; functions from a cache are not included."""
-    log: list[Compiled] = []
-    _ANNOUNCER.logs.append(log)
-    try:
-        yield log
-    finally:
-        _ANNOUNCER.logs[:] = [other for other in _ANNOUNCER.logs if other is not log]

@@ -1,7 +1,5 @@
 """The display of paths and of the cross-validation over them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -9,16 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from sklearn_bundle.linear.estimators._path import LinearPathResult, bmrm_path
-from sklearn_bundle.plotting._figures import (
-    axes_and_keywords,
-    check_shapes,
-    model_in,
-    named_once,
-    next_style,
-    one_of,
-    style,
-)
+from sklearn_bundle.plotting._figures import axes_and_keywords, model_in
 
 _GRAY = "0.6"  # of lines without a name: share of white in matplotlib's notation
 
@@ -26,8 +15,8 @@ _GRAY = "0.6"  # of lines without a name: share of white in matplotlib's notatio
 class RegularizationPathDisplay:
     """Coefficients along a path of models, or the scores that chose one of them.
 
-    Create it with :meth:`from_path`, :meth:`from_data` or :meth:`from_estimator`; this constructor
-    takes arrays. The strongest regularization is on the left.
+    Create it with :meth:`from_path` or :meth:`from_estimator`; this constructor takes arrays. The
+    strongest regularization is on the left.
 
     Parameters
     ----------
@@ -44,8 +33,8 @@ default=None
         Names for the legend; None means numbers.
     score_name : str, default="score"
         Name of the scores.
-    parameter : {"reg_lambda", "C"}, default="reg_lambda"
-        Parameter that the values belong to.
+    parameter : str, default="reg_lambda"
+        Parameter that the values belong to, "reg_lambda" or "C".
 
     Attributes
     ----------
@@ -62,8 +51,7 @@ default=None
     Raises
     ------
     ValueError
-        Without `coefs` and `scores`, for another `parameter`, and if the shapes or the number of
-        names do not match.
+        Without `coefs` and `scores`.
 
     See Also
     --------
@@ -72,9 +60,11 @@ default=None
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn_bundle import bmrm_path
     >>> from sklearn_bundle.plotting import RegularizationPathDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> display = RegularizationPathDisplay.from_data(X / X.max(axis=0), y, reg_lambdas=4)
+    >>> path = bmrm_path(X / X.max(axis=0), y, reg_lambdas=4)
+    >>> display = RegularizationPathDisplay.from_path(path)
     >>> len(display.lines_)
     30
     """
@@ -92,8 +82,6 @@ default=None
     ):
         if coefs is None and scores is None:
             raise ValueError("RegularizationPathDisplay needs coefs or scores, got neither.")
-        one_of("parameter", parameter, ("reg_lambda", "C"))
-        check_shapes(reg_lambdas, coefs, scores, feature_names)
         self.reg_lambdas, self.coefs, self.scores = reg_lambdas, coefs, scores
         self.best, self.feature_names = best, feature_names
         self.score_name, self.parameter = score_name, parameter
@@ -101,9 +89,8 @@ default=None
     @classmethod
     def from_path(
         cls,
-        reg_lambdas: ArrayLike | LinearPathResult,
-        coefs: ArrayLike | None = None,
-        *rest: Any,
+        path: Any,
+        *,
         feature_names: Sequence[str] | None = None,
         n_named: int = 6,
         nonzeros: bool = False,
@@ -114,13 +101,9 @@ default=None
 
         Parameters
         ----------
-        reg_lambdas : what bmrm_path returned, or array-like of shape (n_lambdas,)
-            The result of :func:`~sklearn_bundle.bmrm_path`, or values of reg_lambda.
-        coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas), \
-default=None
-            Coefficients, if `reg_lambdas` holds values.
-        *rest
-            Ignored, so that ``from_path(*bmrm_path(X, y))`` works too.
+        path : what bmrm_path returned, or a tuple that begins like it
+            Values of reg_lambda of shape (n_lambdas,) and coefficients of shape (n_features,
+            n_lambdas) or (n_outputs, n_features, n_lambdas); what follows is ignored.
         feature_names : sequence of str of shape (n_features,), default=None
             Names for the legend; None means numbers.
         n_named : int, default=6
@@ -130,7 +113,7 @@ default=None
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            Passed to matplotlib's `plot`, for all lines; `label` is not allowed.
+            Passed to matplotlib's `plot`, for all lines.
 
         Returns
         -------
@@ -139,77 +122,12 @@ default=None
 
         Raises
         ------
-        ValueError
-            If the shapes or the number of names do not match.
-        TypeError
-            For a `label`: the coefficients have `feature_names`.
         ImportError
             If matplotlib is missing.
         """
-        if isinstance(reg_lambdas, LinearPathResult):
-            reg_lambdas, coefs = reg_lambdas.reg_lambdas, reg_lambdas.coefs
+        reg_lambdas, coefs, *_ = path
         display = cls(reg_lambdas, coefs, feature_names=feature_names)
         return display.plot(n_named=n_named, nonzeros=nonzeros, ax=ax, **line_kw)
-
-    @classmethod
-    def from_data(
-        cls,
-        X: Any,
-        y: ArrayLike,
-        *,
-        feature_names: Sequence[str] | None = None,
-        n_named: int = 6,
-        nonzeros: bool = False,
-        ax: Any = None,
-        line_kw: dict[str, Any] | None = None,
-        **params: Any,
-    ) -> Self:
-        """Compute a path and draw the coefficients of all features.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or targets.
-        feature_names : sequence of str of shape (n_features,), default=None
-            Names for the legend; None means the columns of a data frame, or numbers for other X.
-        n_named : int, default=6
-            Number of coefficients with colors and names, as in :meth:`plot`.
-        nonzeros : bool, default=False
-            Whether to draw the number of nonzero coefficients, as in :meth:`plot`.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        line_kw : dict, default=None
-            Passed to matplotlib's `plot`, for all lines; `label` is not allowed.
-        **params
-            Further parameters of :func:`~sklearn_bundle.bmrm_path`.
-
-        Returns
-        -------
-        display : RegularizationPathDisplay
-            The display with its lines.
-
-        Raises
-        ------
-        ValueError
-            If the number of names is not that of the features, and as for
-            :func:`~sklearn_bundle.bmrm_path`.
-        TypeError
-            For a parameter that :func:`~sklearn_bundle.bmrm_path` does not have, and a `label`.
-        ImportError
-            If matplotlib is missing.
-        """
-        if feature_names is None and hasattr(X, "columns"):
-            feature_names = [str(name) for name in X.columns]
-        return cls.from_path(
-            bmrm_path(X, y, **params),
-            feature_names=feature_names,
-            n_named=n_named,
-            nonzeros=nonzeros,
-            ax=ax,
-            **line_kw or {},
-        )
 
     @classmethod
     def from_estimator(
@@ -240,7 +158,7 @@ default=None
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            For an estimator without ``scores_``, and a search with refit=False.
+            For an estimator without ``scores_``.
         ImportError
             If matplotlib is missing.
         """
@@ -293,34 +211,22 @@ default=None
 
         Raises
         ------
-        ValueError
-            For `nonzeros` without coefficients.
-        TypeError
-            For a `label` if coefficients are drawn, which have `feature_names`.
         ImportError
             If matplotlib is missing.
         """
-        if label is not None and self.scores is None:
-            raise TypeError(
-                f"label={label!r} is for the mean score; coefficients are named by feature_names."
-            )
-        if nonzeros and self.coefs is None:
-            raise ValueError("nonzeros=True needs coefs, got coefs=None.")
-        self.ax_, line_kw = axes_and_keywords(self, ax, line_kw)
+        self.ax_, line_kw = axes_and_keywords(ax, line_kw)
         self.figure_, self.lines_, self.nonzeros_ax_ = self.ax_.figure, [], None
         if self.scores is None:
             self._draw_coefs(n_named, line_kw)
         else:
             self._draw_scores(label, line_kw)
         if self.best is not None:
-            name = f"{label}, chosen" if label else "chosen"
-            name = named_once(self.ax_, f"{name}: {self.parameter} = {self.best:.3g}")
-            color = self.lines_[0].get_color() if label else "0.3"
-            self.ax_.axvline(self.best, color=color, linestyle="--", label=name)
+            name = f"chosen: {self.parameter} = {self.best:.3g}"
+            self.ax_.axvline(self.best, color="0.3", linestyle="--", label=name)
         self.ax_.set(xscale="log", xlabel=self.parameter)
         if self.parameter == "reg_lambda" and not self.ax_.xaxis_inverted():
             self.ax_.invert_xaxis()
-        if nonzeros:
+        if nonzeros and self.scores is None:
             self._draw_nonzeros()
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend()
@@ -336,11 +242,10 @@ default=None
         coefs = coefs.reshape(-1, n_lambdas)
         largest = np.abs(coefs).max(axis=1)
         order = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
-        first = next_style(self.ax_)
         for rank, j in enumerate(order):
-            drawing = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
-            if rank < n_named:
-                drawing = style(first + rank) | {"label": names[j]}
+            drawing: dict[str, Any] = {"label": names[j]}
+            if rank >= n_named:
+                drawing = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": None}
             self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **drawing | line_kw)
         self.ax_.axhline(0.0, color="0.3", linewidth=0.6, zorder=1.0)
         self.ax_.set_ylabel("coefficient")
@@ -349,20 +254,16 @@ default=None
         coefs = np.asarray(self.coefs)
         counts = np.count_nonzero(coefs.reshape(-1, coefs.shape[-1]), axis=0)
         self.nonzeros_ax_ = self.ax_.twinx()
-        drawing = {"color": "0.3", "linestyle": ":"}
-        self.nonzeros_ax_.plot(self.reg_lambdas, counts, **drawing)
-        self.nonzeros_ax_.set_ylim(bottom=0)
-        self.nonzeros_ax_.set_ylabel("coefficients that are not 0 (dotted)")
+        self.nonzeros_ax_.plot(self.reg_lambdas, counts, color="0.3", linestyle=":")
+        self.nonzeros_ax_.set(ylabel="coefficients that are not 0 (dotted)", ylim=(0, None))
 
     def _draw_scores(self, label: str | None, line_kw: dict) -> None:
         scores = np.asarray(self.scores)
         n_folds, mean = len(scores), scores.mean(axis=0)
         label = f"mean of {n_folds} folds" if label is None else label
-        drawing = style(next_style(self.ax_)) | {"label": label} | line_kw
-        self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **drawing)
+        self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **{"label": label} | line_kw)
         if n_folds > 1:
             error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
-            name = named_once(self.ax_, "one standard error")
-            band = {"color": drawing["color"], "alpha": 0.15, "lw": 0, "label": name}
+            band = {"color": self.lines_[0].get_color(), "alpha": 0.15, "lw": 0}
             self.ax_.fill_between(self.reg_lambdas, mean - error, mean + error, **band)
-        self.ax_.set_ylabel(self.score_name)
+        self.ax_.set_ylabel(f"{self.score_name}, with one standard error")

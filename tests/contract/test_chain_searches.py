@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
-from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from sklearn_bundle import SDCACRF, SDCACRFCV, crf_path
-from sklearn_bundle.metrics import flat_f1_score, span_f1_scorer, token_accuracy_score
+from sklearn_bundle.metrics import flat_f1_scorer, span_f1_scorer, token_accuracy_score
 from tests.contract.chains import FORMS, WEIGHTS, assert_true_certificate, named_chains, parts
 
 LAMBDAS = [0.02, 2.0, 0.2]
@@ -124,7 +123,7 @@ def test_scores():
     X, y = named_chains()
     for scoring, grid_scoring in (
         ("span_f1", span_f1_scorer),
-        ("flat_f1", make_scorer(flat_f1_score, average="weighted")),
+        ("flat_f1", flat_f1_scorer),
     ):
         model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=FOLDS, scoring=scoring, **TIGHT).fit(X, y)
         grid = GridSearchCV(

@@ -10,8 +10,8 @@ import sklearn_bundle
 
 HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), *sorted(HERE.parent.glob("reference*.py"))]
-PUBLIC = {"losses", "models", "regularizers", "metrics", "datasets", "callbacks", "plotting"}
-PUBLIC |= {"onnx", "saving", "projection", "compile"}
+PUBLIC = {"losses", "models", "regularizers", "metrics", "datasets", "plotting"}
+PUBLIC |= {"projection"}
 
 
 def imported(tree):

@@ -1,13 +1,12 @@
-"""Scorers in searches, with weights and pickled; flat scores are scikit-learn's."""
+"""Scorers in searches, with weights and pickled; that of flat labels is scikit-learn's."""
 
 import pickle
 from collections import Counter
 
 import numpy as np
 import pytest
-import sklearn.metrics
 from sklearn.base import BaseEstimator
-from sklearn.metrics import make_scorer
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from sklearn_bundle import metrics
@@ -39,8 +38,7 @@ class Tagger(BaseEstimator):
 SCORERS = {
     "token_accuracy": metrics.token_accuracy_scorer,
     "sequence_accuracy": metrics.sequence_accuracy_scorer,
-    "span_precision": metrics.span_precision_scorer,
-    "span_recall": metrics.span_recall_scorer,
+    "flat_f1": metrics.flat_f1_scorer,
     "span_f1": metrics.span_f1_scorer,
 }
 
@@ -77,29 +75,15 @@ def test_scorers_take_weights_and_are_pickled(name):
     assert scorer(model, X, y, sample_weight=[0.0, 1.0]) == 0.0
 
 
-FLAT = {
-    "accuracy_score": {},
-    "precision_score": {"average": "macro", "zero_division": 0.0},
-    "recall_score": {"average": "weighted"},
-    "f1_score": {"average": "micro", "labels": ["B", "I"]},
-    "fbeta_score": {"average": "macro", "beta": 2.0},
-    "classification_report": {"output_dict": True},
-}
-
-
-@pytest.mark.parametrize("name", FLAT)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_flat_scores_are_scikit_learn_s(name, weighted):
+def test_flat_f1_is_that_of_all_tokens_weighted_by_the_frequency_of_their_labels():
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 6, 20)
-    y_true, y_pred = ([rng.choice(list("BIO"), n).tolist() for n in lengths] for _ in "ab")
-    counted, of_tokens = {}, {}
-    if weighted:
-        counted = {"sample_weight": rng.uniform(size=20)}
-        of_tokens = {"sample_weight": np.repeat(counted["sample_weight"], lengths)}
-    flat, theirs = getattr(metrics, f"flat_{name}"), getattr(sklearn.metrics, name)
-    expected = theirs(np.concatenate(y_true), np.concatenate(y_pred), **FLAT[name], **of_tokens)
-    assert flat(y_true, y_pred, **FLAT[name], **counted) == expected
-    assert pickle.loads(pickle.dumps(flat)) is flat
-    with pytest.raises(ValueError, match="Sequence 0 has"):
-        flat([y_true[0][1:], *y_true[1:]], y_pred, **FLAT[name])
+    X = [rng.choice(list("abc"), n).tolist() for n in rng.integers(1, 6, 20)]
+    y = [rng.choice(list("BIO"), len(x)).tolist() for x in X]
+    model, weights = Tagger().fit(X, y), rng.uniform(size=20)
+    tokens = np.concatenate(y), np.concatenate(model.predict(X))
+    expected = f1_score(*tokens, average="weighted")
+    assert metrics.flat_f1_scorer(model, X, y) == pytest.approx(expected, rel=1e-14)
+    of_tokens = np.repeat(weights, list(map(len, X)))
+    expected = f1_score(*tokens, average="weighted", sample_weight=of_tokens)
+    found = metrics.flat_f1_scorer(model, X, y, sample_weight=weights)
+    assert found == pytest.approx(expected, rel=1e-14)

@@ -1,6 +1,8 @@
 """scikit-learn's callbacks (1.9 and later)."""
 
+import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
 )
-from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.core import monitor
 from tests.contract.callbacks import StopAt
 
@@ -101,27 +102,34 @@ def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
     ],
     ids=["classes", "pairs"],
 )
-def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch, by_steps):
+def test_lines_name_the_classes(model, unit, names, capsys, monkeypatch, by_steps):
     monkeypatch.setattr(monitor, "_SECONDS_BETWEEN_LINES", 0.0)
     X, y = load_iris(return_X_y=True)
-    model = clone(model).set_params(verbose=1).set_callbacks(ProgressBar())
+    model = clone(model).set_params(verbose=1)
     model.fit(X[::5], np.array(["a", "b", "c" * 99])[y[::5]])
     names = [f"{unit} {name} ({k}/3)" for k, name in enumerate(names, 1)]
     lines = [x for x in capsys.readouterr().out.splitlines() if "compiling for" not in x]
-    of_fit, bars = lines[:-4], lines[-3:]  # the last line of the fit, and its own bar, between
-    told = list(dict.fromkeys(line.partition(", iteration")[0] for line in of_fit[:-1]))
+    told = list(dict.fromkeys(line.partition(", iteration")[0] for line in lines[:-1]))
     assert told == [f"[{type(model).__name__}] {name}" for name in names]
     worst = int(np.argmax(model.dual_gap_ / model.objective_))
     with pytest.warns(ConvergenceWarning, match=rf"subproblems .* \({unit} '[abc]+.* above tol"):
         clone(model).set_params(max_iter=1, verbose=0).fit(X, np.array(["a", "b", "c"])[y])
-    assert f"worst of 3 fits, {names[worst]}, ended with" in of_fit[-1]
-    assert [bar.partition("━")[0].strip() for bar in bars] == names
+    assert f"worst of 3 fits, {names[worst]}, ended with" in lines[-1]
+
+
+def test_an_output_that_cannot_encode_a_name_gets_escapes(monkeypatch):
+    """It has no ``isatty`` either, as logs that users write."""
+    written = []
+    out = SimpleNamespace(encoding="cp1252", write=written.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stdout", out)
+    monitor.Lines("A", 1).print("class 'łä'")
+    assert "".join(written) == "[A] class '\\u0142ä'\n"
 
 
 def test_bars_alone_do_not_see_every_iteration(monkeypatch):
     bar, other = Counts(), StopAt(10**9)
-    monkeypatch.setattr(monitor, "TheirBar", Counts)
-    monkeypatch.setattr(monitor, "_MOST_TASKS_OF_THEIR_BAR", 50)
+    monkeypatch.setattr(monitor, "ProgressBar", Counts)
+    monkeypatch.setattr(monitor, "_MOST_TASKS_OF_A_BAR", 50)
     X, y = load_breast_cancer(return_X_y=True)
     model = PragamSVC(reg_lambda=1e-9, tol=1e-13, max_iter=120)
     with pytest.warns(ConvergenceWarning):

@@ -16,14 +16,14 @@ LIMITS = {
     "kernel": 6497,
     "chain": 3265,
     "structured": 6401,
-    "core": 4069,
-    "jit": 988,
-    "other": 2259,
+    "core": 3756,
+    "jit": 975,
+    "other": 938,
     "compiled functions": 496,
-    "modules": 242,
-    "tests": 41250,
+    "modules": 233,
+    "tests": 39923,
     "asv_benchmarks": 18304,
-    "doc": 69194,
+    "doc": 68253,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}

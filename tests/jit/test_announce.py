@@ -1,4 +1,4 @@
-"""Compilation ahead of the first fit, and the messages while it runs."""
+"""Messages while a first fit compiles; what later fits and processes compile: nothing."""
 
 import gc
 import logging
@@ -18,7 +18,6 @@ from numba.core.registry import CPUDispatcher
 from sklearn.base import is_regressor
 
 from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, SwapSVR
-from sklearn_bundle.compile import ESTIMATORS, compile_estimators, main
 from sklearn_bundle.jit import announce
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear._compiled.design import dense_scores
@@ -98,15 +97,6 @@ def test_who_watches(monkeypatch):
     assert not announce._is_watched()
 
 
-def test_log_has_what_is_compiled_within(uncached):
-    with announce.logged() as log:
-        uncached(1.0)
-        uncached(2.0)
-    uncached(3)
-    assert [entry.function for entry in log] == ["three_times"]
-    assert log[0].seconds > 0.0
-
-
 def test_fits_that_print_listen(monkeypatch, capsys):
     heard = []
     monkeypatch.setattr(announce, "listen", lambda fit, kind: heard.append((fit, kind)))
@@ -119,25 +109,13 @@ def test_fits_that_print_listen(monkeypatch, capsys):
     assert kind == "BMRMNoveltyDetector"
 
 
-def test_functions_without_a_module_compile():
-    """As numba makes for a jitclass: such functions are of no concern, and must not fail."""
-
-    def twice(x):
-        return 2 * x
-
-    twice.__module__ = None
-    with announce.logged() as log:
-        assert numba.njit(twice)(2) == 4
-    assert not log
-
-
 def test_an_import_while_another_thread_compiles(uncached):
     """The first event is an end, of a compilation that began before the import."""
-    with announce.logged() as log:
-        of_the_other = {"dispatcher": numba.njit(lambda x: x)}
-        event.end_event("numba:compile", of_the_other)
-        uncached(1.0)
-    assert [entry.function for entry in log] == ["three_times"]
+    before = announce.seconds_compiled()
+    event.end_event("numba:compile", {"dispatcher": numba.njit(lambda x: x)})
+    assert announce.seconds_compiled() == before
+    uncached(1.0)
+    assert announce.seconds_compiled() > before
 
 
 def test_disabled_compilation_is_refused(monkeypatch):
@@ -152,17 +130,9 @@ def test_a_warning_that_is_an_error_leaves_the_count_right(uncached, monkeypatch
         warnings.simplefilter("error")
         uncached(1.0)
     assert gc.isenabled()
-    with announce.logged() as log:
-        uncached(1.0)
-    assert [entry.function for entry in log] == ["three_times"]
-
-
-def test_wrong_name_lists_the_estimators(capsys):
-    with pytest.raises(ValueError, match=r"SwapNoveltyDetector.*Did you mean 'SDCACRF'"):
-        compile_estimators(["SwapSVC", "SDCACRFF"])
-    assert main(["Swap"]) == 2
-    message = capsys.readouterr().err
-    assert all(name in message for name in ESTIMATORS)
+    before = announce.seconds_compiled()
+    uncached(1.0)
+    assert announce.seconds_compiled() > before
 
 
 @pytest.mark.parametrize(
@@ -193,21 +163,34 @@ def versions_of_ours():
     return {name: set(dispatcher.overloads) for name, dispatcher in ours}
 
 
+FIT = """
+import numpy as np
+from sklearn_bundle import SwapNoveltyDetector
+from sklearn_bundle.jit.announce import seconds_compiled
+SwapNoveltyDetector().fit(np.eye(9)).predict(np.eye(9))
+print(seconds_compiled())
+"""
+
+
 @pytest.mark.wide
 def test_a_later_process_compiles_nothing(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "sklearn_bundle.compile", "SwapNoveltyDetector"]
-    outputs = [
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", FIT]
+    seconds = [
+        float(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
         for _ in range(2)
     ]
-    assert " 0 compiled" not in outputs[0]
-    assert " 0 compiled" in outputs[1]
+    assert seconds[0] > 0.0 and seconds[1] == 0.0
 
 
 def test_only_functions_of_the_package_are_announced():
     def started(function):
         return event.Event("numba:compile", event.EventStatus.START, {"dispatcher": function})
 
+    def twice(x):
+        return 2 * x
+
     assert announce._is_ours(started(dense_scores))
-    assert not announce._is_ours(started(numba.njit(lambda x: x)))
+    assert not announce._is_ours(started(numba.njit(twice)))
+    twice.__module__ = None  # as numba makes for a jitclass
+    assert not announce._is_ours(started(numba.njit(twice)))
