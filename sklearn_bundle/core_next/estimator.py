@@ -157,6 +157,8 @@ class Fit:
         it what scikit-learn writes: the number and the names of features.
     cause : BaseException
         What interrupted the fit, to be raised once the attributes are set.
+    root : Task or None
+        The task of a search, which the fit to all data is a part of.
     """
 
     def __init__(
@@ -181,6 +183,7 @@ class Fit:
         known = {name: value for name, value in metadata.items() if value is not None}
         self._given = {"X": X, "y": y, "metadata": known}
         self.lines = Lines(self.name, self.params.verbose)
+        self.root: Task | None = None
 
     def reuse(self, fingerprint: Callable[[], Any], settings: tuple[Any, ...]) -> None:
         """With ``warm_start``, use what the last fit left if it was to the same data.
@@ -193,7 +196,9 @@ class Fit:
         self._last = None
 
     def begin(self, **kind: Any) -> Task:
-        """The task of the fit for callbacks; a search has its own, see ``search.py``."""
+        """The task of a fit for callbacks; that of the fit to all data in a search is a part."""
+        if self.root is not None:
+            return self.root.begin("refit", **kind)
         return Task.root(self.estimator, self._given, **kind)
 
     def solve(
@@ -207,7 +212,6 @@ class Fit:
         blas: int = 1,
         max_time: float | None = None,
         waits: bool = True,
-        begin: Callable[..., Task] | None = None,
     ) -> list[SolverResult]:
         """``solve(k, observe, seconds)`` for each subproblem k, of which there is one by default.
 
@@ -225,14 +229,12 @@ class Fit:
             Seconds for all. None means what the estimator has.
         waits : bool
             Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
-        begin : callable
-            Begins the task of the fit; None means :meth:`begin`.
         """
         params, n = self.params, len(names)
         self._names = [f"{unit} {name}" for name in names]
         bars = only_bars(self.estimator)
         kinds = self._names, unit, params.max_iter, model, bars
-        monitor = Monitor(begin or self.begin, self.lines, *kinds)
+        monitor = Monitor(self.begin, self.lines, *kinds)
 
         def solved(k: int, seconds: float | None) -> SolverResult:
             known = self.warm.reached(k, params.tol)
@@ -314,6 +316,8 @@ class Fit:
         fitted = features_of(params) | certificate(results) | attributes
         if reusable and self.warm.left and not self._interrupted:  # which may interrupt a change
             fitted["_warm"] = self.warm
+        if self.root is not None:
+            self.root.end(max(results, key=lambda r: r.relative_gap), lambda: fitted)
         for name in self._before - vars(params).keys():  # feature names that the check has deleted
             delattr(estimator, name)
         vars(estimator).update(fitted)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import joblib
@@ -11,20 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.core_next.misread import refuse_misread
-from sklearn_bundle.core_next.sklearn_internals import num_samples
-from sklearn_bundle.core_next.sparse import arrays_of, well_formed
 from sklearn_bundle.core_next.values import as_float, as_numbers, is_between, refuse_mixed, shown
-from sklearn_bundle.core_next.weights import check_sample_weight, spread, total_of
 
 _NAME = 24  # characters of a class that lines and bars show
-_FOLDS = 5  # by default, as in scikit-learn
+_FEW_ROWS = 1 << 14  # whose squares are held at a time: 8 bytes of each entry
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 
 _COMPLEX = "Complex data not supported"
@@ -115,7 +110,7 @@ class RegressionData(TrainingData):
         return None if self.y.ndim == 1 else self.y.shape[1]
 
     def spreads(self, centered: bool) -> list[float]:
-        """The spread of each target, as :func:`~.weights.spread` defines it."""
+        """The spread of each target, as :func:`spread` defines it."""
         columns = [self.y] if self.y.ndim == 1 else self.y.T
         return [spread(y, self.weights, centered) for y in columns]
 
@@ -305,87 +300,6 @@ def checked_reg_lambda_of(C: float, total: float) -> float:
     return value
 
 
-def splits(
-    cv: Any, X: Any, y: Any, classifier: bool, **metadata: Any
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of each fold, from scikit-learn's reading of ``cv``.
-
-    The metadata are for its ``split``. With None, classifiers have fewer than five folds if no
-    class has five rows, where scikit-learn gives up.
-    """
-    n_folds = _largest_class(y, _FOLDS) if cv is None and classifier else cv
-    folds = check_cv(n_folds, y, classifier=classifier)
-    if (
-        cv is None
-        or isinstance(cv, Integral)
-        or (hasattr(cv, "split") and not isinstance(cv, str | bytes))
-    ):
-        return list(folds.split(X, y, **metadata))
-    try:
-        pairs = [
-            (np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y, **metadata)
-        ]
-    except (TypeError, ValueError):
-        pairs = []
-    if not pairs or any(part.dtype.kind not in "iub" for pair in pairs for part in pair):
-        raise ValueError(
-            "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
-            f"rows, test rows), got {shown(cv)}."
-        )
-    n = num_samples(X)
-    for part in (part for pair in pairs for part in pair):
-        if not _are_rows(part, n):
-            raise ValueError(
-                f"The folds of cv must be numbers of the {n} rows of X, from 0 to {n - 1}, or "
-                f"masks of {n} entries, got {shown(part)}."
-            )
-    return pairs
-
-
-def _largest_class(y: Any, most: int) -> int:
-    """The number of rows in the largest class, from 2 to ``most``."""
-    counts = np.unique(np.asarray(y), return_counts=True)[1]
-    return max(2, min(most, int(counts.max(initial=0))))
-
-
-def _are_rows(part: np.ndarray, n: int) -> bool:
-    """Whether these are numbers of some of n rows, or a mask of all."""
-    if part.dtype.kind == "b":
-        return part.shape == (n,)
-    return part.ndim == 1 and part.size > 0 and -n <= part.min() <= part.max() < n
-
-
-def checked_scorer(estimator: BaseEstimator, scoring: Any) -> Any:
-    """scikit-learn's scorer, if the estimator has the method that it calls."""
-    scorer = check_scoring(estimator, scoring)
-    methods = getattr(scorer, "_response_method", "predict")  # private; a callable has none
-    methods = [methods] if isinstance(methods, str) else list(methods)
-    if not any(hasattr(estimator, method) for method in methods):
-        loss = getattr(estimator, "loss", None)
-        of_loss = "" if loss is None else f" with loss={shown(loss)}"
-        raise ValueError(
-            f"scoring={shown(scoring)} needs {' or '.join(methods)}, which "
-            f"{type(estimator).__name__}{of_loss} does not have."
-        )
-    return scorer
-
-
-def checked_score(score: Any) -> float:
-    """The result of a scorer, as a number."""
-    number = as_float(score.item() if isinstance(score, np.ndarray) and score.size == 1 else score)
-    if not isinstance(number, float):
-        raise ValueError(f"scoring must return a number, got {shown(score)}.")
-    return number
-
-
-def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of sum one; divided by the largest first, since their sum may overflow."""
-    if weights.strides == (0,):  # one number for all
-        return np.full(len(weights), 1.0 / len(weights))
-    scaled = weights / weights.max()
-    return scaled / scaled.sum()
-
-
 def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
     """The same as :func:`_encoded` where whole numbers take two values, in a fraction of the time.
 
@@ -410,6 +324,66 @@ def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     return classes, np.searchsorted(classes, y)
 
 
+# ---- weights -------------------------------------------------------------------------------------
+
+
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, *, all_zero: bool = False
+) -> NDArray[np.float64]:
+    """Weights of samples or sequences: finite, not negative, and not all zero unless allowed."""
+    if sample_weight is None and n_samples > 0:
+        return np.broadcast_to(1.0, n_samples)  # takes no memory
+    weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
+    if weights.ndim == 0:
+        weights = np.broadcast_to(weights, n_samples)
+    else:
+        kind = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "sample_weight"}
+        weights = check_array(weights, **kind)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "
+            "sample."
+        )
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        raise ValueError(f"sample_weight must be finite, got {weights[np.argmax(wrong)]}.")
+    if (weights < 0.0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight` (the smallest is {weights.min()}); "
+            "weights must be zero or positive."
+        )
+    if not (all_zero or weights.any()):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def spread(y: NDArray[np.float64], weights: NDArray[np.float64], centered: bool) -> float:
+    """The standard deviation of targets, or the root of their mean square if not ``centered``.
+
+    1 if it is 0 or beyond the range of numbers, so that it can be divided by. Weights sum to one.
+    """
+    with np.errstate(over="ignore"):
+        apart = y - np.sum(weights * y) if centered else y
+    largest = float(np.abs(apart).max(initial=0.0))
+    if not 0.0 < largest < np.inf or (centered and y.min() == y.max()):
+        return 1.0
+    return largest * float(np.sqrt(np.sum(weights * (apart / largest) ** 2))) or 1.0
+
+
+def total_of(weights: NDArray[np.float64]) -> float:
+    """Their sum, infinite if it overflows: only some estimators need it."""
+    with np.errstate(over="ignore"):
+        return float(weights.sum())
+
+
+def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of sum one; divided by the largest first, since their sum may overflow."""
+    if weights.strides == (0,):  # one number for all
+        return np.full(len(weights), 1.0 / len(weights))
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
 def class_factors(
     class_weight: Any, classes: np.ndarray, labels: NDArray, weights: NDArray
 ) -> NDArray[np.float64]:
@@ -428,3 +402,56 @@ def class_factors(
             f"class_weight must hold at least one non-zero weight, got {shown(class_weight)}."
         )
     return factors
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def num_samples(X: Any) -> int:
+    """The number of rows, or of objects in a list."""
+    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
+
+
+def rows_of(X: Any, places: NDArray[np.integer]) -> Any:
+    """Some rows of an array, a sparse matrix, a data frame or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[places]
+    return X[places] if hasattr(X, "shape") else [X[place] for place in places]
+
+
+def well_formed(X: Any, name: str) -> Any:
+    """A sparse matrix whose index arrays match its shape, or ValueError; dense arrays unchanged.
+
+    Compiled code, including scipy's, does not check bounds: an index out of range ends the process
+    or reads foreign memory. scipy checks lengths when it creates a matrix, but indices only on
+    request. Room that scipy allows behind the last entry is cut off, since numpy functions would
+    sum it. The caller's matrix stays as it is.
+    """
+    if not sp.issparse(X) or X.ndim != 2:
+        return X
+    X = copy(X) if X.format in ("csr", "csc", "bsr", "coo") else X.tocsr()
+    try:
+        if X.format == "coo":
+            return type(X)((X.data, (X.row, X.col)), shape=X.shape)  # whose check is complete
+        X.check_format(full_check=True)
+    except ValueError as error:
+        kind = X.format.upper()
+        raise ValueError(f"{name} is a malformed {kind} matrix: {error}.") from None
+    return X
+
+
+def arrays_of(X: Any) -> Any:
+    """What a hash of X needs: the arrays of a sparse matrix, since the object has cached flags."""
+    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+
+
+def squared_lengths(X: Any) -> NDArray[np.float64]:
+    """``||x||^2`` of rows, in double precision whatever X has."""
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    lengths = np.zeros(X.shape[0])
+    for start in range(0, X.shape[0], _FEW_ROWS):
+        squares = sp.csr_array(X[start : start + _FEW_ROWS], dtype=np.float64)
+        np.square(squares.data, out=squares.data)
+        lengths[start : start + _FEW_ROWS] = squares.sum(axis=1)
+    return lengths
