@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core_next.misread import refuse_misread
-from sklearn_bundle.core_next.scores import checked_for_score
+from sklearn_bundle.core_next.mixins import checked_for_score
 from sklearn_bundle.core_next.values import as_numbers
 
 Array = NDArray[np.float64]

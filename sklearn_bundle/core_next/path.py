@@ -92,7 +92,7 @@ class PathValues(NamedTuple):
     eps: float | None = None
 
 
-def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> PathValues:
+def check_values(reg_lambdas: Any, number: Any, eps: Any) -> PathValues:
     """The values requested by ``reg_lambdas`` or by the other parameters."""
     number, eps = plain(number), plain(eps)
     if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.certainty import CertainClassifier, KnownOptimum
-from sklearn_bundle.core.contract import Solver, SolverResult, Status
+from sklearn_bundle.core_next.contract import Solver, SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parallel import blas_threads
-from sklearn_bundle.core.parameters import OF_FITS, Names
-from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.core_next.parallel import blas_threads
+from sklearn_bundle.core_next.parameters import OF_FITS, Names
+from sklearn_bundle.core_next.certificate import DOUBLE
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
-from sklearn_bundle.core.validation import (
+from sklearn_bundle.core_next.validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from sklearn_bundle.core.certain_choice import CertainFolds, Known, Round, rounds_of
-from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core_next.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.fit import regions_of
 from sklearn_bundle.core.path import PathEnd
 from sklearn_bundle.core.reports import Grid, Report
@@ -26,8 +26,8 @@ from sklearn_bundle.core.search import (
     search_constraints,
     values_of_C,
 )
-from sklearn_bundle.core.validation import TrainingData, checked_scorer
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core_next.validation import TrainingData, checked_scorer
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.contract import SolverResult, State, Status, run
+from sklearn_bundle.core_next.contract import SolverResult, State, Status, run
 from sklearn_bundle.core.fit import Certificates, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import ClassificationData, names_of
+from sklearn_bundle.core_next.parameters import Names
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.parameters import Interval
+from sklearn_bundle.core_next.validation import ClassificationData, names_of
 from sklearn_bundle.kernel.estimators._kernel import KernelClassifier, KernelTraining
 from sklearn_bundle.kernel.estimators._machine import Pair, machine, pairs_of
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
 from sklearn_bundle.core.certainty import CertainDetector
-from sklearn_bundle.core.contract import SolverResult
+from sklearn_bundle.core_next.contract import SolverResult
 from sklearn_bundle.core.fit import Outcome, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core_next.parameters import Names
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.parameters import Interval
+from sklearn_bundle.core_next.validation import check_unlabeled_data
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators.swap_svr import KernelTubeEstimator, TubeTraining
 from sklearn_bundle.kernel.problems.box import Box

@@ -14,18 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.base import RegressorMixin
 from sklearn_bundle.core.certainty import CertainRegressor
-from sklearn_bundle.core.contract import SolverResult
+from sklearn_bundle.core_next.contract import SolverResult
 from sklearn_bundle.core.fit import OneCertificate, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
+from sklearn_bundle.core_next.parameters import Names
+from sklearn_bundle.core_next.docs import fill_doc
 from sklearn_bundle.core.sklearn_internals import Interval, num_samples
-from sklearn_bundle.core.validation import (
+from sklearn_bundle.core_next.validation import (
     RegressionData,
     TrainingData,
     check_regression_data,
     normalized,
 )
-from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
+from sklearn_bundle.core_next.validation import check_sample_weight, spread, total_of
 from sklearn_bundle.kernel.estimators._kernel import KernelMachine, MachineTraining
 from sklearn_bundle.kernel.estimators._machine import attributes_of
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem

@@ -1,10 +1,12 @@
-"""``score`` of classifiers and regressors: scikit-learn's, after a check of y and of weights."""
+"""Methods that estimators of several families share: ``score``, and sparse coefficients."""
 
-from typing import Any
+from typing import Any, Self
 
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn import base
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core_next.misread import refuse_misread
 from sklearn_bundle.core_next.validation import check_sample_weight, num_samples
@@ -66,3 +68,34 @@ class RegressorMixin(base.RegressorMixin):
         weights = checked_for_score(self, X, y, sample_weight)
         as_numbers("y", y)  # for an error that names y
         return super().score(X, y, weights)
+
+
+class SparseCoefMixin:
+    """``coef_`` as a sparse matrix, as scikit-learn's linear models have it."""
+
+    coef_: Any
+
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a CSR matrix.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
