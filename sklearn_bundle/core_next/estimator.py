@@ -116,7 +116,7 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
     tol: float
     max_iter: int
     max_time: float | None
-    warm_start: bool
+    warm_start: bool = False  # searches have no such parameter
     n_jobs: int | None
     verbose: int
 

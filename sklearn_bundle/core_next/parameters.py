@@ -139,10 +139,11 @@ def checked(estimator: Any, hints: Callable[[str, Any], str] | None = None) -> A
     """
     kind = type(estimator)
     copied = object.__new__(kind)
-    vars(copied).update(vars(estimator))
+    own = vars(estimator)
+    vars(copied).update(own)
     for name, allowed in kind._parameter_constraints.items():
-        value = _checked(kind.__name__, name, allowed, getattr(estimator, name), hints)
-        setattr(copied, name, value)
+        if name in own:
+            vars(copied)[name] = _checked(kind.__name__, name, allowed, own[name], hints)
     return copied
 
 
