@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.chain.model import Weights
-from sklearn_bundle.core.roundoff import DOUBLE, likely
-from sklearn_bundle.core.sparse import squared_lengths
+from sklearn_bundle.core_next.certificate import DOUBLE, likely
+from sklearn_bundle.core_next.validation import squared_lengths
 
 Array = NDArray[np.float64]
 

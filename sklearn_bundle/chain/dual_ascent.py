@@ -1,7 +1,7 @@
 """Dual ascent for chain CRFs with gap sampling, and L-BFGS where that would take too long."""
 
 from collections.abc import Iterator
-from math import inf
+from math import inf, log
 from typing import ClassVar
 
 import numpy as np
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.penalty import shrunk
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contest import JUDGED_FROM, Contestant
-from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa
-from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.core_next.certificate import Best
+from sklearn_bundle.core_next.contract import ABSENT, State
+from sklearn_bundle.core_next.dual_methods import Catalyst, Checks, first_kappa
+from sklearn_bundle.core_next.lbfgs import LBFGSSolver
+from sklearn_bundle.core_next.limits import TINY
 from sklearn_bundle.jit.sampling import Sampling, grow
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
@@ -41,6 +40,9 @@ _FIRST_CHECK = 2  # epochs before the first full pass: until then most gaps are 
 # 360 epochs on 3,000 sentences of CoNLL-2000 at c2 = .001.
 _LBFGS, _LBFGS_OR_ACCELERATED = 100.0, 300.0
 _LEAST_KNOWN = 1e-3  # of P: a bound below this share of it counts as this share
+# Of that cost, after which epochs are judged by their rate: early rates make dual steps look too
+# good. And judgments in a row: the rate of one epoch may be chance.
+_JUDGED_FROM, _JUDGMENTS = 0.15, 3
 LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
 _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors of them: 0.8 GB
 
@@ -408,8 +410,8 @@ class ChainAutoSolver:
         self._dual, self._tol = dual, tol
         self._lbfgs: LBFGSSolver | None = None
         self._cost = _LBFGS_OR_ACCELERATED if dual.accelerated else _LBFGS  # of L-BFGS, in epochs
-        self._epochs_so_far = Contestant("exponentiated", inf)
-        self._epochs_so_far.budget = JUDGED_FROM * self._cost
+        self._logs: list[float] = []  # of the gap after each epoch
+        self._slow_for = 0  # judgments in a row
 
     def attach(self, problem: ChainProblem) -> None:
         """Attach the current solver."""
@@ -441,19 +443,29 @@ class ChainAutoSolver:
 
     def _epochs(self) -> Iterator[State]:
         """Epochs, as long as they pay."""
-        epochs, few = self._epochs_so_far, self._dual.problem.n_parameters <= _MOST_PARAMETERS
-        if epochs.gives_way:
+        few = self._dual.problem.n_parameters <= _MOST_PARAMETERS
+        if self._slow_for >= _JUDGMENTS:
             return
         for state in self._dual.states():
             estimate, bound = state.further[0], state.lower_bound
             # Relative to the bound: while the bound is a small share of P, the gap relative to P is
             # near 1 and hardly moves, though the bound rises by the same factor every few epochs.
             known = max(bound, _LEAST_KNOWN * (bound + estimate), TINY)
-            epochs.record(1.0, estimate / known)
-            epochs.judge(few and epochs.is_slower(self._cost, self._tol))
+            self._logs.append(log(max(estimate / known, TINY)))
+            slower = few and len(self._logs) >= _JUDGED_FROM * self._cost
+            slower = slower and self._remaining() > self._cost
+            self._slow_for = self._slow_for + 1 if slower else 0
             yield state
-            if epochs.gives_way:
+            if self._slow_for >= _JUDGMENTS:
                 return
+
+    def _remaining(self) -> float:
+        """Epochs until the gap is ``tol``, at the rate of the later half of those so far."""
+        logs, half = self._logs, (len(self._logs) - 1) // 2
+        fall, to_fall = logs[half] - logs[-1], logs[-1] - log(self._tol)
+        if to_fall <= 0.0:
+            return 0.0
+        return to_fall * (len(logs) - 1 - half) / fall if fall > 0.0 else inf
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, recomputed."""

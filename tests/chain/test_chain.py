@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from sklearn_bundle.chain._compiled.chain_dual import Potentials
 from sklearn_bundle.chain.dual_ascent import DualSolver
 from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart, unpacked
-from sklearn_bundle.core.lbfgs import SmoothObjective
+from sklearn_bundle.core_next.lbfgs import SmoothObjective
 from sklearn_bundle.linear.solvers.protocols import missing
 from tests import reference_chain as reference
 from tests.chains import bound, sequences

@@ -6,7 +6,6 @@ The functions work for any estimator with ``classes_``, ``coef_``, ``transitions
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.certainty import certain_tokens, possible_labels
+from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import ChainModel, Weights
 from sklearn_bundle.chain.readers.features import places_of
 from sklearn_bundle.chain.readers.sequences import (
@@ -27,11 +26,10 @@ from sklearn_bundle.chain.readers.sequences import (
     check_prediction_sequences,
     shaped,
 )
-from sklearn_bundle.core.certainty import accuracy_bounds
-from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.sklearn_internals import SparseCoefMixin
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.core_next.mixins import SparseCoefMixin
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.validation import check_sample_weight
+from sklearn_bundle.core_next.values import shown
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
@@ -71,31 +69,10 @@ def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool
 
     ``biased`` says whether the weights of biases are among them.
     """
-    sequences, args = _around(estimator, X, radius, biased)
-    return shaped(certain_tokens(*args), sequences)
-
-
-def token_accuracy_bounds(
-    estimator: Any, X: Any, y: Any, weights: NDArray | None, radius: float, biased: bool
-) -> tuple[float, float]:
-    """The least and the largest accuracy of the tokens for all weights within the radius.
-
-    Samples have ``weights``, a sequence or a row of a 2-D X each.
-    """
-    sequences, args = _around(estimator, X, radius, biased)
-    places = {label: k for k, label in enumerate(estimator.classes_.tolist())}
-    flat = y if sequences.plain else itertools.chain.from_iterable(y)
-    labels = np.array([places.get(label, -1) for label in flat])
-    of_tokens = None if weights is None else np.repeat(weights, sequences.lengths)
-    true = labels[:, np.newaxis] == np.arange(len(places))
-    return accuracy_bounds(possible_labels(*args), true, of_tokens)
-
-
-def _around(estimator: Any, X: Any, radius: float, biased: bool) -> tuple[Sequences, tuple]:
-    """Checked sequences, and the arguments of :func:`possible_labels`."""
     sequences, model = bound_chain(estimator, X)
     weights = Weights(*(getattr(estimator, f"{name}_") for name in Weights._fields))
-    return sequences, (sequences.X, sequences.starts, weights, model.best_labels(), radius, biased)
+    args = sequences.X, sequences.starts, weights, model.best_labels(), radius, biased
+    return shaped(certain_tokens(*args), sequences)
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -16,24 +18,26 @@ from sklearn_bundle.chain.dual_ascent import (
     ChainAutoSolver,
     DualSolver,
 )
-from sklearn_bundle.chain.estimators._labeling import (
-    ChainLabeler,
-    certain_labels,
-    token_accuracy_bounds,
-)
+from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import ChainProblem, PathState, Start
+from sklearn_bundle.chain.problem import ChainProblem, Start
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
-from sklearn_bundle.core.certainty import KnownOptimum
-from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
-from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.parameters import OF_FITS, Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import checked_reg_lambda
-from sklearn_bundle.core.warm import WarmStart
+from sklearn_bundle.core_next.contract import SolverResult, Status
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    CertifiedEstimator,
+    Fit,
+    OneCertificate,
+    Points,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.lbfgs import LBFGSSolver
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.optimum import known_regions
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core_next.validation import checked_reg_lambda
 
 _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 
@@ -52,7 +56,7 @@ class ChainRegion(NamedTuple):
 
 
 @fill_doc
-class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
+class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field: sequence labels with probabilities, certified.
 
     Take it to label the tokens of sequences, such as words, with probabilities. For costs of your
@@ -205,8 +209,6 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding prevents further progress: increase tol.",
     }
-    _region_kind = ChainRegion
-    _waits_for_a_point = False  # an epoch may take minutes
 
     def __init__(
         self,
@@ -243,6 +245,7 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights.
 
@@ -261,7 +264,11 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         self : SDCACRF
             Fitted estimator.
         """
-        return fit_certified(self, listed(X), listed(y), sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, listed(X), listed(y), sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
+        data = checked_sequences(run.params, X, y, sample_weight)
+        checked_reg_lambda(run.params.reg_lambda, data.total)
+        return run.finish(*solved(run, run.params, data))
 
     def certain(self, X: Any) -> NDArray[np.bool_] | list[NDArray[np.bool_]]:
         """Whether the predicted labels are those of the exact optimum, token by token.
@@ -286,130 +293,118 @@ class SDCACRF(ChainLabeler, KnownOptimum, OneCertificate, CertifiedEstimator):
         ValueError
             With ``l1_ratio=1``, where the gap says nothing of the weights.
         """
-        (region,) = self._known_regions()
-        return certain_labels(self, X, region.radius, self.fit_intercept)
-
-    def _token_accuracy_bounds(
-        self, X: Any, y: Any, sample_weight: NDArray | None
-    ) -> tuple[float, float]:
-        """The least and the largest accuracy that the exact optimum may have on tokens."""
-        (region,) = self._known_regions()
-        args = sample_weight, region.radius, self.fit_intercept
-        return token_accuracy_bounds(self, X, y, *args)
-
-    def _region(self, problem: ChainProblem, result: SolverResult) -> ChainRegion:
-        # On a path the problem may not have come to this value, if its fit is an earlier one.
-        reg_lambda = problem.reg_lambda if self.reg_lambda is None else self.reg_lambda
-        ridge = reg_lambda * (1.0 - problem.l1_ratio)
-        gap = max(result.gap, 0.0)
-        return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
-
-    def _why_unknown(self) -> str:
-        return f"l1_ratio={self.l1_ratio} leaves no strong convexity, or there is no lower bound."
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
-        data = self._sequences(X, y, sample_weight)
-        self._reg_lambda(data.total)
-        return data
-
-    def _sequences(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
-        if self.solver == "lbfgs" and self.l1_ratio > 0.0:
-            raise ValueError(
-                f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
-                f"{self.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
-            )
-        frequency = self.min_frequency
-        return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
-
-    def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
-        problem = ChainProblem(
-            data.X,
-            data.lengths,
-            data.labels,
-            len(data.classes),
-            data.weights,
-            self._reg_lambda(data.total),
-            self.fit_intercept,
-            n_threads,
-            self.l1_ratio,
-            overwrite=data.is_last and not data.plain,  # a matrix may be the caller's
-        )
-        if data.is_last:
-            data.X = data.X[:0]
-        return problem
-
-    def _solve(self, data: TrainingSequences, warm: WarmStart | None, watch: Any) -> Outcome:
-        data.is_last = True
-        return super()._solve(data, warm, watch)
-
-    def _seed(self) -> int:
-        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-
-    def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
-        return data.fingerprint(), self.fit_intercept, self.solver
-
-    def _run_next_value(
-        self, problem: ChainProblem, kept: PathState | None, seed: int
-    ) -> tuple[_Solver, SolverResult]:
-        assert self.reg_lambda is not None  # a path sets it
-        problem.reg_lambda = self.reg_lambda
-        start = None if kept is None else kept.start(self.reg_lambda)
-        return super()._run_next_value(problem, start, seed)
-
-    def _next_start(
-        self, solver: _Solver, result: SolverResult, last: PathState | None
-    ) -> PathState:
-        assert self.reg_lambda is not None
-        before = None if last is None else (last.reg_lambda, last.kept)
-        return PathState(self.reg_lambda, self._keep(solver, result), before)
-
-    def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
-        of_steps = self.sampling, self.nonuniformity, self.line_search_tol
-        return self._reg_lambda(data.total), self.l1_ratio, *of_steps
-
-    def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        parts = taken_apart(points[0][0], len(data.classes))
-        return {
-            "classes_": data.classes,
-            "coef_": parts.coef,
-            "transitions_": parts.transitions,
-            "intercept_": parts.intercept,
-            "start_": parts.start,
-            "end_": parts.end,
-            **data.fitted,
-        }
-
-    def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
-        solver = warm.solved(0).solver
-        return {"solver_": solver.name, "reg_lambda_": self._reg_lambda(data.total)}
-
-    def _reg_lambda(self, total: float) -> float:
-        return checked_reg_lambda(self.reg_lambda, total)
-
-    def _solver(self, problem: ChainProblem, kept: Any, seed: int) -> _Solver:
-        auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
-        kept, near = kept if isinstance(kept, Start) else (kept, False)
-        point = kept if isinstance(kept, np.ndarray) else None
-        if auto and not with_l1 and (problem.density > _DENSE or point is not None):
-            return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
-        if self.solver == "lbfgs":
-            return LBFGSSolver(problem, kept)
-        dual = DualSolver(
-            problem,
-            potentials=self.solver != "sdca",
-            sampling=self.sampling,
-            nonuniformity=self.nonuniformity,
-            precision=self.line_search_tol,
-            tol=self.tol,
-            seed=seed,
-            kept=kept if isinstance(kept, Blocks) else None,
-            accelerated=auto,
-            near=near,
-        )
-        return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
+        return certain_labels(self, X, radius_of(self), self.fit_intercept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def radius_of(model: SDCACRF) -> float:
+    """The radius of the ball around the weights that contains those of the optimum."""
+    why = f"l1_ratio={model.l1_ratio} leaves no strong convexity, or there is no lower bound."
+    return known_regions(model, ChainRegion, why)[0].radius
+
+
+def checked_sequences(params: SDCACRF, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+    """The checked data, which a solver that is asked for can take."""
+    if params.solver == "lbfgs" and params.l1_ratio > 0.0:
+        raise ValueError(
+            f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
+            f"{params.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
+        )
+    return check_training_sequences(params, X, y, sample_weight, min_frequency=params.min_frequency)
+
+
+def seed_of(params: SDCACRF) -> int:
+    return check_random_state(params.random_state).randint(np.iinfo(np.int32).max)
+
+
+def solved(
+    run: Fit, params: SDCACRF, data: TrainingSequences
+) -> tuple[dict[str, Any], list[SolverResult]]:
+    """Fitted attributes and the result; the features of the data go once they are packed."""
+    reg_lambda = checked_reg_lambda(params.reg_lambda, data.total)
+    of_steps = params.sampling, params.nonuniformity, params.line_search_tol
+    run.reuse(
+        lambda: (data.fingerprint(), params.fit_intercept, params.solver),
+        (reg_lambda, params.l1_ratio, *of_steps),
+    )
+    n_threads = split_threads(params.n_jobs, 1)[1]
+    seed = seed_of(params)
+
+    def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
+        overwrite = not data.plain  # a matrix may be the caller's
+        with problem_of(params, data, reg_lambda, n_threads, overwrite) as problem:
+            data.X = data.X[:0]
+            new = partial(new_solver, params, problem, seed)
+            _, result = run.minimize(k, problem, new, observe, seconds)
+            return replace(result, region=region_of(problem, result))
+
+    def model(points: Points) -> dict[str, Any]:
+        return attributes_of(data, points[0][0])
+
+    times = {"max_time": params.max_time, "blas": n_threads}
+    (result,) = run.solve(solve, model, waits=False, **times)  # an epoch may take minutes
+    further = {"solver_": result.solver, "reg_lambda_": reg_lambda}
+    return attributes_of(data, result.point) | further, [result]
+
+
+def problem_of(
+    params: SDCACRF,
+    data: TrainingSequences,
+    reg_lambda: float,
+    n_threads: int,
+    overwrite: bool = False,
+) -> ChainProblem:
+    """The problem of these data."""
+    parts = data.X, data.lengths, data.labels, len(data.classes), data.weights
+    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio
+    return ChainProblem(*parts, *settings, overwrite=overwrite)
+
+
+def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:
+    """A solver that starts from the state that another one kept, or from None."""
+    auto, with_l1 = params.solver == "auto", params.l1_ratio > 0.0
+    kept, near = kept if isinstance(kept, Start) else (kept, False)
+    point = kept if isinstance(kept, np.ndarray) else None
+    if auto and not with_l1 and (problem.density > _DENSE or point is not None):
+        return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
+    if params.solver == "lbfgs":
+        return LBFGSSolver(problem, kept)
+    dual = DualSolver(
+        problem,
+        potentials=params.solver != "sdca",
+        sampling=params.sampling,
+        nonuniformity=params.nonuniformity,
+        precision=params.line_search_tol,
+        tol=params.tol,
+        seed=seed,
+        kept=kept if isinstance(kept, Blocks) else None,
+        accelerated=auto,
+        near=near,
+    )
+    return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
+
+
+def region_of(problem: ChainProblem, result: SolverResult) -> ChainRegion:
+    """Strong convexity: ``ridge / 2 ||w - w*||^2`` is at most the gap."""
+    ridge = problem.reg_lambda * (1.0 - problem.l1_ratio)
+    gap = max(result.gap, 0.0)
+    return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
+
+
+def attributes_of(data: TrainingSequences, w: NDArray[np.float64]) -> dict[str, Any]:
+    """Fitted attributes of the weights."""
+    parts = taken_apart(w, len(data.classes))
+    return {
+        "classes_": data.classes,
+        "coef_": parts.coef,
+        "transitions_": parts.transitions,
+        "intercept_": parts.intercept,
+        "start_": parts.start,
+        "end_": parts.end,
+        **data.fitted,
+    }

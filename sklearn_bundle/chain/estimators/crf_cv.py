@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import column_or_1d, indexable
 
-from sklearn_bundle.chain.estimators.crf import SDCACRF
+from sklearn_bundle.chain.estimators.crf import (
+    SDCACRF,
+    attributes_of,
+    checked_sequences,
+    new_solver,
+    problem_of,
+    region_of,
+    seed_of,
+    solved,
+)
+from sklearn_bundle.chain.problem import PathState
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
-from sklearn_bundle.core.base import checked, warn_if_missed
-from sklearn_bundle.core.certain_choice import CertainFolds, Known, Round, rounds_of
-from sklearn_bundle.core.contract import TimeLimit
-from sklearn_bundle.core.fit import warn_of_unused
-from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.path import Ends, Numbers, PathResult, check_grid, fit_path
-from sklearn_bundle.core.reports import Report, reported, told
-from sklearn_bundle.core.search import Search, folds_among, path_constraints
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.validation import checked_reg_lambda, checked_score, checked_scorer
-from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.core_next import contract
+from sklearn_bundle.core_next.contract import SolverResult, TimeLimit
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import Fit, warn_if_missed, with_callbacks
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.parameters import Names, checked, warn_of_unused
+from sklearn_bundle.core_next.path import (
+    Models,
+    Numbers,
+    PathResult,
+    check_values,
+    fit_path,
+    reported,
+    told,
+)
+from sklearn_bundle.core_next.search import (
+    Grid,
+    Report,
+    Search,
+    checked_score,
+    checked_scorer,
+    folds_among,
+    metadata_of_folds,
+    path_constraints,
+    search,
+    single_of,
+)
+from sklearn_bundle.core_next.validation import (
+    check_sample_weight,
+    checked_reg_lambda,
+    num_samples,
+    rows_of,
+)
 from sklearn_bundle.metrics import (
     flat_f1_scorer,
     sequence_accuracy_scorer,
@@ -141,18 +173,48 @@ def crf_path(
     for name in {"reg_lambda", "warm_start"} & set(params):
         raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
     estimator = checked(SDCACRF(**params))
-    warn_of_unused(estimator, 2)
-    grid = check_grid(reg_lambdas, None, eps)
+    warn_of_unused(estimator)
+    grid = check_values(reg_lambdas, None, eps)
     X, y, sample_weight = gathered("crf_path", X, y, sample_weight)
-    data = estimator._sequences(listed(X), listed(y), sample_weight)
+    data = checked_sequences(estimator, listed(X), listed(y), sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
-    path = fit_path(estimator, data, values, estimator._seed())
+    path = _path(estimator, data, values, seed_of(estimator))
     for model, found in told("crf_path", estimator.verbose, values, path):
         models.append(model)
         results += found
-    warn_if_missed("crf_path", results, estimator.tol, estimator._advice, depth=1)
+    warn_if_missed("crf_path", results, estimator.tol, estimator._advice)
     return CRFPathResult.of(values, models, models=models)
+
+
+def _path(
+    estimator: SDCACRF,
+    data: TrainingSequences,
+    values: Numbers,
+    seed: int,
+    limit: TimeLimit | None = None,
+) -> Models:
+    """A fitted copy for each value, each fit started where the last one ended."""
+    with problem_of(
+        estimator, data, float(values[0]), split_threads(estimator.n_jobs, 1)[1]
+    ) as problem:
+
+        def solve(i: int, k: int, state: PathState | None, seconds: float | None) -> Any:
+            problem.reg_lambda = value = float(values[i])
+            start = None if state is None else state.start(value)
+            solver = new_solver(estimator, problem, seed, start)
+            limits = {"tol": estimator.tol, "max_iter": estimator.max_iter, "max_time": seconds}
+            result = contract.run(solver, **limits)
+            before = None if state is None else (state.reg_lambda, state.kept)
+            region = region_of(problem, result)
+            return replace(result, region=region), PathState(value, solver.kept, before)
+
+        def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
+            (result,) = results
+            further = {"solver_": result.solver, "reg_lambda_": float(values[i])}
+            return attributes_of(data, result.point) | further
+
+        yield from fit_path(estimator, values, solve, attributes, limit=limit)
 
 
 def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
@@ -178,71 +240,34 @@ class _Folds(NamedTuple):
     given: tuple[Any, Any, NDArray | None]
     values: NDArray[np.float64]
     scorer: Callable
-    seed: int | None
+    seed: int
 
     def scores(
         self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
     ) -> list[float]:
         """Scores of every value on the test part of a fold."""
-        models = self._models(checked(self.single), train, self.values, report, limit)
-        return self._scores_of(models, *self._held_out(test))
-
-    def known(
-        self,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        places: NDArray[np.intp],
-        report: Report | None,
-        limit: TimeLimit,
-        *,
-        ends: Ends,
-        at: Round,
-    ) -> list[Known]:
-        """What fits of some values say of the scores of their optima."""
         estimator = checked(self.single)
-        estimator.tol, estimator._bounds_paths = at.tol, True
-        models = list(self._models(estimator, train, self.values[places], report, limit, ends))
-        held_out = self._held_out(test)
-        bounds = [model._token_accuracy_bounds(*held_out) for model in models]
-        none: list[None] = [None] * len(models)
-        scores = none if report is None else self._scores_of(models, *held_out)
-        return list(map(Known, scores, bounds))
-
-    def _models(
-        self,
-        estimator: SDCACRF,
-        train: NDArray[np.intp],
-        values: NDArray[np.float64],
-        report: Report | None,
-        limit: TimeLimit,
-        ends: Ends | None = None,
-    ) -> Iterator[SDCACRF]:
         part = self.data.part(train, estimator.min_frequency)
         if len(part.classes) < 2:
             raise ValueError(
                 f"The training part of a fold of cv has labels of {len(part.classes)} class(es), "
                 "and at least 2 are needed: use other folds."
             )
-        models = fit_path(estimator, part, values, self.seed, limit, ends)
-        if report is None:
-            return (model for model, _ in models)
-        return reported(models, values, report)
+        path = _path(estimator, part, self.values, self.seed, limit)
+        X, y, weights = self._held_out(test)
+        counted = {} if weights is None else {"sample_weight": weights}
+        models = reported(path, report)
+        return [checked_score(self.scorer(model, X, y, **counted)) for model in models]
 
     def _held_out(self, test: NDArray[np.intp]) -> tuple[Any, Any, NDArray | None]:
         """X, y and weights of a test part."""
         data, rows = self.data, self.data.kept[test]
         X, y, weights = self.given
-        X, y = safe_indexing(X, rows), safe_indexing(y, rows)
-        weights = None if weights is None else safe_indexing(weights, rows)
+        X, y = rows_of(X, rows), rows_of(y, rows)
+        weights = None if weights is None else weights[rows]
         if not data.plain:
             X = KnownSequences(X, data.sequences(test), data.fitted)
         return X, y, weights
-
-    def _scores_of(
-        self, models: Iterable[SDCACRF], X: Any, y: Any, weights: NDArray | None
-    ) -> list[float]:
-        counted = {} if weights is None else {"sample_weight": weights}
-        return [checked_score(self.scorer(model, X, y, **counted)) for model in models]
 
 
 @fill_doc
@@ -269,9 +294,6 @@ scikit-learn's, callable or None, default=None
         the mean F1 of the labels, weighted by their frequency; "span_f1" is that of conlleval, for
         labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
         weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
-    %(certain)s
-        `max_iter` limits each of these steps. It needs `l1_ratio` below 1 and the accuracy of the
-        tokens; folds do not run in processes.
     %(SDCACRF.l1_ratio)s
     %(SDCACRF.solver)s
     %(SDCACRF.fit_intercept)s
@@ -294,7 +316,6 @@ scikit-learn's, callable or None, default=None
     ----------
     %(best_reg_lambda)s
     %(scores: n_lambdas)s
-    %(certainty: n_lambdas)s
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
 n_features_in_, feature_names_in_
@@ -337,12 +358,9 @@ n_features_in_, feature_names_in_
     reg_lambda_: float
     reg_lambdas_: NDArray[np.float64]
 
-    _kind, _chosen = SDCACRF, "reg_lambda"
-    _not_shared = "reg_lambda", "warm_start"
-    _require = None
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, _not_shared) | {
-        "scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
+        SDCACRF, ("reg_lambda", "warm_start")
+    ) | {"scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]}
 
     def __init__(
         self,
@@ -351,7 +369,6 @@ n_features_in_, feature_names_in_
         eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
@@ -370,7 +387,6 @@ n_features_in_, feature_names_in_
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
-        self.certain = certain
         self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
@@ -385,38 +401,57 @@ n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
-        return listed(X), listed(y)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose the value by cross-validation, then fit the model to all data.
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
-        return self._sequences(X, y, sample_weight)
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, as for :class:`SDCACRF`.
+        y : list of sequences of labels, or array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights >= 0, in every fit. A weight of 2 counts as a repeated sequence, a weight of 0
+            as a missing one.
+        **params : dict
+            `groups`, array-like with an entry for each sequence, for a splitter as `cv` that needs
+            it, such as :class:`~sklearn.model_selection.GroupKFold`. With scikit-learn's metadata
+            routing, whatever this splitter requests.
 
-    def _values(self, data: TrainingSequences) -> NDArray[np.float64]:
-        return _values_for(check_grid(self.reg_lambdas, None, self.eps), data)
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
-    def _folds(self, data, X, y, sample_weight, values, metadata):
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        TypeError
+            For another parameter.
+        """
+        metadata = metadata_of_folds(self, X, sample_weight, params)
+        X, y, sample_weight = gathered(type(self).__name__, listed(X), listed(y), sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
+        own, limit = run.params, TimeLimit(run.params.max_time)
+        data = checked_sequences(own, X, y, sample_weight)
+        values = _values_for(check_values(own.reg_lambdas, None, own.eps), data)
         if data.plain:
             X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
-        single = self._single(n_jobs=1)
-        by_name = self.scoring is None or isinstance(self.scoring, str)
-        scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring
-        scorer = checked_scorer(single, scorer)
-        weights = None
+        single = single_of(own, SDCACRF, n_jobs=1)
+        by_name = own.scoring is None or isinstance(own.scoring, str)
+        scorer = _SCORERS.get(own.scoring, own.scoring) if by_name else own.scoring
+        scorer, weights = checked_scorer(single, scorer), None
         if sample_weight is not None and by_name:
             weights = check_sample_weight(sample_weight, num_samples(X))
-        folds = folds_among(self.cv, X, y, data.kept, False, metadata)
-        given = X, y, weights
-        of_folds = _Folds(single, data, given, values, scorer, single._seed())
-        if not self.certain:
-            return folds, of_folds.scores
-        rounds = rounds_of(self.tol, curved=False)
-        self._choice = CertainFolds(of_folds.known, folds, len(values), rounds)
-        self._require = "sharedmem"  # the bounds of all folds are kept together
-        return folds, self._choice.begin
-
-    def _why_uncertain(self, X: Any, data: TrainingSequences) -> str | None:
-        if self.l1_ratio == 1.0:
-            return "l1_ratio=1.0 leaves no strong convexity"
-        if self.scoring == "token_accuracy":  # the default
-            return None
-        return super()._why_uncertain(X, data)
+        folds = folds_among(own.cv, X, y, data.kept, False, metadata)
+        scores = _Folds(single, data, (X, y, weights), values, scorer, seed_of(single)).scores
+        grid = Grid({"reg_lambda": values})
+        found = search(run, single, grid, folds, scores, limit, processes=True)
+        best = grid.params(found.place)
+        final = checked(single_of(own, SDCACRF, **best, max_time=limit.left))
+        fitted, results = solved(run, final, data)
+        fitted |= grid.chosen(found.place) | found.attributes()
+        caveat = found.advice(run.name, own.max_time, fitted["coef_"])
+        return run.finish(fitted, results, caveat=caveat)

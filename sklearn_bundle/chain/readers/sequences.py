@@ -35,12 +35,16 @@ from sklearn_bundle.chain.readers.packing import (
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.core.base import features_of
-from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.sparse import arrays_of
-from sklearn_bundle.core.validation import check_discrete, checked_data, normalized
-from sklearn_bundle.core.values import is_missing, mixed, require_y, shown
-from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.core_next.estimator import features_of
+from sklearn_bundle.core_next.misread import refuse_misread
+from sklearn_bundle.core_next.validation import (
+    arrays_of,
+    check_discrete,
+    check_sample_weight,
+    checked_data,
+    normalized,
+)
+from sklearn_bundle.core_next.values import is_missing, mixed, require_y, shown
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X
@@ -95,7 +99,7 @@ class TrainingSequences(Sequences):
     ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one per sequence, are
     positive and sum to one, ``total`` is their previous sum; ``kept`` are the remaining sequences
     of the caller; ``fitted`` are attributes of the estimator, including those that prediction
-    needs; ``is_last`` says that no other fit to them follows, so that X may go once it is packed.
+    needs.
     """
 
     labels: NDArray[np.intp]
@@ -104,7 +108,6 @@ class TrainingSequences(Sequences):
     total: float
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
-    is_last: bool = False
 
     def fingerprint(self) -> Any:
         """A hash of X, bounds of sequences, labels and weights."""

@@ -1,6 +1,5 @@
 """Base of kernel machines: checked kernels, attributes in SVC's shapes, scores and labels."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -14,21 +13,20 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core.base import ClassifierMixin
-from sklearn_bundle.core.certainty import CertainClassifier, KnownOptimum
-from sklearn_bundle.core.contract import Solver, SolverResult, Status
-from sklearn_bundle.core.fit import CertifiedEstimator
-from sklearn_bundle.core.parallel import blas_threads
-from sklearn_bundle.core.parameters import OF_FITS, Names
-from sklearn_bundle.core.roundoff import DOUBLE
-from sklearn_bundle.core.sklearn_internals import Interval, num_samples, ovr_decision_function
-from sklearn_bundle.core.validation import (
+from sklearn_bundle.core_next.certificate import DOUBLE
+from sklearn_bundle.core_next.contract import SolverResult, Status
+from sklearn_bundle.core_next.estimator import CertifiedEstimator
+from sklearn_bundle.core_next.mixins import ClassifierMixin
+from sklearn_bundle.core_next.optimum import CertainClassifier, known_regions
+from sklearn_bundle.core_next.parallel import blas_threads
+from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core_next.validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,
     check_prediction_data,
+    num_samples,
 )
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._machine import Coefficients
 from sklearn_bundle.kernel.problems.box import BoxProblem
 from sklearn_bundle.kernel.values.kernel import FAR
@@ -89,7 +87,7 @@ class KernelRegion(NamedTuple):
         return bool(np.isfinite(self.radius))
 
 
-class KernelMachine(KnownOptimum, CertifiedEstimator):
+class KernelMachine(CertifiedEstimator):
     """Checks of a kernel and its values; scores by support vectors.
 
     A subclass has the parameters of :class:`CertifiedEstimator` and ``C``, ``kernel``, ``gamma``,
@@ -113,8 +111,6 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
     gamma_: float
     shape_fit_: tuple[int, ...]
     _scores: KernelScores
-    _has_intercept: ClassVar[bool] = True  # one that is penalized
-    _region_kind = KernelRegion
 
     _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
         "gamma": ("kernel", ("rbf", "poly")),
@@ -140,175 +136,16 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
         Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
 
-    @abstractmethod
-    def _indefinite_at(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
-        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
-
-    def _run_solver(
-        self, problem: Any, kept: Any, seed: int | None, **settings: Any
-    ) -> tuple[Solver, SolverResult]:
-        solver, result = super()._run_solver(problem, kept, seed, **settings)
-        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
-            return solver, result
-        values, points, coef = self._indefinite_at(problem, solver)
-        values.refuse_indefinite(points, coef)
-        least = problem.least if isinstance(problem, BoxProblem) else 0.0
-        if result.primal < least:
-            below = "negative" if least == 0.0 else f"below {least:.6g}"
-            raise ValueError(
-                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
-                f"objective is {result.primal:.6g}, and none can be {below}. Scale the features, "
-                "use float64, or a smaller C."
-            )
-        # It was rounding. No objective is below the least.
-        history = result.history.copy()
-        history["lower_bound"] = np.maximum(history["lower_bound"], least)
-        return solver, replace(result, lower_bound=least, history=history)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _fingerprint(self, data: MachineTraining) -> tuple[Any, ...]:
-        return data.samples.fingerprint(), data.values.kernel
-
-    def _further_attributes(self, data: MachineTraining, warm: WarmStart) -> dict[str, Any]:
-        return {"shape_fit_": data.shape}
-
-    def _validate_params(self) -> None:
-        if isinstance(self.kernel, str) and self.kernel == "sigmoid":
-            raise ValueError(
-                f"kernel='sigmoid' is not positive definite, so {type(self).__name__} may have no "
-                "optimum. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
-            )
-        super()._validate_params()
-
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _objects(self, X: Any) -> np.ndarray | None:
-        """X as an array of objects for a callable kernel; None if X holds rows of numbers."""
-        if not callable(self.kernel) or sp.issparse(X):
-            return None
-        if isinstance(X, np.ndarray):
-            return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
-        if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
-            return None
-        if isinstance(X[0], Number):
-            return None
-        objects = np.empty(len(X), dtype=object)
-        for i, item in enumerate(X):
-            objects[i] = item
-        return objects
-
-    def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
-        """``check(self, X, ...)`` without a check of objects, as in SVC."""
-        if self._precomputed() and sp.issparse(X):
-            raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
-        objects = self._objects(X)
-        if objects is None:
-            return check(self, X, *arguments)
-        data = check(self, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
-        del self.n_features_in_
-        data.X = objects[data.rows]
-        return data
-
-    def _shape_of(self, X: Any) -> tuple[int, ...]:
-        """Shape of the training data; objects without a shape have one dimension."""
-        if self._objects(X) is None:
-            return num_samples(X), self.n_features_in_
-        return (len(X),)
-
-    def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
-        """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
-        if self._precomputed():
-            n_columns = data.X.shape[1]
-            if n_columns != n_samples:
-                raise ValueError(
-                    "kernel='precomputed' needs a square matrix X of kernel values between the "
-                    f"training samples, got one of shape {(n_samples, n_columns)}."
-                )
-            if len(data.rows) < n_columns:
-                data.X = data.X[:, data.rows]
-        return self._kernel_data(data, self._kernel_of(data))
-
-    def _checked_costs(self, total: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """C_i: C times the weights, which sum to ``total`` before they are normalized."""
-        with np.errstate(over="ignore"):
-            costs = self.C * total * weights
-        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
-            raise ValueError(
-                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
-                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
-                f"{costs.max()}."
-            )
-        return costs
-
-    def _gamma_weights(self, data: TrainingData) -> NDArray[np.float64]:
-        """Weights of the samples in a gamma that depends on the data."""
-        return data.weights
-
-    def _kernel_of(self, data: TrainingData) -> Kernel:
-        gamma = 1.0
-        if isinstance(self.kernel, str) and self.kernel in ("rbf", "poly"):
-            gamma = resolve_gamma(self.gamma, data.X, self._gamma_weights(data))
-        return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
-
-    def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
-        dtype = np.float64 if self.tol < SINGLE_TOL else np.float32
-        values = KernelData(data.X, kernel, dtype, data.rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values.choose_dtype()
-            largest = values.largest
-        if not largest <= FAR:
-            raise ValueError(
-                f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
-                "features, or use a smaller gamma."
-            )
-        values.check()
-        return values
-
-    def _first_solutions(
-        self, data: Any, target: Any, Cs: NDArray[np.float64]
-    ) -> list[SolverResult]:
-        """Solutions at the first few of ascending C that can be found together; C changes."""
-        return []
-
-    def _region(self, problem: Any, result: SolverResult) -> KernelRegion | None:
-        """The objective has the modulus 1 in w, or in w and b together where b is penalized.
-
-        In double precision a sum over rows says more than the gap, of which rounding leaves more.
-        """
-        gap = result.gap
-        if not np.isfinite(gap):
-            return None
-        square = 2.0 * max(gap, 0.0)
-        if self.tol < SINGLE_TOL:
-            by_rows = self._gap_by_rows(problem, result)
-            square = min(square, by_rows) if np.isfinite(by_rows) else square
-        radius = float(np.sqrt(square)) * (1.0 + 4.0 * DOUBLE)
-        if isinstance(problem, BoxProblem):
-            least, most = problem.intercepts(result.point, radius)
-            return KernelRegion(radius, 0.0, result.intercept - least, most - result.intercept)
-        return KernelRegion(radius, float(self._has_intercept))
-
-    def _gap_by_rows(self, problem: Any, result: SolverResult) -> float:
-        if isinstance(problem, BoxProblem):
-            return problem.gap_by_rows(result.point, result.intercept)
-        return problem.gap_by_rows(result.point)
-
-    def _why_unknown(self) -> str:
-        return "there is no lower bound of the objective."
-
     def _score_bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of the scores of the pairs, of shape (n_pairs, n_samples)."""
-        regions = self._known_regions()
-        if self._precomputed():
+        regions = known_regions(self, KernelRegion, "there is no lower bound of the objective.")
+        if is_precomputed(self):
             raise ValueError(
                 "Bounds of scores need k(x, x) of the samples, which a matrix of kernel values "
                 "between them and the training samples does not have. Use kernel='rbf', 'linear', "
                 "'poly' or a callable."
             )
-        objects = self._objects(X)
+        objects = objects_of(self, X)
         X = check_prediction_data(self, X) if objects is None else objects
         with blas_threads(1):
             scores, rounding = self._scores.bounded_scores(X, effective_n_jobs(self.n_jobs))
@@ -320,13 +157,13 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)
-        objects = self._objects(X)
+        objects = objects_of(self, X)
         X = check_prediction_data(self, X) if objects is None else objects
         threads = effective_n_jobs(self.n_jobs)
         with blas_threads(1):
             if signs_only:
                 return self._scores.sure_scores(X, threads)
-            single = self.support_vectors_.dtype == np.float32 and not self._precomputed()
+            single = self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
             return self._scores.scores(X, np.float32 if single else np.float64, threads)
 
     @property
@@ -344,9 +181,163 @@ class KernelMachine(KnownOptimum, CertifiedEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._precomputed()
-        tags.input_tags.pairwise = self._precomputed()
+        tags.input_tags.sparse = not is_precomputed(self)
+        tags.input_tags.pairwise = is_precomputed(self)
         return tags
+
+
+def hints(name: str, value: Any) -> str:
+    """What to add to the message about a wrong parameter."""
+    if name != "kernel" or value != "sigmoid":
+        return ""
+    return " kernel='sigmoid' is not positive definite, so there may be no optimum."
+
+
+def seed_of(params: KernelMachine) -> int:
+    return int(check_random_state(params.random_state).randint(np.iinfo(np.int32).max))
+
+
+def is_precomputed(params: KernelMachine) -> bool:
+    return isinstance(params.kernel, str) and params.kernel == "precomputed"
+
+
+def objects_of(params: KernelMachine, X: Any) -> np.ndarray | None:
+    """X as an array of objects for a callable kernel; None if X holds rows of numbers."""
+    if not callable(params.kernel) or sp.issparse(X):
+        return None
+    if isinstance(X, np.ndarray):
+        return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
+    if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
+        return None
+    if isinstance(X[0], Number):
+        return None
+    objects = np.empty(len(X), dtype=object)
+    for i, item in enumerate(X):
+        objects[i] = item
+    return objects
+
+
+def checked_samples(
+    params: KernelMachine, check: Callable[..., Any], X: Any, *arguments: Any
+) -> tuple[Any, tuple[int, ...]]:
+    """``check(params, X, ...)`` without a check of objects, as in SVC; and the shape of X.
+
+    Objects without a shape have one dimension.
+    """
+    if is_precomputed(params) and sp.issparse(X):
+        raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+    objects = objects_of(params, X)
+    if objects is None:
+        samples = check(params, X, *arguments)
+        return samples, (num_samples(X), params.n_features_in_)
+    samples = check(params, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
+    del params.n_features_in_
+    samples.X = objects[samples.rows]
+    return samples, (len(X),)
+
+
+def kernel_values(
+    params: KernelMachine,
+    samples: TrainingData,
+    n_samples: int,
+    weights: NDArray[np.float64],
+    gamma: float | None = None,
+) -> KernelData:
+    """Kernel values of checked data; ``n_samples`` is that of the caller's X.
+
+    A gamma that depends on the data has these weights, unless one is given.
+    """
+    if is_precomputed(params):
+        n_columns = samples.X.shape[1]
+        if n_columns != n_samples:
+            raise ValueError(
+                "kernel='precomputed' needs a square matrix X of kernel values between the "
+                f"training samples, got one of shape {(n_samples, n_columns)}."
+            )
+        if len(samples.rows) < n_columns:
+            samples.X = samples.X[:, samples.rows]
+    if gamma is None:
+        used = isinstance(params.kernel, str) and params.kernel in ("rbf", "poly")
+        gamma = resolve_gamma(params.gamma, samples.X, weights) if used else 1.0
+    kernel = Kernel(params.kernel, gamma, int(params.degree), float(params.coef0))
+    dtype = np.float64 if params.tol < SINGLE_TOL else np.float32
+    values = KernelData(samples.X, kernel, dtype, samples.rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values.choose_dtype()
+        largest = values.largest
+    if not largest <= FAR:
+        raise ValueError(
+            f"The values of kernel={params.kernel!r} are too large, up to {largest}. Scale the "
+            "features, or use a smaller gamma."
+        )
+    values.check()
+    return values
+
+
+def checked_costs(C: float, total: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """C_i: C times the weights, which sum to ``total`` before they are normalized."""
+    with np.errstate(over="ignore"):
+        costs = C * total * weights
+    if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
+        raise ValueError(
+            f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
+            f"{_LARGEST_COST:g}; got C={C!r} and products from {costs.min()} to {costs.max()}."
+        )
+    return costs
+
+
+def bounded(
+    result: SolverResult,
+    least: float,
+    indefinite_at: Callable[[], tuple[KernelData, NDArray, NDArray]],
+) -> SolverResult:
+    """The result with a lower bound, which rounding or an indefinite kernel may have cost it.
+
+    ``indefinite_at`` returns kernel values, points, and the coefficients at which they do not seem
+    to be definite; ``least`` is a bound of all objectives.
+    """
+    if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
+        return result
+    values, points, coef = indefinite_at()
+    values.refuse_indefinite(points, coef)
+    if result.primal < least:
+        below = "negative" if least == 0.0 else f"below {least:.6g}"
+        raise ValueError(
+            f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
+            f"objective is {result.primal:.6g}, and none can be {below}. Scale the features, "
+            "use float64, or a smaller C."
+        )
+    # It was rounding. No objective is below the least.
+    history = result.history.copy()
+    history["lower_bound"] = np.maximum(history["lower_bound"], least)
+    return replace(result, lower_bound=least, history=history)
+
+
+def located(
+    result: SolverResult,
+    tol: float,
+    gap_by_rows: Callable[[], float],
+    box: BoxProblem | None,
+    has_intercept: bool = True,
+) -> SolverResult:
+    """The result with the region of the optimum's scores.
+
+    The objective has the modulus 1 in w, or in w and b together where b is penalized. In double
+    precision a sum over rows says more than the gap, of which rounding leaves more. With a ``box``
+    the intercept is not penalized.
+    """
+    if not np.isfinite(result.gap):
+        return result
+    square = 2.0 * max(result.gap, 0.0)
+    if tol < SINGLE_TOL:
+        by_rows = gap_by_rows()
+        square = min(square, by_rows) if np.isfinite(by_rows) else square
+    radius = float(np.sqrt(square)) * (1.0 + 4.0 * DOUBLE)
+    if box is None:
+        return replace(result, region=KernelRegion(radius, float(has_intercept)))
+    least, most = box.intercepts(result.point, radius)
+    region = KernelRegion(radius, 0.0, result.intercept - least, most - result.intercept)
+    return replace(result, region=region)
 
 
 class KernelClassifier(CertainClassifier, ClassifierMixin, KernelMachine):
@@ -360,21 +351,21 @@ class KernelClassifier(CertainClassifier, ClassifierMixin, KernelMachine):
         "break_ties": ["boolean"],
     }
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
+    ) -> KernelTraining:
+        """The checked data; as in SVC, class weights don't count in a gamma of its own."""
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError(
                 "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
                 "by the one-versus-rest scores."
             )
-        samples = self._checked(check_classification_data, X, y, sample_weight, self.class_weight)
-        values = self._kernel_values(samples, num_samples(X))
-        return KernelTraining(samples, values, self._shape_of(X))
+        check = check_classification_data
+        samples, shape = checked_samples(self, check, X, y, sample_weight, self.class_weight)
+        values = kernel_values(self, samples, shape[0], samples.sample_weight, gamma)
+        return KernelTraining(samples, values, shape)
 
-    def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
-        """Sample weights without class weights, as in SVC."""
-        return data.sample_weight
-
-    def _decision_bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _bounds(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         low, high = self._score_bounds(X)
         if len(self.classes_) == 2:
             return low[0], high[0]
@@ -433,7 +424,14 @@ class KernelClassifier(CertainClassifier, ClassifierMixin, KernelMachine):
             return scores[0]
         if self.decision_function_shape == "ovo":
             return np.ascontiguousarray(scores.T)
-        return ovr_decision_function(scores.T < 0, -scores.T, len(self.classes_))
+        votes, n_classes = np.zeros((scores.shape[1], len(self.classes_))), len(self.classes_)
+        sums = np.zeros_like(votes)
+        for (i, j), of_pair in zip(combinations(range(n_classes), 2), scores, strict=True):
+            sums[:, i] += of_pair
+            sums[:, j] -= of_pair
+            votes[:, i] += of_pair >= 0.0
+            votes[:, j] += of_pair < 0.0
+        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, by votes of the pairs.

@@ -1,55 +1,78 @@
 """Cross-validation of kernel machines over C, or over C and gamma."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.certain_choice import CertainFolds, Known, Round, rounds_of
-from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core.fit import regions_of
-from sklearn_bundle.core.path import PathEnd
-from sklearn_bundle.core.reports import Grid, Report
-from sklearn_bundle.core.search import (
-    Fold,
-    ScoresOf,
+from sklearn_bundle.core_next.contract import SolverResult, TimeLimit
+from sklearn_bundle.core_next.estimator import Fit, Points, certificate, points_of, with_callbacks
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.parameters import checked
+from sklearn_bundle.core_next.search import (
+    Grid,
+    Report,
     Search,
+    checked_scorer,
     folds_among,
+    metadata_of_folds,
     positive_values,
+    score_of,
+    search,
     search_constraints,
+    single_of,
     values_of_C,
 )
-from sklearn_bundle.core.validation import TrainingData, checked_scorer
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining
+from sklearn_bundle.core_next.validation import TrainingData
+from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining, hints
 from sklearn_bundle.kernel.values.kernel_data import KernelData
-from sklearn_bundle.kernel.values.kernel_function import Kernel
 from sklearn_bundle.kernel.values.search_values import SearchValues
 
-# By place in the grid and subproblem, and the precision in which that fit began.
-_Ends = dict[tuple[int, int], tuple[PathEnd, np.dtype]]
-
-
-class _Fits(NamedTuple):
-    """Which places of the grid to fit, and how; those with ``ends`` know where their optima lie."""
-
-    places: NDArray[np.intp]
-    tol: float
-    report: Report | None
-    limit: TimeLimit
-    ends: _Ends | None = None
+_WITH_GAMMA = "rbf", "poly"  # kernels
 
 
 def kernel_search_constraints(kind: type, not_shared: tuple[str, ...]) -> dict[str, Any]:
     """Constraints on the parameters of a search over C and gamma."""
     return search_constraints(kind, "Cs", not_shared) | {"gammas": ["array-like", None]}
+
+
+class Machine(Protocol):
+    """What a search needs of the estimator that it fits, on a checked copy."""
+
+    tol: float
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
+    ) -> MachineTraining:
+        """The checked data, with values of this gamma if one is given."""
+        ...
+
+    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], list[SolverResult]]:
+        """Fitted attributes and results."""
+        ...
+
+    def _targets(self, data: Any) -> list[Any]:
+        """One per subproblem."""
+        ...
+
+    def _along(
+        self, data: Any, target: Any, Cs: NDArray[np.float64], limit: TimeLimit
+    ) -> Iterator[list[SolverResult]]:
+        """Solutions at ascending C, those together that are found together."""
+        ...
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the points of all subproblems."""
+        ...
 
 
 class KernelSearch(Search):
@@ -94,8 +117,7 @@ class KernelSearch(Search):
     Cs_: NDArray[np.float64]
     gammas_: NDArray[np.float64]
 
-    _chosen = "C"
-    _with_gamma: ClassVar[tuple[str, ...]] = ("rbf", "poly")
+    _kind: ClassVar[type]  # of the fitted estimators
 
     @abstractmethod
     def _shares(self, data: Any) -> bool:
@@ -105,216 +127,152 @@ class KernelSearch(Search):
     def _part(self, samples: Any, train: NDArray[np.intp]) -> TrainingData:
         """The samples of a training part; X is set later."""
 
-    @abstractmethod
-    def _truth(self, samples: Any) -> NDArray[Any]:
-        """What the scores compare predictions with, for all samples."""
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose the value by cross-validation, then fit the model to all data.
 
-    def _gammas(self) -> NDArray[np.float64]:
-        """Values of gamma, ascending; none if there is only the kernel's."""
-        if self.gammas is None:
-            return np.empty(0)
-        if not (isinstance(self.kernel, str) and self.kernel in self._with_gamma):
-            raise ValueError(
-                f"gammas={shown(self.gammas)} is for kernel='rbf' or 'poly', which have a gamma; "
-                f"got kernel={shown(self.kernel)}."
-            )
-        if self.gamma != "scale":
-            raise ValueError(
-                f"gamma={shown(self.gamma)} and gammas={shown(self.gammas)} are both set, but each "
-                "gives the values to try: set one of them."
-            )
-        return np.unique(positive_values("gammas", self.gammas))
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, as for the estimator without a search.
+        y : array-like of shape (n_samples,)
+            Labels or targets, as for that estimator.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 as for that estimator, in every fit. A weight of 2 counts as a repeated
+            sample, a weight of 0 as a missing one.
+        **params : dict
+            `groups`, array-like with an entry for each sample, for a splitter as `cv` that needs
+            it, such as :class:`~sklearn.model_selection.GroupKFold`. With scikit-learn's metadata
+            routing, whatever this splitter requests.
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        self._gammas()
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
-    def _kernel_of(self, data: TrainingData) -> Kernel:
-        """With several gammas that of the largest, whose values are hardest to compute."""
-        gammas = self._gammas()
-        if not len(gammas):
-            return super()._kernel_of(data)
-        return Kernel(self.kernel, float(gammas[-1]), int(self.degree), float(self.coef0))
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        TypeError
+            For another parameter.
+        """
+        metadata = metadata_of_folds(self, X, sample_weight, params)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
+        own, limit = run.params, TimeLimit(run.params.max_time)
+        gammas = _gammas(own)
+        # The values of the largest gamma are hardest to compute.
+        data = own._checked(X, y, sample_weight, gammas[-1] if len(gammas) else None)
+        Cs = values_of_C(own.Cs)
+        grid = Grid({"C": Cs} | ({"gamma": gammas} if len(gammas) else {}))
+        single = single_of(own, self._kind)
+        is_labeled, samples = is_classifier(self), data.samples
+        rows = np.zeros(data.shape[0]), np.asarray(y), samples.rows
+        folds = folds_among(own.cv, *rows, is_labeled, metadata)
+        memory = own.cache_size * 2**20, min(effective_n_jobs(own.n_jobs), len(folds))
+        kernels = SearchValues(data.values, gammas, own._shares(data), *memory, folds)
+        scorer, classes = checked_scorer(single, own.scoring), None
+        truth, weights = (samples.y, samples.weights) if not is_labeled else _labels_of(samples)
+        if is_labeled:
+            classes = samples.classes
+        scores = _Folds(own, data, kernels, Cs, gammas, scorer, classes, truth, weights).scores
+        fits = len(own._targets(data))
+        found = search(run, single, grid, folds, scores, limit, fits_per_value=fits)
+        best = grid.params(found.place)
+        final = checked(single_of(own, self._kind, **best, max_time=limit.left))
+        if "gamma" in best:
+            kernel = replace(data.values.kernel, gamma=best["gamma"])
+            chosen = KernelData(data.values.X, kernel, data.values.dtype, samples.rows)
+            chosen.choose_dtype()
+            data = replace(data, values=chosen)
+        fitted, results = final._solved(run, data)
+        fitted |= grid.chosen(found.place) | found.attributes()
+        caveat = found.advice(run.name, own.max_time, fitted.get("coef_"))
+        return run.finish(fitted, results, caveat=caveat)
 
-    def _values(self, data: Any) -> NDArray[np.float64]:
-        """Values of C, ascending."""
-        return values_of_C(self.Cs)
 
-    def _grid(self, values: NDArray[np.float64]) -> Grid:
-        gammas = self._gammas()
-        return Grid({"C": values} | ({"gamma": gammas} if len(gammas) else {}))
+def _gammas(params: KernelSearch) -> NDArray[np.float64]:
+    """Values of gamma, ascending; none if there is only the kernel's."""
+    if params.gammas is None:
+        return np.empty(0)
+    if not (isinstance(params.kernel, str) and params.kernel in _WITH_GAMMA):
+        raise ValueError(
+            f"gammas={shown(params.gammas)} is for kernel='rbf' or 'poly', which have a gamma; "
+            f"got kernel={shown(params.kernel)}."
+        )
+    if params.gamma != "scale":
+        raise ValueError(
+            f"gamma={shown(params.gamma)} and gammas={shown(params.gammas)} are both set, but each "
+            "gives the values to try: set one of them."
+        )
+    return np.unique(positive_values("gammas", params.gammas))
 
-    def _names_of_grid(self) -> list[str]:
-        return ["C"] if self.gammas is None else ["C", "gamma"]
 
-    def _data_at(self, data: MachineTraining, best: dict[str, float]) -> MachineTraining:
-        if "gamma" not in best:
-            return data
-        values = data.values
-        kernel = replace(values.kernel, gamma=best["gamma"])
-        chosen = KernelData(values.X, kernel, values.dtype, data.samples.rows)
-        chosen.choose_dtype()
-        return replace(data, values=chosen)
+def _labels_of(samples: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Labels of the samples, and the weights that count in scores."""
+    return samples.classes[samples.labels], samples.sample_weight
 
-    def _folds(
-        self,
-        data: MachineTraining,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        values: NDArray[np.float64],
-        metadata: dict[str, Any],
-    ) -> tuple[list[Fold], ScoresOf]:
-        X, rows = np.zeros(data.shape[0]), data.samples.rows
-        folds = folds_among(self.cv, X, np.asarray(y), rows, is_classifier(self), metadata)
-        n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
-        memory = self.cache_size * 2**20, n_threads
-        # Shared values are rounded to single precision: their optima are not those of X.
-        shares = not self.certain and self._shares(data)
-        classes = data.samples.classes if is_classifier(self) else None
-        scorer = partial(self._score_of, checked_scorer(self._single(), self.scoring), classes)
-        kernels = SearchValues(data.values, self._gammas(), shares, *memory, folds)
-        if self.certain:
-            known_of = partial(self._known_of_fold, data, kernels, values, scorer)
-            n_values = len(self._grid(values))
-            rounds = rounds_of(self.tol, curved=False)
-            self._choice = CertainFolds(known_of, folds, n_values, rounds)
-            return folds, self._choice.begin
-        return folds, partial(self._scores_of_fold, data, kernels, values, scorer)
 
-    def _why_uncertain(self, X: Any, data: MachineTraining) -> str | None:
-        if data.values.precomputed:
-            return "kernel='precomputed' has no k(x, x) of the rows of a test part"
-        return super()._why_uncertain(X, data)
+@dataclass
+class _Folds:
+    """Fits of a search to training parts, and their scores on test parts."""
 
-    def _scores_of_fold(
-        self,
-        data: MachineTraining,
-        kernels: SearchValues,
-        Cs: NDArray[np.float64],
-        scorer: Any,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        report: Report,
-        limit: TimeLimit,
+    search: KernelSearch  # a checked copy
+    data: MachineTraining
+    kernels: SearchValues
+    Cs: NDArray[np.float64]
+    gammas: NDArray[np.float64]
+    scorer: Any
+    classes: NDArray[Any] | None
+    truth: NDArray[Any]
+    weights: NDArray[np.float64]
+
+    def scores(
+        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
     ) -> list[float | None]:
         """The scores of the whole grid on the test part of a fold; each fit is reported.
 
         There is none where the limit ends a fit, nor for larger C with the same gamma.
         """
-        everything = np.arange(len(self._grid(Cs)))
-        scores: list[float | None] = [None] * len(everything)
-        fits = _Fits(everything, self.tol, report, limit)
-        for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
-            scores[place] = scorer(model, *held_out)
+        own, n_gammas = self.search, max(1, len(self.gammas))
+        scores: list[float | None] = [None] * (len(self.Cs) * n_gammas)
+        train = self.kernels.arranged(train)
+        part, y = own._part(self.data.samples, train), self.truth[test]
+        weights = self.weights[test] if np.ptp(self.weights) > 0.0 else None  # equal ones: none
+        for g, (values, Z) in enumerate(self.kernels.of_fold(train, test)):
+            if own.tol < SINGLE_TOL:
+                values.dtype = np.dtype(np.float64)
+            fold = replace(self.data, samples=replace(part, X=values.X), values=values)
+            fold.cache_bytes, fold.shared = int(self.kernels.bytes_of_thread), True
+            model = checked(single_of(own, own._kind, kernel=values.kernel.name, n_jobs=1))
+            if Z.ndim > 1:
+                model.n_features_in_ = Z.shape[1]
+            of_gamma, by_target, targets = limit.part(n_gammas - g), [], model._targets(fold)
+            for k, target in enumerate(targets):
+                along = model._along(fold, target, self.Cs, of_gamma.part(len(targets) - k))
+                by_target.append(list(_reported(along, report, g, n_gammas)))
+            # The limit may have ended some earlier.
+            for i, results in enumerate(zip(*by_target, strict=False)):
+                model.C, found = float(self.Cs[i]), list(results)
+                fitted = certificate(found) | model._attributes(fold, points_of(found))
+                vars(model).update(fitted)
+                held_out = Z, y, weights
+                scores[i * n_gammas + g] = score_of(
+                    self.scorer, own.scoring, self.classes, model, *held_out
+                )
         return scores
 
-    def _known_of_fold(
-        self,
-        data: MachineTraining,
-        kernels: SearchValues,
-        Cs: NDArray[np.float64],
-        scorer: Any,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        places: NDArray[np.intp],
-        report: Report | None,
-        limit: TimeLimit,
-        *,
-        ends: _Ends,
-        at: Round,
-    ) -> list[Known]:
-        """What fits to these places of the grid say of the scores of their optima."""
-        found = dict.fromkeys(places.tolist(), Known())
-        fits = _Fits(places, at.tol, report, limit, ends)
-        for place, model, held_out in self._models_of_fold(data, kernels, Cs, train, test, fits):
-            score = None if report is None else scorer(model, *held_out)
-            found[place] = Known(score, model.score_bounds(*held_out))
-        return list(found.values())
 
-    def _models_of_fold(
-        self,
-        data: MachineTraining,
-        kernels: SearchValues,
-        Cs: NDArray[np.float64],
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        fits: _Fits,
-    ) -> Iterator[tuple[int, Any, tuple[Any, NDArray, NDArray | None]]]:
-        """Places, fitted models, and rows, truth and weights of the test part.
-
-        A model and its rows last until the next one.
-        """
-        train = kernels.arranged(train)
-        part, y = self._part(data.samples, train), self._truth(data.samples)[test]
-        weights = self._weights_of_scores(data.samples)
-        counted = weights[test] if np.ptp(weights) > 0.0 else None  # if all are equal none counts
-        n_gammas = max(1, len(self._gammas()))
-        for g, (values, Z) in enumerate(kernels.of_fold(train, test)):
-            own = fits.places[fits.places % n_gammas == g]
-            if not len(own):
-                continue
-            if fits.tol < SINGLE_TOL:
-                values.dtype = np.dtype(np.float64)
-            fold = replace(data, samples=replace(part, X=values.X), values=values)
-            fold.cache_bytes, fold.shared = int(kernels.bytes_of_thread), True
-            model = self._single(kernel=values.kernel.name, n_jobs=1, tol=fits.tol)
-            if Z.ndim > 1:
-                model._set_fitted({"n_features_in_": Z.shape[1]})
-            limit, by_target, targets = fits.limit.part(n_gammas - g), [], model._targets(fold)
-            for k, target in enumerate(targets):
-                at_most = fits._replace(places=own, limit=limit.part(len(targets) - k))
-                found = self._solutions(model, fold, (k, target), Cs[own // n_gammas], at_most)
-                by_target.append(list(found))
-            # The limit may have ended some earlier.
-            for place, *results in zip(own.tolist(), *by_target, strict=False):
-                model.C = float(Cs[place // n_gammas])
-                fitted = model._model(fold, [(r.point, r.intercept) for r in results])
-                model._set_fitted(fitted | {"_regions": regions_of(results)})
-                yield place, model, (Z, y, counted)
-
-    def _solutions(
-        self,
-        single: Any,
-        data: Any,
-        numbered: tuple[int, Any],
-        Cs: NDArray[np.float64],
-        fits: _Fits,
-    ) -> Iterator[SolverResult]:
-        """The solution of subproblem k at each C, which starts from the last; all are reported.
-
-        The last is that before the fit that the limit ends. With ``fits.ends``, a fit goes on from
-        where an earlier one of the same C has ended.
-        """
-        (k, target), kept, dtype = numbered, None, data.values.dtype
-        places, first, start = fits.places.tolist(), [], perf_counter()
-        if fits.ends is None and fits.limit.left is None:
-            first = single._first_solutions(data, target, Cs)
-        for place, result in zip(places, first, strict=False):
-            if fits.report is not None:
-                fits.report(place, [result], (perf_counter() - start) / len(first))
-                start = perf_counter()
+def _reported(
+    along: Iterator[list[SolverResult]], report: Report, g: int, n_gammas: int
+) -> Iterator[SolverResult]:
+    """The solutions at all C with gamma number g, each reported as one of the grid."""
+    start, i = perf_counter(), 0
+    for results in along:
+        spent = (perf_counter() - start) / len(results)
+        for result in results:
+            report(i * n_gammas + g, [result], spent)
             yield result
-        for C, place in zip(Cs[len(first) :], places[len(first) :], strict=True):
-            start = perf_counter()
-            single.C, single.max_time = float(C), fits.limit.left
-            last, was = (fits.ends or {}).get((place, k), (None, dtype))
-            with single._problem(data, target, 1) as problem:
-                if last is not None and was == dtype and last.is_final(single.tol):
-                    yield last.result
-                    continue
-                begin = kept if last is None else last.start
-                solver, result = single._run_next_value(problem, begin, 0)
-                if result.status is Status.MAX_TIME:
-                    return
-                if fits.ends is not None:
-                    result = replace(result, region=single._region(problem, result))
-            if fits.ends is not None:
-                fits.ends[place, k] = PathEnd(solver.kept, result), dtype
-            kept = single._next_start(solver, result, kept)
-            if fits.report is not None:
-                fits.report(place, [result], perf_counter() - start)
-            yield result
-
-    def _weights_of_scores(self, samples: Any) -> NDArray[np.float64]:
-        return samples.weights
+            i += 1
+        start = perf_counter()

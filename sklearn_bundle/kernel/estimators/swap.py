@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,13 +11,29 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.contract import SolverResult, State, Status, run
-from sklearn_bundle.core.fit import Certificates, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import ClassificationData, names_of
-from sklearn_bundle.kernel.estimators._kernel import KernelClassifier, KernelTraining
+from sklearn_bundle.core_next import contract
+from sklearn_bundle.core_next.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    Certificates,
+    Fit,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.parameters import Interval, Names
+from sklearn_bundle.core_next.validation import names_of
+from sklearn_bundle.kernel.estimators._kernel import (
+    KernelClassifier,
+    KernelTraining,
+    bounded,
+    checked_costs,
+    hints,
+    located,
+    seed_of,
+)
 from sklearn_bundle.kernel.estimators._machine import Pair, machine, pairs_of
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
@@ -52,9 +68,6 @@ class _Task(NamedTuple):
 
     problem: L2SVM
     cache_bytes: int
-
-    def gap_by_rows(self, alpha: NDArray[np.float64]) -> float:
-        return self.problem.gap_by_rows(alpha)
 
 
 class _Solved(NamedTuple):
@@ -194,7 +207,6 @@ class SwapSVC(KernelClassifier, Certificates):
         Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C; scaling the features helps "
         "too, and with loss='squared_hinge' solver='auto'.",
     }
-    _unit = "pair"
 
     def __init__(
         self,
@@ -243,6 +255,7 @@ class SwapSVC(KernelClassifier, Certificates):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -267,43 +280,105 @@ class SwapSVC(KernelClassifier, Certificates):
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, y, sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
+        data = run.params._checked(X, y, sample_weight)
+        return run.finish(*run.params._solved(run, data))
+
+    def _solved(self, run: Fit, data: KernelTraining) -> tuple[dict[str, Any], list[SolverResult]]:
+        """Fitted attributes and the results of all pairs; parameters are checked."""
+        samples, pairs, seed = data.samples, self._targets(data), seed_of(self)
+        checked_costs(self.C, samples.total, samples.weights)
+        outer, inner = split_threads(self.n_jobs, len(pairs))
+        if len(samples.classes) > 2 and self.loss == "squared_hinge":
+            data.values.share(samples.labels, self.cache_size * 2**20, outer)
+        data.divide_cache(self.cache_size, outer)
+        # A callable kernel may have changed: its last point is only a start, not a result.
+        scale = object() if callable(self.kernel) else self.C * samples.total
+        run.reuse(
+            lambda: (samples.fingerprint(), data.values.kernel), (scale, self.solver, self.loss)
+        )
+
+        def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
+            task = self._task(data, pairs[k], self.C, inner)
+            solver, result = self._minimized(task, run.warm.start(k), seed, seconds, observe)
+            if self.warm_start:
+                run.warm.leave(k, solver, self.tol)
+            box = task if isinstance(task, BoxProblem) else None
+            return located(result, self.tol, partial(_gap_by_rows, task, result), box)
+
+        def model(points: Points) -> dict[str, Any]:
+            return self._attributes(data, points)
+
+        classes = names_of(samples.classes)
+        names = [f"{a} vs {b}" for a, b in combinations(classes, 2)]
+        threads = {"threads": outer, "blas": inner, "max_time": self.max_time}
+        results = run.solve(solve, model, names=names, unit="pair", **threads)
+        return model(points_of(results)) | {"shape_fit_": data.shape}, results
 
     def _targets(self, data: KernelTraining) -> list[Pair]:
+        """One per subproblem."""
         return pairs_of(data.samples)
 
-    def _names(self, classes: np.ndarray) -> list[str]:
-        return [f"{a} vs {b}" for a, b in combinations(names_of(classes), 2)]
-
-    def _prepare(self, data: KernelTraining, n_threads: int) -> None:
-        """Refuse costs out of range; keep kernel values that several pairs use."""
+    def _task(
+        self, data: KernelTraining, pair: Pair, C: float, n_threads: int
+    ) -> _Task | BoxProblem:
+        """The problem of a pair of classes."""
+        members, signs = pair
         samples = data.samples
-        self._costs(samples)
-        if len(samples.classes) > 2 and self.loss == "squared_hinge":
-            data.values.share(samples.labels, self.cache_size * 2**20, n_threads)
-        data.divide_cache(self.cache_size, n_threads)
-
-    def _problem(
-        self, data: KernelTraining, target: Pair, n_threads: int
-    ) -> AbstractContextManager[_Task | BoxProblem]:
-        members, signs = target
-        costs = self._costs(data.samples, members)
+        costs = checked_costs(C, samples.total, samples.weights[members])
         data.values.check_costs(members, costs)
         if self.loss == "hinge":
             box = Box(signs, np.minimum(0.0, signs * costs), np.maximum(0.0, signs * costs))
             memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
-            return nullcontext(BoxProblem(data.values, members, box, **memory))
+            return BoxProblem(data.values, members, box, **memory)
         problem = L2SVM(data.values, members, signs, costs, n_threads)
-        return nullcontext(_Task(problem, data.cache_bytes))
+        return _Task(problem, data.cache_bytes)
 
-    def _first_solutions(
-        self, data: KernelTraining, target: Pair, Cs: NDArray[np.float64]
-    ) -> list[SolverResult]:
-        self.C = float(Cs[-1])
-        self._costs(data.samples, target[0])  # all C are in the range if both ends are
-        self.C = float(Cs[0])
-        with self._problem(data, target, 1) as task:
-            return self._at_once(task, Cs / Cs[0])
+    def _minimized(
+        self,
+        task: _Task | BoxProblem,
+        kept: _Kept,
+        seed: int,
+        seconds: float | None,
+        observe: Any = None,
+    ) -> tuple[Any, SolverResult]:
+        """Solver and result: in one call if nothing is kept from another and time has no limit."""
+        if kept is None and seconds is None:
+            for result in self._at_once(task, np.ones(1)):
+                if observe is not None:
+                    observe(result.n_iter, result.as_state())
+                return _Solved(_points_of(task, result)), result
+        solver = self._solver(task, kept, seed)
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": seconds}
+        result = contract.run(solver, observe=observe, **limits)
+        least = task.least if isinstance(task, BoxProblem) else 0.0
+        return solver, bounded(result, least, partial(_indefinite_at, task, solver))
+
+    def _along(
+        self, data: KernelTraining, pair: Pair, Cs: NDArray[np.float64], limit: TimeLimit
+    ) -> Iterator[list[SolverResult]]:
+        """Solutions at ascending C, those together that are found together.
+
+        Each starts from the last. The time limit may end them early.
+        """
+        n, kept, samples = 0, None, data.samples
+        if limit.left is None:
+            for C in (Cs[-1], Cs[0]):  # all C are in the range if both ends are
+                checked_costs(float(C), samples.total, samples.weights[pair[0]])
+            first = self._at_once(self._task(data, pair, float(Cs[0]), 1), Cs / Cs[0])
+            n = len(first)
+            if first:
+                yield first
+        for C in Cs[n:]:
+            task = self._task(data, pair, float(C), 1)
+            solver, result = self._minimized(task, kept, 0, limit.left)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if limit.left is not None and result.status is Status.MAX_TIME:
+                return
+            kept = _next_start(solver, result)
+            yield [result]
 
     def _at_once(self, task: _Task | BoxProblem, ratios: NDArray[np.float64]) -> list[SolverResult]:
         """Solutions at multiples of the costs, ascending, of a pair that is a part of the data.
@@ -330,72 +405,9 @@ class SwapSVC(KernelClassifier, Certificates):
         path = PairPath(data, problem.points, problem.y, 1.0 / problem.ridge, *of_path)
         return path.squared_hinge(self.max_iter)
 
-    def _run_solver(
-        self,
-        problem: _Task | BoxProblem,
-        kept: Any,
-        seed: int | None,
-        *,
-        solver: Any = None,
-        max_time: float | None = None,
-        observe: Callable[[int, State], Status | None] | None = None,
-    ) -> tuple[Any, SolverResult]:
-        """In one call where the fit does not continue from another, nor has a limit of time."""
-        if kept is None and max_time is None:
-            for result in self._at_once(problem, np.ones(1)):
-                if observe is not None:
-                    observe(result.n_iter, result.as_state())
-                return _Solved(self._points_of(problem, result)), result
-        limits = {"solver": solver, "max_time": max_time, "observe": observe}
-        return super()._run_solver(problem, kept, seed, **limits)
-
-    @staticmethod
-    def _points_of(task: _Task | BoxProblem, result: SolverResult) -> SimplexPoints | BoxPoints:
-        if isinstance(task, BoxProblem):
-            return BoxPoints(result.point)
-        return SimplexPoints(result.point / result.point.sum(), n_steps=result.n_iter)
-
-    def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
-        """A callable kernel may have changed: its last point is only a start, not a result."""
-        scale = object() if callable(self.kernel) else self.C * data.samples.total
-        return scale, self.solver, self.loss
-
-    def _keep(self, solver: _AnySolver, result: SolverResult) -> SimplexPoints | None:
-        return solver.kept if self.warm_start else None
-
-    def _released(self, solver: _AnySolver) -> None:
-        """None: a solver holds kernel rows, so a new one starts from its points."""
-
-    def _next_start(self, solver: _AnySolver | _Solved, result: SolverResult, last: Any) -> Any:
-        """The solver if it has rows of all points, otherwise its best point.
-
-        None after a solution in one call, which the next value may have too.
-        """
-        if isinstance(solver, _Solved):
-            return None
-        if isinstance(solver, WorkingSetSolver):
-            return solver
-        solver = solver.current if isinstance(solver, HandoverSolver) else solver
-        if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
-            return solver
-        return SimplexPoints(result.point / result.point.sum())
-
-    def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
+    def _attributes(self, data: KernelTraining, points: Points) -> dict[str, Any]:
+        """Fitted attributes of alpha and the intercept of each pair."""
         return machine(data.samples, data.values.kernel, [(np.abs(a), b) for a, b in points])
-
-    def _indefinite_at(
-        self, task: _Task | BoxProblem, solver: _AnySolver
-    ) -> tuple[KernelData, NDArray, NDArray]:
-        if isinstance(task, BoxProblem):
-            return task.data, task.points, solver.kept.newest
-        problem, newest = task.problem, solver.kept.newest
-        return problem.data, problem.points, problem.y * newest
-
-    def _costs(
-        self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
-    ) -> NDArray[np.float64]:
-        """C_i, C times sample and class weight, for some of the samples."""
-        return self._checked_costs(samples.total, samples.weights[members])
 
     def _solver(self, task: _Task | BoxProblem, kept: _Kept, seed: int) -> _AnySolver:
         if isinstance(task, BoxProblem):
@@ -468,10 +480,47 @@ class SwapSVC(KernelClassifier, Certificates):
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
         solver = SwapSolver(problem.part(chosen), **dict(settings, n_candidates=0))
-        result = run(solver, tol=self.tol, max_iter=self.max_iter)
+        result = contract.run(solver, tol=self.tol, max_iter=self.max_iter)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         alpha = result.point
         start = np.zeros(problem.n)
         start[chosen] = alpha / alpha.sum()
         return start
+
+
+def _gap_by_rows(task: _Task | BoxProblem, result: SolverResult) -> float:
+    if isinstance(task, BoxProblem):
+        return task.gap_by_rows(result.point, result.intercept)
+    return task.problem.gap_by_rows(result.point)
+
+
+def _indefinite_at(
+    task: _Task | BoxProblem, solver: _AnySolver
+) -> tuple[KernelData, NDArray, NDArray]:
+    """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+    newest = solver.kept.newest
+    if isinstance(task, BoxProblem):
+        return task.data, task.points, newest
+    return task.problem.data, task.problem.points, task.problem.y * newest
+
+
+def _points_of(task: _Task | BoxProblem, result: SolverResult) -> SimplexPoints | BoxPoints:
+    if isinstance(task, BoxProblem):
+        return BoxPoints(result.point)
+    return SimplexPoints(result.point / result.point.sum(), n_steps=result.n_iter)
+
+
+def _next_start(solver: _AnySolver | _Solved, result: SolverResult) -> Any:
+    """The start at the next C: the solver if it has rows of all points, or its best point.
+
+    None after a solution in one call, which the next value may have too.
+    """
+    if isinstance(solver, _Solved):
+        return None
+    if isinstance(solver, WorkingSetSolver):
+        return solver
+    solver = solver.current if isinstance(solver, HandoverSolver) else solver
+    if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
+        return solver
+    return SimplexPoints(result.point / result.point.sum())

@@ -7,9 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.validation import ClassificationData, RegressionData
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.parameters import checked
+from sklearn_bundle.core_next.search import single_of
+from sklearn_bundle.core_next.validation import ClassificationData, RegressionData
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.kernel.estimators._kernel import KernelTraining
 from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search_constraints
 from sklearn_bundle.kernel.estimators.swap import SwapSVC
@@ -42,8 +44,6 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     %(cv: stratified)s
     %(scoring)s
         accuracy. If the matrix is shared, a callable gets kernel values in place of X.
-    %(certain)s
-        It takes 1.5 to 27 times as long, and needs the default score and no precomputed kernel.
     %(kernel)s
     %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
@@ -61,7 +61,6 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     Attributes
     ----------
     %(best_C_and_gamma)s
-    %(certainty: n_Cs, n_folds, 2) or (n_Cs, n_gammas)s
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -94,9 +93,8 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _not_shared = "C", "n_candidates", "n_initial", "active_set", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVC, _not_shared
+        SwapSVC, ("C", "n_candidates", "n_initial", "active_set", "warm_start")
     )
 
     def __init__(
@@ -107,7 +105,6 @@ n_features_in_, feature_names_in_, shape_fit_
         loss: str = "squared_hinge",
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -129,7 +126,6 @@ n_features_in_, feature_names_in_, shape_fit_
         self.loss = loss
         self.cv = cv
         self.scoring = scoring
-        self.certain = certain
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -146,42 +142,28 @@ n_features_in_, feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fits_per_value(self, data: KernelTraining) -> int:
-        return len(self._single()._targets(data))
-
     def _shares(self, data: KernelTraining) -> bool:
         """Not if it is faster that pairs of classes compute the kernel values that they need."""
-        single = self._single()
-        targets = single._targets(data)
-        at_once = suits(data.values) and max(len(y) for _, y in targets) <= WHOLE_SET
-        if len(targets) == 1 or self.loss == "hinge" or (at_once and self.solver == "auto"):
+        pairs = self._targets(data)
+        at_once = suits(data.values) and max(len(y) for _, y in pairs) <= WHOLE_SET
+        if len(pairs) == 1 or self.loss == "hinge" or (at_once and self.solver == "auto"):
             return True
-        with single._problem(data, targets[0], 1) as task:
-            problem = task.problem
-            computed = problem.computed and not problem.sparse
-            computed = computed and single._method(problem) == "decomposition"
+        single = checked(single_of(self, SwapSVC))
+        problem = single._task(data, pairs[0], single.C, 1).problem
+        computed = problem.computed and not problem.sparse
+        computed = computed and single._method(problem) == "decomposition"
         return not (computed and data.values.X.shape[1] <= _FEATURES)
 
     def _part(self, samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
         labels, weights = samples.labels[train], samples.weights[train]
-        part = replace(samples, labels=labels, weights=weights, left=None)
-        self._check_classes(part)
-        return part
-
-    def _truth(self, samples: ClassificationData) -> NDArray[Any]:
-        return samples.classes[samples.labels]
-
-    def _weights_of_scores(self, samples: ClassificationData) -> NDArray[np.float64]:
-        return samples.sample_weight
-
-    def _check_classes(self, part: ClassificationData) -> None:
-        missing = np.setdiff1d(np.arange(len(part.classes)), part.labels)
+        missing = np.setdiff1d(np.arange(len(samples.classes)), labels)
         if len(missing):
-            label = shown(part.classes[missing[0]])
+            label = shown(samples.classes[missing[0]])
             raise ValueError(
                 f"The class {label} has no sample in the training part of a fold of cv: use "
                 "stratified or fewer folds."
             )
+        return replace(samples, labels=labels, weights=weights, left=None)
 
 
 @fill_doc
@@ -204,8 +186,6 @@ default="squared_epsilon_insensitive"
     %(cv: consecutive)s
     %(scoring)s
         R^2. If folds share kernel values, a callable gets these in place of X.
-    %(certain)s
-        It takes 1.5 to 27 times as long, and needs the default score and no precomputed kernel.
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s
@@ -220,7 +200,6 @@ default="squared_epsilon_insensitive"
     Attributes
     ----------
     %(best_C_and_gamma)s
-    %(certainty: n_Cs, n_folds, 2) or (n_Cs, n_gammas)s
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, epsilon_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -258,9 +237,8 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVR
-    _not_shared = "C", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVR, _not_shared
+        SwapSVR, ("C", "warm_start")
     )
 
     def __init__(
@@ -271,7 +249,6 @@ n_features_in_, feature_names_in_, shape_fit_
         loss: str = "squared_epsilon_insensitive",
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -290,7 +267,6 @@ n_features_in_, feature_names_in_, shape_fit_
         self.loss = loss
         self.cv = cv
         self.scoring = scoring
-        self.certain = certain
         self.epsilon = epsilon
         self.kernel = kernel
         self.gamma = gamma
@@ -312,6 +288,3 @@ n_features_in_, feature_names_in_, shape_fit_
 
     def _part(self, samples: RegressionData, train: NDArray[np.intp]) -> RegressionData:
         return replace(samples, weights=samples.weights[train], y=samples.y[train], left=None)
-
-    def _truth(self, samples: RegressionData) -> NDArray[Any]:
-        return samples.y

@@ -9,16 +9,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
-from sklearn_bundle.core.certainty import CertainDetector
-from sklearn_bundle.core.contract import SolverResult
-from sklearn_bundle.core.fit import Outcome, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.warm import WarmStart
-from sklearn_bundle.kernel.estimators.swap_svr import KernelTubeEstimator, TubeTraining
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.optimum import CertainDetector
+from sklearn_bundle.core_next.parameters import Interval, Names
+from sklearn_bundle.core_next.validation import check_unlabeled_data
+from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.kernel.estimators._kernel import KernelMachine, KernelRegion, hints
+from sklearn_bundle.kernel.estimators.swap_svr import (
+    TubeForm,
+    TubeTraining,
+    solved_tube,
+    tube_attributes,
+    tube_training,
+)
 from sklearn_bundle.kernel.problems.box import Box
 from sklearn_bundle.kernel.problems.l2tube import Tube
 
@@ -31,7 +42,7 @@ _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in an
 
 
 @fill_doc
-class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
+class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelMachine):
     """Novelty detection by a one-class SVM with a certificate; that of OneClassSVM as an option.
 
     Take it in place of :class:`~sklearn.svm.OneClassSVM`. With the kernel ``k(x, z) = <phi(x),
@@ -129,12 +140,11 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
     _offsets: tuple[float, float]  # between them is that of the optimum
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._kernel_constraints,
+        **KernelMachine._kernel_constraints,
         "nu": [Interval(Real, 0, 1, closed="right"), None],
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
-    _used_with = {**KernelTubeEstimator._used_with, "C": ("nu", (None,))}  # noqa: RUF012
-    _has_intercept = False
+    _used_with = {**KernelMachine._used_with, "C": ("nu", (None,))}  # noqa: RUF012
 
     def __init__(
         self,
@@ -171,6 +181,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -195,7 +206,31 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, None, sample_weight)
+        X, sample_weight = gathered(type(self).__name__, X, sample_weight)
+        run = Fit(self, X, hints=hints, sample_weight=sample_weight)
+        params = run.params
+        if params.nu is not None and not isinstance(params.contamination, str):
+            raise ValueError(
+                f"nu={shown(params.nu)} and contamination={shown(params.contamination)} are both "
+                "set, but each gives the share of new samples: set one of them."
+            )
+        data = tube_training(params, check_unlabeled_data, X, sample_weight=sample_weight)
+
+        def model(points: Points) -> dict[str, Any]:
+            """During the fit the scores are not known here, and the boundary is that of "auto"."""
+            coef, b = points[0]
+            return tube_attributes(data, coef, 0.0) | _boundary(1.0 if b is None else -b)
+
+        result, kept = solved_tube(run, params, data, _form(params, data), model)
+        fitted, caveat = model(points_of([result])), None
+        if params.nu is None:
+            scores = kept.function.scores
+            if not isinstance(params.contamination, str):
+                fitted |= _boundary_at(params.contamination, data, scores, result.region)
+            # no sample reaches 1, and w separates them from the origin on neither side
+            elif params.kernel == "linear" and scores.max() < 1.0 and scores.min() <= 0.0:
+                caveat = _AROUND_ORIGIN
+        return run.finish(fitted, [result], caveat=caveat)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores ``sum_i dual_coef_i k(x_i, x)``; smaller means newer.
@@ -242,60 +277,34 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, KernelTubeEstimator):
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
-    def _decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._score_bounds(X)
         least, most = self._offsets
         return low[0] - most, high[0] - least
 
-    _all_new = False  # for the warning about it
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
-        if self.nu is not None and not isinstance(self.contamination, str):
-            raise ValueError(
-                f"nu={shown(self.nu)} and contamination={shown(self.contamination)} are both set, "
-                "but each gives the share of new samples: set one of them."
-            )
-        return self._training(check_unlabeled_data, X, sample_weight=sample_weight)
+def _form(params: SwapNoveltyDetector, data: TubeTraining) -> TubeForm:
+    n, nu = data.samples.n_samples, params.nu
+    tube = Tube(np.ones(n), 0.0, np.inf)
+    if nu is None:
+        return TubeForm(tube, None, False)
+    weights, zeros = data.total * data.samples.weights, np.zeros(n)
+    total = nu * float(weights.sum())
+    return TubeForm(tube, lambda _: Box(zeros, zeros, weights, total=total), False)
 
-    def _tube(self, data: TubeTraining) -> Tube:
-        return Tube(np.ones(data.samples.n_samples), 0.0, np.inf)
 
-    def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        """During the fit the scores are not known here, and the boundary is that of "auto"."""
-        coef, b = points[0]
-        return self._machine(data, coef, 0.0) | _boundary(1.0 if b is None else -b)
-
-    def _box(self, data: TubeTraining) -> Box | None:
-        if self.nu is None:
-            return None
-        weights = data.total * data.samples.weights
-        zeros = np.zeros(len(weights))
-        return Box(zeros, zeros, weights, total=self.nu * float(weights.sum()))
-
-    def _gap_by_rows(self, problem: Any, result: SolverResult) -> float:
-        """Nothing: thresholds between scores of samples do not count what rounding then is."""
-        return np.inf
-
-    def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
-        further = super()._further_attributes(data, warm)
-        if self.nu is not None:
-            return further
-        scores = warm.kept[0].function.scores
-        if isinstance(self.contamination, str):  # "auto"
-            # no sample reaches 1, and w separates them from the origin on neither side
-            self._all_new = bool(scores.max() < 1.0 and scores.min() <= 0.0)
-            return further
-        weights, share = data.samples.weights, self.contamination
-        region = warm.solved(0).result.region
-        reach = region.radius * np.sqrt(data.values.rows(np.dtype(np.float64)).diagonal)
-        reach = reach + 2.0 * _TIE * np.abs(scores).max()
-        ends = (_quantile(moved, weights, share) for moved in (scores - reach, scores + reach))
-        return further | _boundary(_quantile(scores, weights, share)) | {"_offsets": tuple(ends)}
-
-    def _caveat(self, outcome: Outcome) -> str | None:
-        if self.kernel == "linear" and self._all_new:
-            return _AROUND_ORIGIN
-        return super()._caveat(outcome)
+def _boundary_at(
+    share: float, data: TubeTraining, scores: NDArray[np.float64], region: KernelRegion | None
+) -> dict[str, Any]:
+    """The boundary below which there is this share, and those between which the optimum's is."""
+    weights = data.samples.weights
+    known = _boundary(_quantile(scores, weights, share))
+    if region is None:
+        return known | {"_offsets": (-np.inf, np.inf)}
+    reach = region.radius * np.sqrt(data.values.rows(np.dtype(np.float64)).diagonal)
+    reach = reach + 2.0 * _TIE * np.abs(scores).max()
+    ends = (_quantile(moved, weights, share) for moved in (scores - reach, scores + reach))
+    return known | {"_offsets": tuple(ends)}
 
 
 def _boundary(offset: float) -> dict[str, Any]:

@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.base import RegressorMixin
-from sklearn_bundle.core.certainty import CertainRegressor
-from sklearn_bundle.core.contract import SolverResult
-from sklearn_bundle.core.fit import OneCertificate, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval, num_samples
-from sklearn_bundle.core.validation import (
+from sklearn_bundle.core_next import contract
+from sklearn_bundle.core_next.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.mixins import RegressorMixin
+from sklearn_bundle.core_next.optimum import CertainRegressor
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.parameters import Interval, Names
+from sklearn_bundle.core_next.validation import (
     RegressionData,
     TrainingData,
     check_regression_data,
+    check_sample_weight,
     normalized,
+    spread,
+    total_of,
 )
-from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
-from sklearn_bundle.kernel.estimators._kernel import KernelMachine, MachineTraining
+from sklearn_bundle.kernel.estimators._kernel import (
+    KernelMachine,
+    MachineTraining,
+    bounded,
+    checked_costs,
+    checked_samples,
+    hints,
+    kernel_values,
+    located,
+    seed_of,
+)
 from sklearn_bundle.kernel.estimators._machine import attributes_of
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
@@ -51,103 +70,149 @@ class TubeTraining(MachineTraining, Generic[Samples]):
     samples: Samples
     total: float = field(kw_only=True)
 
+    def costs(self, C: float) -> NDArray[np.float64]:
+        """C_i, in their range."""
+        return checked_costs(C, self.total, self.samples.weights)
 
-class KernelTubeEstimator(KernelMachine, OneCertificate):
-    """A kernel machine with losses outside of a tube, squared unless there is a box."""
 
-    @abstractmethod
-    def _tube(self, data: TubeTraining) -> Tube:
-        """Targets, and the limits between which residuals cost nothing."""
+class TubeForm(NamedTuple):
+    """The losses of a machine: outside of a tube, squared unless the dual has a box."""
 
-    def _box(self, data: TubeTraining) -> Box | None:
-        """The dual's box if losses are not squared, so that the intercept is not penalized."""
-        return None
+    tube: Tube  # targets, and the limits between which residuals cost nothing
+    box: Callable[[NDArray[np.float64]], Box] | None  # for costs; the intercept is then free
+    has_intercept: bool  # one that is penalized
 
-    def _training(
-        self, check: Callable[..., Samples], X: Any, *y: Any, sample_weight: Any
-    ) -> TubeTraining[Samples]:
-        samples, n_samples = self._checked(check, X, *y, sample_weight), num_samples(X)
-        values = self._kernel_values(samples, n_samples)
-        total = total_of(check_sample_weight(sample_weight, n_samples))
-        return TubeTraining(samples, values, self._shape_of(X), total=total)
-
-    def _costs(self, data: TubeTraining) -> NDArray[np.float64]:
-        return self._checked_costs(data.total, data.samples.weights)
-
-    def _prepare(self, data: TubeTraining, n_threads: int) -> None:
-        """Costs out of range are refused."""
-        self._costs(data)
-        data.divide_cache(self.cache_size, 1)
-
-    def _problem(
-        self, data: TubeTraining, target: None, n_threads: int
-    ) -> AbstractContextManager[L2Tube | BoxProblem]:
-        costs, everything, box = (
-            self._costs(data),
-            np.arange(data.samples.n_samples),
-            self._box(data),
-        )
+    def problem(self, data: TubeTraining, C: float, n_threads: int) -> L2Tube | BoxProblem:
+        """The problem of these data."""
+        costs, everything = data.costs(C), np.arange(data.samples.n_samples)
         data.values.check_costs(everything, costs)
-        if box is not None:
-            memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
-            return nullcontext(BoxProblem(data.values, everything, box, **memory))
-        problem = L2Tube(
-            data.values,
-            self._tube(data),
-            costs,
-            intercept=self._has_intercept,
-            cache_bytes=data.cache_bytes,
-            shared=data.shared,
-        )
-        return nullcontext(problem)
+        memory: dict[str, Any] = {"cache_bytes": data.cache_bytes}
+        if self.box is not None:
+            box = self.box(costs)
+            return BoxProblem(data.values, everything, box, n_threads=n_threads, **memory)
+        memory |= {"intercept": self.has_intercept, "shared": data.shared}
+        return L2Tube(data.values, self.tube, costs, **memory)
 
-    def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
-        """A callable kernel may have changed: its last point is only a start, not a result."""
-        tube, box = self._tube(data), self._box(data)
-        scale = object() if callable(self.kernel) else self.C * data.total
-        return scale, tube.above, tube.below, self.cache_size, box is None or box.total
 
-    def _solver(self, problem: L2Tube | BoxProblem, kept: Any, seed: int) -> _AnySolver:
-        if isinstance(problem, BoxProblem):
-            return working_sets(problem, kept, self.tol, seed)
-        if isinstance(kept, KernelGradients):
-            return KernelGradients(problem, last=kept, seed=seed)
-        return KernelGradients(
-            problem, start=kept if isinstance(kept, Functions) else None, seed=seed
-        )
+def tube_training(
+    params: KernelMachine,
+    check: Callable[..., Any],
+    X: Any,
+    *y: Any,
+    sample_weight: Any,
+    gamma: float | None = None,
+) -> TubeTraining:
+    """The checked data."""
+    samples, shape = checked_samples(params, check, X, *y, sample_weight)
+    values = kernel_values(params, samples, shape[0], samples.weights, gamma)
+    total = total_of(check_sample_weight(sample_weight, shape[0]))
+    return TubeTraining(samples, values, shape, total=total)
 
-    def _released(self, solver: _AnySolver) -> Any:
-        """Working sets keep kernel rows: the next solver starts from their points."""
-        return None if isinstance(solver, WorkingSetSolver) else super()._released(solver)
 
-    def _next_start(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
-        """The solver, with its factors or its kernel rows."""
-        return solver
+def solved_tube(
+    run: Fit,
+    params: KernelMachine,
+    data: TubeTraining,
+    form: TubeForm,
+    model: Callable[[Points], dict[str, Any]],
+) -> tuple[SolverResult, Any]:
+    """The result, and the point that the solver kept."""
+    seed, kept = seed_of(params), []
+    data.costs(params.C)  # which have to be in their range
+    data.divide_cache(params.cache_size, 1)
+    n_threads = split_threads(params.n_jobs, 1)[1]
+    # A callable kernel may have changed: its last point is only a start, not a result.
+    scale = object() if callable(params.kernel) else params.C * data.total
+    box = form.box is None or form.box(data.costs(params.C)).total
+    settings = scale, form.tube.above, form.tube.below, params.cache_size, box
+    run.reuse(lambda: (data.samples.fingerprint(), data.values.kernel), settings)
 
-    def _machine(
-        self, data: TubeTraining, coef: NDArray[np.float64], b: float | None
-    ) -> dict[str, Any]:
-        """Fitted attributes in SVR's shapes; without b it is the sum of the coefficients, or 0."""
-        support = np.flatnonzero(coef)
-        dual_coef = coef[support][np.newaxis]
-        if b is None:
-            b = dual_coef.sum() if self._has_intercept else 0.0
-        intercept = np.array([b])
-        n_support = np.array([len(support), 0], dtype=np.int32)
-        machine = dual_coef, intercept, n_support
-        fitted = attributes_of(data.samples, data.values.kernel, support, *machine)
-        return fitted | {"n_support_": n_support[:1].copy()}
+    def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
+        problem = form.problem(data, params.C, n_threads)
+        new = partial(_solver, params, problem, seed=seed)
+        solver, result = run.minimize(k, problem, new, observe, seconds)
+        kept.append(solver.kept)
+        result = bounded(result, _least(problem), partial(_indefinite_at, problem, solver))
+        box = problem if isinstance(problem, BoxProblem) else None
+        by_rows = partial(_gap_by_rows, problem, result, form)
+        return located(result, params.tol, by_rows, box, form.has_intercept)
 
-    def _indefinite_at(
-        self, task: L2Tube | BoxProblem, solver: _AnySolver
-    ) -> tuple[KernelData, NDArray, NDArray]:
-        if isinstance(solver, WorkingSetSolver):
-            return task.data, np.arange(task.n), solver.kept.newest
-        return task.data, np.arange(task.n), solver.indefinite_coef
+    (result,) = run.solve(solve, model, blas=n_threads, max_time=params.max_time)
+    return result, kept[-1] if kept else run.warm.start(0)
+
+
+def along_tube(
+    params: KernelMachine,
+    data: TubeTraining,
+    form: TubeForm,
+    Cs: NDArray[np.float64],
+    limit: TimeLimit,
+) -> Iterator[list[SolverResult]]:
+    """Solutions at ascending C, each started from the last; the limit may end them early."""
+    last = None
+    for C in Cs:
+        problem = form.problem(data, float(C), 1)
+        last = _solver(params, problem, last, seed=0)
+        limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": limit.left}
+        result = contract.run(last, **limits)
+        result = bounded(result, _least(problem), partial(_indefinite_at, problem, last))
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if limit.left is not None and result.status is Status.MAX_TIME:
+            return
+        yield [result]
+
+
+def _solver(
+    params: KernelMachine, problem: L2Tube | BoxProblem, kept: Any, *, seed: int
+) -> _AnySolver:
+    """A solver that starts from an earlier one, from what that kept, or from None."""
+    if isinstance(problem, BoxProblem):
+        return working_sets(problem, kept, params.tol, seed)
+    if isinstance(kept, KernelGradients):
+        return KernelGradients(problem, last=kept, seed=seed)
+    start = kept if isinstance(kept, Functions) else None
+    return KernelGradients(problem, start=start, seed=seed)
+
+
+def _least(problem: L2Tube | BoxProblem) -> float:
+    """A lower bound of all objectives."""
+    return problem.least if isinstance(problem, BoxProblem) else 0.0
+
+
+def _gap_by_rows(problem: L2Tube | BoxProblem, result: SolverResult, form: TubeForm) -> float:
+    if not form.has_intercept:  # novelty: thresholds between scores do not count what rounding is
+        return np.inf
+    if isinstance(problem, L2Tube):
+        return problem.gap_by_rows(result.point)
+    return problem.gap_by_rows(result.point, result.intercept)
+
+
+def _indefinite_at(
+    problem: L2Tube | BoxProblem, solver: _AnySolver
+) -> tuple[KernelData, NDArray, NDArray]:
+    """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+    in_box = isinstance(solver, WorkingSetSolver)
+    coef = solver.kept.newest if in_box else solver.indefinite_coef
+    return problem.data, np.arange(problem.n), coef
+
+
+def tube_attributes(
+    data: TubeTraining, coef: NDArray[np.float64], b: float | None, has_intercept: bool = True
+) -> dict[str, Any]:
+    """Fitted attributes in SVR's shapes; without b it is the sum of the coefficients, or 0."""
+    support = np.flatnonzero(coef)
+    dual_coef = coef[support][np.newaxis]
+    if b is None:
+        b = dual_coef.sum() if has_intercept else 0.0
+    n_support = np.array([len(support), 0], dtype=np.int32)
+    shapes = dual_coef, np.array([b]), n_support
+    fitted = attributes_of(data.samples, data.values.kernel, support, *shapes)
+    return fitted | {"n_support_": n_support[:1].copy(), "shape_fit_": data.shape}
 
 
 @fill_doc
-class SwapSVR(CertainRegressor, RegressorMixin, KernelTubeEstimator):
+class SwapSVR(CertainRegressor, RegressorMixin, OneCertificate, KernelMachine):
     """Kernel support vector regression with a certificate; the objective of SVR as an option.
 
     Take it in place of :class:`~sklearn.svm.SVR`, up to some 100,000 rows. For linear models take
@@ -237,13 +302,11 @@ default="squared_epsilon_insensitive"
     """
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **KernelTubeEstimator._kernel_constraints,
+        **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_epsilon_insensitive", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
     epsilon_: float
-
-    _has_intercept = True
 
     def __init__(
         self,
@@ -280,6 +343,7 @@ default="squared_epsilon_insensitive"
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -304,7 +368,51 @@ default="squared_epsilon_insensitive"
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, y, sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
+        data = run.params._checked(X, y, sample_weight)
+        return run.finish(*run.params._solved(run, data))
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
+    ) -> TubeTraining:
+        """The checked data."""
+        of_weights = {"sample_weight": sample_weight, "gamma": gamma}
+        return tube_training(self, _check_one_target, X, y, **of_weights)
+
+    def _solved(self, run: Fit, data: TubeTraining) -> tuple[dict[str, Any], list[SolverResult]]:
+        """Fitted attributes and the result; parameters are checked."""
+        model = partial(self._attributes, data)
+        result, _ = solved_tube(run, self, data, self._form(data), model)
+        return model(points_of([result])), [result]
+
+    def _targets(self, data: TubeTraining) -> list[None]:
+        """One per subproblem."""
+        return [None]
+
+    def _along(
+        self, data: TubeTraining, target: None, Cs: NDArray[np.float64], limit: TimeLimit
+    ) -> Iterator[list[SolverResult]]:
+        """Solutions at ascending C, each started from the last; the limit may end them early."""
+        return along_tube(self, data, self._form(data), Cs, limit)
+
+    def _form(self, data: TubeTraining[RegressionData]) -> TubeForm:
+        y, width = data.samples.y, self._width(data)
+        tube = Tube(y, width, width)
+        if self.loss == "squared_epsilon_insensitive":
+            return TubeForm(tube, None, True)
+        return TubeForm(tube, lambda costs: Box(y, -costs, costs, width), True)
+
+    def _width(self, data: TubeTraining[RegressionData]) -> float:
+        """The epsilon that was given or, if none was, the default for these targets."""
+        if self.epsilon is not None:
+            return self.epsilon
+        samples = data.samples
+        return _TUBE * spread(samples.y, normalized(samples.weights), True)
+
+    def _attributes(self, data: TubeTraining[RegressionData], points: Points) -> dict[str, Any]:
+        """Fitted attributes of the coefficients and the intercept."""
+        return tube_attributes(data, *points[0]) | {"epsilon_": self._width(data)}
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers ``f(x)``.
@@ -321,34 +429,9 @@ default="squared_epsilon_insensitive"
         """
         return self._pair_scores(X)[0]
 
-    def _predict_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._score_bounds(X)
         return low[0], high[0]
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining[RegressionData]:
-        return self._training(_check_one_target, X, y, sample_weight=sample_weight)
-
-    def _tube(self, data: TubeTraining[RegressionData]) -> Tube:
-        epsilon = self._width(data)
-        return Tube(data.samples.y, epsilon, epsilon)
-
-    def _box(self, data: TubeTraining[RegressionData]) -> Box | None:
-        if self.loss == "squared_epsilon_insensitive":
-            return None
-        costs = self._costs(data)
-        return Box(data.samples.y, -costs, costs, self._width(data))
-
-    def _width(self, data: TubeTraining[RegressionData]) -> float:
-        """The epsilon that was given or, if none was, the default for these targets."""
-        if self.epsilon is not None:
-            return self.epsilon
-        samples = data.samples
-        return _TUBE * spread(samples.y, normalized(samples.weights), True)
-
-    def _model(
-        self, data: TubeTraining[RegressionData], points: list[tuple[Any, Any]]
-    ) -> dict[str, Any]:
-        return self._machine(data, *points[0]) | {"epsilon_": self._width(data)}
 
 
 def _check_one_target(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionData:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, Outcome, fit_certified
-from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import checked_reg_lambda
-from sklearn_bundle.core.warm import WarmStart, parts_fingerprint
+from sklearn_bundle.core_next.contract import SolverResult, Status
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    CertifiedEstimator,
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.misread import gathered
+from sklearn_bundle.core_next.parallel import split_threads
+from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core_next.validation import checked_reg_lambda
+from sklearn_bundle.core_next.warm import fingerprint_of
 from sklearn_bundle.structured.estimators._structured_solvers import (
     SOLVERS,
     StructuredData,
@@ -27,7 +35,6 @@ from sklearn_bundle.structured.estimators._structured_solvers import (
     new_solver,
 )
 from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.problems.structured import StructuredRisk
 from sklearn_bundle.structured.readers.outputs import OutputFinder, reader_of
 from sklearn_bundle.structured.readers.structures import checked_model, forget
 
@@ -176,26 +183,20 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         "solver": [Names(SOLVERS)],
         "loss": [Names({"hinge", "squared_hinge", "log"})],
         "scaling": [Names({"margin", "slack"})],
-        "tol": [RELATIVE_GAP],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_cached_outputs": [Interval(Integral, 2, None, closed="left"), None],
         "sampling": [Names({"gap", "uniform"})],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **OF_FITS,
     }
     _used_with = {  # noqa: RUF012
         "sampling": ("solver", ("auto", "bcfw")),
         "scaling": ("loss", ("hinge", "squared_hinge")),
     }
-    _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
+    _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
-    _waits_for_a_point = False  # a pass of a user's oracle may take minutes
 
     def __init__(
         self,
@@ -230,6 +231,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights.
 
@@ -248,74 +250,62 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         self : StructuredSVM
             Fitted estimator.
         """
-        return fit_certified(self, X, y, sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
+        params = run.params
+        data = _checked_data(params, X, y, sample_weight)
+        seed = check_random_state(params.random_state).randint(np.iinfo(np.int32).max)
+        run.reuse(lambda: _fingerprint(params, data), (data.reg_lambda, params.sampling))
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
-        model = checked_model(type(self).__name__, self.model)
-        scaling = "margin" if self.loss == "log" else self.scaling
-        check_formulation(self.loss, self.solver, scaling)
-        forget(self)
-        reading = reader_of(model).read(self, X, y, sample_weight)
-        reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
-        examples = model.examples(reading.X, reading.y, scaling)
-        check_examples(self.loss, self.solver, examples, type(model).__name__)
-        self._advice = self._advice | further_advice(examples, type(model).__name__)
-        return StructuredData(model, reading, examples, reg_lambda)
+        def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
+            def begin(start: Any) -> Any:
+                of_steps = {"tol": params.tol, "seed": seed, "sampling": params.sampling}
+                given = {"n_cached_outputs": params.n_cached_outputs, "kept": start}
+                return new_solver(problem, params.loss, params.solver, **of_steps, **given)
 
-    def _targets(self, data: StructuredData) -> list[None]:
-        return [None]
+            with bound_problem(params.loss, data, split_threads(params.n_jobs, 1)[1]) as problem:
+                return run.minimize(k, problem, begin, observe, seconds)[1]
 
-    def _problem(self, data: StructuredData, target: None, n_threads: int) -> StructuredRisk:
-        return bound_problem(self.loss, data, n_threads)
+        def model(points: Points) -> dict[str, Any]:
+            of_w = reader_of(data.model).attributes(data.model, data.reading, points[0][0])
+            return {"model_": data.model, **data.reading.fitted, **of_w}
 
-    def _seed(self) -> int:
-        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-
-    def _blas_threads(self, n_threads: int) -> int:
-        """One thread: more would make the last bits depend on ``n_jobs``."""
-        return 1
-
-    def _solver(self, problem: Any, kept: Any, seed: int) -> Any:
-        of_steps = {"tol": self.tol, "seed": seed, "sampling": self.sampling}
-        given = {"n_cached_outputs": self.n_cached_outputs, "kept": kept}
-        return new_solver(problem, self.loss, self.solver, **of_steps, **given)
-
-    def _keep(self, solver: Any, result: SolverResult) -> Any:
-        return solver.kept
-
-    def _fingerprint(self, data: StructuredData) -> tuple[Any, ...] | None:
-        of_data = data.reading.fingerprint()
-        of_model = parts_fingerprint([(type(data.model), data.model.get_params(deep=False))])
-        if of_data is None or of_model is None:
-            return None
-        return of_data, of_model, self.loss, self.scaling, self.solver, self.n_cached_outputs
-
-    def _settings(self, data: StructuredData) -> tuple[Any, ...]:
-        return data.reg_lambda, self.sampling
-
-    def _model(self, data: StructuredData, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        of_w = reader_of(data.model).attributes(data.model, data.reading, points[0][0])
-        return {"model_": data.model, **data.reading.fitted, **of_w}
-
-    def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
-        solved = warm.solved(0)
-        proved = is_proved(self.loss, data, solved.result.point)
-        further: dict[str, Any] = {
-            "solver_": solved.solver.name,
-            "reg_lambda_": data.reg_lambda,
-            "exact_": proved,
-        }
-        if not proved:
-            further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
-            if solved.result.status is Status.CONVERGED:
-                further["status_"] = str(Status.STALLED)
-        return further
-
-    def _caveat(self, outcome: Outcome) -> str | None:
-        if outcome.fitted["exact_"]:
-            return None
-        name = type(outcome.fitted["model_"]).__name__
-        return (
+        (result,) = results = run.solve(solve, model, waits=False)  # a pass may take minutes
+        proved = is_proved(params.loss, data, result.point)
+        name = type(data.model).__name__
+        further = {"solver_": result.solver, "reg_lambda_": data.reg_lambda, "exact_": proved}
+        advice = further_advice(data.examples, name)
+        if proved:
+            return run.finish(model(points_of(results)) | further, results, advice=advice)
+        further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
+        if result.status is Status.CONVERGED:
+            further["status_"] = str(Status.STALLED)
+        caveat = (
             f"{name} is not exact and has no finite upper_bound: objective_ is a sum over the "
             "outputs that its inference found; there may be worse ones, and nothing is proved."
         )
+        attributes = model(points_of(results)) | further
+        return run.finish(attributes, results, caveat=caveat, advice=advice)
+
+
+def _checked_data(params: StructuredSVM, X: Any, y: Any, sample_weight: Any) -> StructuredData:
+    """The checked data, and the model fitted to them."""
+    model = checked_model(type(params).__name__, params.model)
+    scaling = "margin" if params.loss == "log" else params.scaling
+    check_formulation(params.loss, params.solver, scaling)
+    forget(params)
+    reading = reader_of(model).read(params, X, y, sample_weight)
+    reg_lambda = checked_reg_lambda(params.reg_lambda, reading.total)
+    examples = model.examples(reading.X, reading.y, scaling)
+    check_examples(params.loss, params.solver, examples, type(model).__name__)
+    return StructuredData(model, reading, examples, reg_lambda)
+
+
+def _fingerprint(params: StructuredSVM, data: StructuredData) -> tuple[Any, ...] | None:
+    """A key of data, model and what a kept state belongs to; None if one has no hash."""
+    of_data = data.reading.fingerprint()
+    of_model = fingerprint_of([(type(data.model), data.model.get_params(deep=False))])
+    if of_data is None or of_model is None:
+        return None
+    of_problem = params.loss, params.scaling, params.solver, params.n_cached_outputs
+    return of_data, of_model, *of_problem

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import sparray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core.shared_docs import Documented
+from sklearn_bundle.core_next.docs import Documented
 from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.structured.models.examples import Examples, ListedExamples
 

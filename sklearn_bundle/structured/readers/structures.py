@@ -29,20 +29,21 @@ from sklearn_bundle.chain.estimators._labeling import (
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
-from sklearn_bundle.core.base import features_of
-from sklearn_bundle.core.parameters import Names, suggestion
-from sklearn_bundle.core.sparse import arrays_of
-from sklearn_bundle.core.validation import (
+from sklearn_bundle.core_next.estimator import features_of
+from sklearn_bundle.core_next.parameters import Names, suggestion
+from sklearn_bundle.core_next.validation import (
     X_CHECKS,
+    arrays_of,
     check_classification_data,
     check_prediction_data,
+    check_sample_weight,
     checked_data,
     drop_weightless,
     normalized,
+    total_of,
 )
-from sklearn_bundle.core.values import require_y, shown
-from sklearn_bundle.core.warm import parts_fingerprint
-from sklearn_bundle.core.weights import check_sample_weight, total_of
+from sklearn_bundle.core_next.values import require_y, shown
+from sklearn_bundle.core_next.warm import fingerprint_of
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel, cost_matrix
 from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined
@@ -307,7 +308,7 @@ class StructureReader(Reader):
         weights = normalized(weights[kept])
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         data = [(Reading, {"X": X, "y": y, "weights": weights})]
-        return Reading(X, y, weights, total, {}, partial(parts_fingerprint, data))
+        return Reading(X, y, weights, total, {}, partial(fingerprint_of, data))
 
     def predict(self, estimator, X) -> Any:
         check_is_fitted(estimator)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
+from sklearn_bundle.core_next.contract import ABSENT, State
+from sklearn_bundle.core_next.lbfgs import MEMORY, LBFGSSolver
 from sklearn_bundle.linear.problems.linear import Plane, Point
 from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver

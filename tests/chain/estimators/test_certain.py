@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SDCACRF, StructuredSVM
-from sklearn_bundle.chain.certainty import certain_tokens
+from sklearn_bundle.chain.certainty import certain_tokens, possible_labels
 from sklearn_bundle.chain.model import Weights
 from sklearn_bundle.models import Chain
 from tests.contract.fits import quiet
@@ -112,3 +112,13 @@ def test_a_pair_of_labels_costs_something():
     args = sp.csr_array(np.zeros((3, 1))), np.array([0, 3]), weights, np.zeros(3, np.int64)
     sure = {radius: certain_tokens(*args, radius, False).all() for radius in (1e-9, 0.03, 0.05)}
     assert sure == {1e-9: True, 0.03: True, 0.05: False}  # two pairs against 0.1
+
+
+def test_a_label_is_possible_if_some_weights_in_the_ball_make_it_best():
+    """One token without neighbors: the score of a label against the best moves by r sqrt(2) |x|."""
+    coef = np.array([[1.0], [0.9], [0.0]])
+    weights = Weights(coef, np.zeros((3, 3)), *np.zeros((3, 3)))
+    args = sp.csr_array(np.ones((1, 1))), np.array([0, 1]), weights, np.array([0])
+    for radius, expected in ((0.05, [1, 0, 0]), (0.08, [1, 1, 0]), (0.8, [1, 1, 1])):
+        found = possible_labels(*args, radius, False)
+        assert found.tolist() == [[bool(one) for one in expected]]

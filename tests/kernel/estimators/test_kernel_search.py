@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, Stratifi
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core_next.contract import Status
 from sklearn_bundle.plotting import RegularizationPathDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
@@ -186,25 +186,26 @@ def test_lines_and_the_warning_name_both(capsys):
 
 def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
     X, y = classes()
-    original = SwapSVC._run_next_value
+    original, Cs = SwapSVC._task, []
 
-    def take(self, problem, kept, seed):
-        solver, result = original(self, problem, kept, seed)
-        return solver, replace(result, status=Status.MAX_TIME) if self.C > 1.0 else result
+    def task(self, data, pair, C, n_threads):
+        Cs.append(C)
+        return original(self, data, pair, C, n_threads)
 
-    monkeypatch.setattr(SwapSVC, "_run_next_value", take)
+    def late(self, *arguments):
+        solver, result = minimized(self, *arguments)
+        if self.max_time == 1e3 and Cs[-1] > 1.0:  # the last fit has the rest of the time
+            result = replace(result, status=Status.MAX_TIME)
+        return solver, result
+
+    minimized = SwapSVC._minimized
+    monkeypatch.setattr(SwapSVC, "_task", task)
+    monkeypatch.setattr(SwapSVC, "_minimized", late)
     model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=2, max_time=1e3)
     with pytest.warns(UserWarning, match=r"2 of 6 values of C and gamma .* C=0.3, gamma="):
         model.fit(X, y)
     assert np.isfinite(model.scores_[:, 0]).all() and np.isnan(model.scores_[:, 1:]).all()
     assert model.C_ == 0.3 and model.status_ == "converged"
-
-
-def test_a_refined_model_has_both_values():
-    X, y = classes()
-    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=FOLDS).fit(X, y)
-    single = model._refitted()
-    assert (single.C, single.gamma, single.loss) == (model.C_, model.gamma_, "hinge")
 
 
 @pytest.mark.wide  # the README's command does not install matplotlib

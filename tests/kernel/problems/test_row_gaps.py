@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SwapSVC, SwapSVR
+from sklearn_bundle.core_next.optimum import known_regions
+from sklearn_bundle.kernel.estimators._kernel import KernelRegion
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.row_gaps import box_gaps, largest_sum, squared_gaps
 from sklearn_bundle.kernel.values.kernel_data import KernelData
@@ -153,7 +155,7 @@ def test_the_optimum_lies_in_the_ball_of_the_rows(loss, kernel, C, tol):
         values = problem.K if values is None else values
         apart = np.sqrt(max(float(change @ values @ change), 0.0))
         lost = np.sqrt(1e-16 * float(np.abs(change) @ np.abs(values) @ np.abs(change)))
-        region = model._known_regions()[0]
+        region = known_regions(model, KernelRegion, "")[0]
         assert apart <= region.radius + off + lost, name
         if isinstance(problem, BoxMachine):
             least, most = problem.intercepts(problem.K @ best.point[:n])

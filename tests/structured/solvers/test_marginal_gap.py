@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.core_next.contract import Status, run
 from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 from sklearn_bundle.models import Chain, Multiclass
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined

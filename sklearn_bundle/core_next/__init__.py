@@ -1,0 +1,1 @@
+"""What every fit needs: from checked parameters and data to the certificate."""

@@ -1,0 +1,1 @@
+"""Compiled functions of the projection onto a box and a hyperplane."""

@@ -1,0 +1,318 @@
+"""Certificates: units of rounding, the best point and bound, and the ball around the optimum."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core_next.contract import State
+
+Array = NDArray[np.float64]
+
+# The unit roundoffs: one rounding to nearest is off by at most this share of the result.
+SINGLE = 2.0**-24  # of float32
+DOUBLE = 2.0**-53  # of float64
+# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
+# roundings for 1e9 numbers, 64 are allowed.
+ADDED = 64.0 * DOUBLE
+SIX_DIGITS = 1e-6  # of an objective: rounding that may be larger leaves less than six digits
+# Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
+# Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
+CROSSED = 1e-6
+_FEW = 8.0  # roundings of a gap, a square and a root
+
+
+def likely(d: Any) -> Any:
+    """Bound, in roundings, on the sum of the errors of d products or additions.
+
+    The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
+    2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
+    """
+    return np.minimum(d, 8.0 * np.sqrt(d))
+
+
+def bound_below(bound: float, primal: float) -> float:
+    """The bound or, if it is above the objective, one that is as far below.
+
+    A bound above the objective is false by rounding, by at least the difference: subtract as much.
+    """
+    return min(bound, 2.0 * primal - bound)
+
+
+class Rounding(NamedTuple):
+    """By how much rounding may have moved an objective, and lifted a bound.
+
+    ``of_plane`` is the length of its error in the gradient of the plane that proves the bound.
+    """
+
+    of_objective: float = 0.0
+    of_bound: float = 0.0
+    of_plane: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Infinity if it is not a number."""
+        total = self.of_objective + self.of_bound
+        return total if np.isfinite(total) else np.inf
+
+
+_NONE = Rounding()
+
+
+def confirmed(
+    bound: float,
+    primal: float,
+    advice: str,
+    rounding: float = 0.0,
+) -> float:
+    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
+
+    ``advice`` says why they may cross and what a user can do.
+
+    Raises
+    ------
+    ValueError
+        If the bound is above the objective by more than rounding explains.
+    """
+    crossed = bound - primal
+    if not crossed <= max(CROSSED * abs(primal), rounding):
+        raise ValueError(
+            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+            f"rounding explains: {advice}."
+        )
+    return bound_below(bound, primal) - rounding
+
+
+def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
+    """Objective and bound of a model whose objective rounding made too small by up to ``excess``.
+
+    The bound is lowered by as much, but not below 0, and the objective raised by the rest, so that
+    the model is no farther from the optimum than the gap says. Where less than six digits of the
+    objective are left, it becomes the largest value that it may have, and the bound stays. -inf
+    stays: there is no bound.
+    """
+    if excess > SIX_DIGITS * abs(primal):
+        return primal + excess, bound
+    if bound == -np.inf or bound >= excess:
+        return primal, bound - excess
+    return primal + (excess - max(bound, 0.0)), 0.0
+
+
+def copied(value: Any) -> Any:
+    """A point or a dual certificate with copies of its arrays, which no later step can change.
+
+    A value with a method ``copied`` says itself what that means.
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if hasattr(value, "copied"):
+        return value.copied()
+    if isinstance(value, tuple):
+        items, kind = map(copied, value), type(value)
+        make: Any = getattr(kind, "_make", tuple)  # named tuples take no iterable
+        return make(items)
+    return value
+
+
+class Best:
+    """The best point and the best bound of a solver so far, with arrays of its own.
+
+    A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
+    the bound is then lowered to as far below, as in :func:`bound_below`. If it is
+    farther above, states claim a gap of 0, so that the values are confirmed; if recomputed values
+    cross by as much, that is an error.
+
+    Parameters
+    ----------
+    least : float
+        A lower bound of every objective: 0 if the risk is known to be nonnegative.
+    provisional : bool
+        Whether values are of a working precision until they are recomputed: a bound above the
+        objective is then kept, as a sign that this precision is exhausted.
+    advice : str
+        Why fresh values may cross, and what a user can do: the end of a sentence.
+
+    Attributes
+    ----------
+    primal : float
+        Objective of the best point, infinity before the first.
+    point : object
+        The best point as the solver keeps it, None before the first.
+    bound : float
+        The best bound that was proved, minus infinity before the first. It is above the objective
+        after a crossing that rounding does not explain.
+    dual_certificate : object
+        What proves the bound: a dual point or an aggregate plane; None before the first.
+    """
+
+    point: Any
+    dual_certificate: Any
+
+    def __init__(
+        self,
+        *,
+        least: float = -np.inf,
+        provisional: bool = False,
+        advice: str = "scale the features",
+    ):
+        self.least = least
+        self._provisional, self._advice = provisional, advice
+        self.primal, self.point = np.inf, None
+        self._rounding = 0.0  # taken off every bound, as of the last recomputed one
+        self._excess = 0.0  # added to every objective, as to the last recomputed one
+        self.drop_bound()
+
+    @property
+    def gap(self) -> float:
+        """Objective minus the proved bound; negative if the two have crossed."""
+        return self.primal - self.bound
+
+    def offer(self, primal: float, point: Any, *, is_free: bool = False) -> bool:
+        """Keep the point if its objective is lower; returns whether it is.
+
+        It is not copied if it ``is_free``: if no later step can change it. What rounding added to
+        the last recomputed objective is added to this one too.
+        """
+        primal += self._excess  # or fresh and recomputed objectives would take turns for ever
+        better = primal < self.primal
+        if better:
+            self.primal, self.point = primal, point if is_free else copied(point)
+        return better
+
+    def replace(self, primal: float, point: Any) -> None:
+        """Take the point with its objective from the data, whether it is better or not."""
+        self.primal, self.point, self._excess = primal, point, 0.0
+
+    def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
+        """Keep the bound with its dual certificate if it is higher; returns whether it is.
+
+        What rounding took off the last recomputed bound is taken off this one too.
+        """
+        if not self._provisional and bound - self.primal <= CROSSED * abs(self.primal):
+            bound = bound_below(bound, self.primal)
+        bound -= self._rounding
+        better = bound > self.bound
+        if better:
+            self.bound, self.dual_certificate = bound, copied(dual_certificate)
+        return better
+
+    def recompute(
+        self,
+        primal: float,
+        point: Any,
+        bound: float,
+        dual_certificate: Any = None,
+        *,
+        rounding: Rounding = _NONE,
+    ) -> None:
+        """Replace the kept values by recomputed ones, whether these are better or not.
+
+        ``rounding``, is taken off the bound. The rest, where the
+        bound is then ``least``, is added to the objective, up to the objective's own part: the
+        point is no farther from the optimum than the gap says. An objective of ``least`` stays: as
+        far as its precision can tell, it is the optimum.
+
+        Raises
+        ------
+        ValueError
+            As in :func:`confirmed`.
+        """
+        self._rounding = rounding.total
+        fresh = confirmed(bound, primal, self._advice, self._rounding)
+        missing = min(self.least - fresh, rounding.of_objective)
+        self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
+        self.primal = primal + self._excess
+        self.point = point if point is self.point else copied(point)
+        self.bound = max(fresh, self.least)
+        self.dual_certificate = copied(dual_certificate)
+
+    def drop_bound(self) -> None:
+        """Forget the bound and its dual certificate."""
+        self.bound, self.dual_certificate = -np.inf, None
+
+    def state(
+        self,
+        point: NDArray[np.float64],
+        intercept: Any,
+        passes: int,
+        n_steps: int | None = None,
+        further: tuple = (),
+    ) -> State:
+        """Objective and bound as a :class:`State`, the bound between ``least`` and objective.
+
+        An objective below ``least`` is so by rounding: ``least`` is then correct.
+        """
+        bound = max(min(self.bound, self.primal), self.least)
+        return State(self.primal, bound, point, intercept, passes, n_steps, further, self._excess)
+
+
+# ---- where the optimum is: a ball from the gap and strong convexity ------------------------------
+
+
+class Ball(NamedTuple):
+    """A ball that contains the w of the exact optimum.
+
+    The objective J is strongly convex in w: with its modulus mu, ``J(v) - J* >= mu/2 ||v - w*||^2``
+    for every v. So does the lower model that proves the bound, around the w_q where it is least.
+    """
+
+    center: Array
+    radius: float
+
+    @classmethod
+    def around(cls, w: Array, gap: float, modulus: float) -> Self:
+        """Around a point whose objective is no more than ``gap`` above the optimum."""
+        return cls(w, float(np.sqrt(2.0 * max(gap, 0.0) / modulus)) * (1.0 + _FEW * DOUBLE))
+
+    @classmethod
+    def between(
+        cls, w: Array, lowest: Array, gap: float, modulus: float, error: float = 0.0
+    ) -> Self:
+        """Around the middle between w and the point where the lower model is least.
+
+        Both inequalities together: ``||w* - (w + w_q)/2||^2 <= gap/mu - ||w - w_q||^2 / 4``.
+
+        Parameters
+        ----------
+        w, lowest : ndarray of shape (p,)
+            The point, and w_q.
+        gap : float
+            Objective at w, less the minimum of the lower model.
+        modulus : float
+            mu.
+        error : float
+            How far ``lowest`` may be from w_q because of rounding.
+        """
+        lengths = float(np.linalg.norm(w) + np.linalg.norm(lowest))
+        error += _FEW * DOUBLE * lengths
+        apart = float(np.linalg.norm(w - lowest)) * (1.0 - likely(len(w)) * DOUBLE) - error
+        share = max(gap, 0.0) / modulus
+        square = share * (1.0 + _FEW * DOUBLE) - 0.25 * max(apart, 0.0) ** 2
+        return cls(0.5 * (w + lowest), float(np.sqrt(max(square, 0.0))) + error)
+
+
+def ball_of(
+    w: Array,
+    lowest: Array,
+    gap: float,
+    own_gap: float,
+    modulus: float,
+    error: float,
+) -> Ball | None:
+    """The smaller of both balls; None if there is no strong convexity, or no gap.
+
+    ``own_gap`` is that to the minimum of the model that is least at ``lowest``, and ``gap`` that to
+    the best bound.
+    """
+    if not modulus > 0.0:
+        return None
+    balls = Ball.around(w, gap, modulus), Ball.between(w, lowest, own_gap, modulus, error)
+    ball = min(balls, key=lambda one: one.radius if np.isfinite(one.radius) else np.inf)
+    return ball if np.isfinite(ball.radius) and np.isfinite(ball.center).all() else None
+
+
+def smaller(first: Ball | None, second: Ball | None) -> Ball | None:
+    """The one of smaller radius; None is no ball."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first if first.radius <= second.radius else second

@@ -1,0 +1,176 @@
+"""Functions of one variable: the zero of a nondecreasing one, the minimizer of a convex one."""
+
+from collections.abc import Callable
+from math import inf, isfinite, isinf, isnan, nan, sqrt
+from typing import NamedTuple
+
+_GROWTH = 10.0  # limit of a step over the last one, until one is too long
+_FARTHEST = 1e100  # steps: far beyond any zero of finite data, and its square is finite
+_SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
+_ROUNDING = 1e-15  # relative to a value r(t): a few units in the last place
+_NEGLIGIBLE = 1e-12  # of the gain so far: a smaller decrease does not pay for another evaluation
+
+
+def search_zero(
+    derivative: Callable[[float], tuple[float, float]],
+    *,
+    precision: float = 1e-8,
+    max_evaluations: int = 200,
+) -> float:
+    """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
+
+    ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
+    fallen to ``precision`` times its size at 0, or t has settled to rounding. Returns 0 if the
+    value at 0 is not negative.
+
+    Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
+    Newton's step is astronomical.
+    """
+    value, bend = derivative(0.0)
+    if not value < 0.0:
+        return 0.0
+    target = precision * -value
+    left, right, t = 0.0, inf, 0.0
+    for _ in range(max_evaluations):
+        newton = t - value / bend if bend > 0.0 else nan
+        if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
+            break
+        farthest = min(right, max(1.0, _GROWTH * left))
+        if left < newton < farthest:
+            t = newton
+        elif isinf(right):
+            t = farthest
+        else:
+            t = 0.5 * (left + right)
+        if not left < t < right or t > _FARTHEST:
+            return left
+        value, bend = derivative(t)
+        if abs(value) <= target:
+            break
+        if value < 0.0:
+            left = t
+        else:  # NaN, from an overflow, counts as too far
+            right = t
+    return t
+
+
+class _Tangent(NamedTuple):
+    """``r(s) >= value + slope (s - t)``; ``rise`` is the derivative of the whole phi at t."""
+
+    t: float
+    value: float
+    slope: float
+    rise: float
+
+
+def search_kink(
+    derivative: Callable[[float], tuple[float, float]],
+    slope: float = 0.0,
+    curvature: float = 0.0,
+    *,
+    precision: float = 1e-10,
+    worth: float = _NEGLIGIBLE,
+    max_evaluations: int = 200,
+) -> float:
+    """Minimizer t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
+
+    ``derivative(t)`` returns r(t) and a subgradient of r there; a t where they are not finite is
+    too far. The method is Kelley's in one dimension: between a point where phi falls and one where
+    it rises, r is above its two tangents, so that their maximum plus the quadratic is a lower bound
+    of phi. The next point is the bound's minimizer: once the two pieces at a kink are known, it is
+    found exactly. If r has so many small kinks that it looks smooth, the minimizer of the cubic
+    through both points is better. The two alternate, and the interval is halved if both shorten
+    it only a little.
+
+    Stops when, by the bound, the remaining gain is below rounding or below ``worth`` times the gain
+    so far, or the interval has the relative width ``precision``. Returns 0 if phi does not fall at
+    0, and a t of about 1e100 if it never rises.
+    """
+
+    def touch(t):
+        value, bend = derivative(t)
+        return _Tangent(t, value, bend, slope + curvature * t + bend)
+
+    start = touch(0.0)
+    if not start.rise < 0.0:
+        return 0.0
+    left, right, evaluations = _enclose(touch, start, curvature, max_evaluations)
+    widths = [inf] * 2
+    while right is not None and evaluations < max_evaluations:
+        width = right.t - left.t
+        t, possible = _lowest_of_bound(left, right, slope, curvature)
+        lower = max(0.0, _drop(left, right, slope, curvature))  # the better end, below left
+        possible -= lower
+        gained = _drop(start, left, slope, curvature) + lower
+        rounding = _ROUNDING * (abs(left.value) + abs(right.value))
+        if width <= precision * right.t or possible <= max(rounding, worth * gained):
+            break
+        if width > 0.5 * widths[-2]:
+            t = 0.5 * (left.t + right.t)
+        elif evaluations % 2:
+            t = _lowest_of_cubic(left, right, slope, curvature)
+        if not left.t < t < right.t:
+            t = 0.5 * (left.t + right.t)
+        widths = [widths[-1], width]
+        tangent = touch(t)
+        evaluations += 1
+        if tangent.rise < 0.0:
+            left = tangent
+        else:
+            right = tangent
+    if right is None or not _drop(left, right, slope, curvature) > 0.0:
+        return left.t
+    return right.t
+
+
+def _enclose(touch, start, curvature, max_evaluations):
+    """Tangents where phi falls and where it rises, the latter None if there is none."""
+    left, wall, evaluations = start, inf, 1
+    while evaluations < max_evaluations and left.t < _FARTHEST:
+        t = max(1.0, _GROWTH * left.t)
+        if curvature > 0.0:  # r' does not decrease: here phi' is certainly not negative
+            t = min(t, left.t - left.rise / curvature)
+        if t >= wall:
+            t = 0.5 * (left.t + wall)
+        if not left.t < t < wall:
+            break
+        tangent = touch(t)
+        evaluations += 1
+        if not isfinite(tangent.value) or isnan(tangent.rise):
+            wall = t
+        elif tangent.rise < 0.0:
+            left = tangent
+        else:
+            return left, tangent, evaluations
+    return left, None, evaluations
+
+
+def _drop(a, b, slope, curvature):
+    """phi(a) - phi(b)."""
+    return (a.value - b.value) - (b.t - a.t) * (slope + 0.5 * curvature * (a.t + b.t))
+
+
+def _lowest_of_bound(left, right, slope, curvature):
+    """Minimizer of the quadratic plus the larger tangent, and its depth below phi(left)."""
+    width = right.t - left.t
+    turn = right.slope - left.slope
+    crossing = width
+    if turn > 0.0:
+        crossing = ((left.value - right.value) + right.slope * width) / turn
+        crossing = min(max(crossing, 0.0), width)
+    if left.rise + curvature * crossing >= 0.0 and curvature > 0.0:
+        crossing = -left.rise / curvature
+    back = width - crossing
+    if right.rise - curvature * back < 0.0:
+        back = right.rise / curvature
+        drop = _drop(left, right, slope, curvature) + back * (right.rise - 0.5 * curvature * back)
+        return right.t - back, drop
+    return left.t + crossing, -crossing * (left.rise + 0.5 * curvature * crossing)
+
+
+def _lowest_of_cubic(left, right, slope, curvature):
+    """Minimizer of the cubic with phi's values and derivatives at both points."""
+    width = right.t - left.t
+    bend = left.rise + right.rise + 3.0 * _drop(left, right, slope, curvature) / width
+    root = sqrt(max(bend * bend - left.rise * right.rise, 0.0))
+    return right.t - width * (right.rise + root - bend) / (right.rise - left.rise + 2.0 * root)

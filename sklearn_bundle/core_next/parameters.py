@@ -1,0 +1,253 @@
+"""Parameters: what each may be, written as data, and their check, whose messages say it."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cache
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklearn_bundle.core_next.callers import warn
+from sklearn_bundle.core_next.hints import similar
+from sklearn_bundle.core_next.values import plain, shown
+
+_LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
+# Where classes are that users import from sklearn_bundle.losses or sklearn_bundle.regularizers.
+_INSIDE = re.compile(r"^sklearn_bundle\.\w+\.(losses|regularizers)\b.*")
+
+
+class Interval:
+    """Numbers of a kind between two ends, each None if there is none; ``closed`` as in pandas."""
+
+    def __init__(self, kind: type, low: float | None, high: float | None, *, closed: str):
+        self.kind = kind
+        self._low, self._high = -np.inf if low is None else low, np.inf if high is None else high
+        self._closed = closed in ("left", "both"), closed in ("right", "both")
+
+    def holds(self, value: Any) -> bool:
+        if not isinstance(value, self.kind) or value != value:
+            return False
+        low, high = self._closed
+        above = value >= self._low if low else value > self._low
+        return bool(above and (value <= self._high if high else value < self._high))
+
+    def __str__(self) -> str:
+        real = self.kind is Real
+        low, high = (float(end) if real else end for end in (self._low, self._high))
+        left, right = "[" if self._closed[0] else "(", "]" if self._closed[1] else ")"
+        return f"{'a float' if real else 'an int'} in the range {left}{low}, {high}{right}"
+
+
+class Names:
+    """Strings that a parameter accepts, listed in alphabetical order.
+
+    ``by_instance`` are strings that are refused later, with a hint to pass an instance: messages do
+    not offer them.
+    """
+
+    def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
+        self.options = set(options)
+        self.offered = sorted(self.options - by_instance)
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.options
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, self.offered))}}}"
+
+
+class _Kind(NamedTuple):
+    """A test, and its words."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _is_array(value: Any) -> bool:
+    sized = any(hasattr(value, name) for name in ("__len__", "shape", "__array__"))
+    return sized and not isinstance(value, str | bytes) and np.shape(value) != ()
+
+
+_BOOL = _Kind("a bool", lambda value: isinstance(value, bool | np.bool_))
+_NONE = _Kind("None", lambda value: value is None)
+_KINDS: dict[Any, list[Any]] = {
+    None: [_NONE],
+    callable: [_Kind("a callable", callable)],
+    Integral: [_Kind("an int", lambda value: isinstance(value, Integral))],
+    "array-like": [_Kind("an array-like", _is_array)],
+    "boolean": [_BOOL],
+    "verbose": [Interval(Integral, 0, None, closed="left"), _BOOL],
+    "random_state": [
+        Interval(Integral, 0, 2**32 - 1, closed="both"),
+        _Kind("a RandomState", lambda value: isinstance(value, np.random.RandomState)),
+        _NONE,
+    ],
+    "cv_object": [
+        Interval(Integral, 2, None, closed="left"),
+        _Kind(
+            "an object implementing 'split' and 'get_n_splits'",
+            lambda value: hasattr(value, "split") and hasattr(value, "get_n_splits"),
+        ),
+        _Kind("an iterable", lambda v: isinstance(v, Iterable) and not isinstance(v, str)),
+        _NONE,
+    ],
+}
+
+RELATIVE_GAP = Interval(Real, 0, 1, closed="right")  # for `tol`; w = 0 may already meet 1
+#: What the parameters of a fit may be, whatever it minimizes.
+OF_FITS: dict[str, list[Any]] = {
+    "tol": [RELATIVE_GAP],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
+
+# Advice by parameter and unsupported value.
+_AT_LIMITS = {
+    ("reg_lambda", 0): " Without regularization there may be no optimum and no lower bound: use a "
+    "small positive value such as 1e-6, or an estimator without regularization, such as "
+    "LinearRegression or LogisticRegression without a penalty.",
+    ("C", 0): " The losses then have no weight, and w = 0 is the optimum: use a small positive "
+    "value such as 1e-6, or for little regularization a large one such as 1e6.",
+    ("C", np.inf): " Without slack there may be no optimum: use a large value such as 1e6.",
+}
+_ABOUT_TOL = (
+    " It limits the relative gap, dual_gap_ / abs(objective_): 1e-2 is within one percent of the "
+    "optimum."
+)
+
+
+@cache
+def parameters_of(kind: type) -> Mapping[str, Parameter]:
+    """The parameters of a class's constructor."""
+    return MappingProxyType(signature(kind).parameters)
+
+
+def checked(estimator: Any, hints: Callable[[str, Any], str] | None = None) -> Any:
+    """A copy to work on, with checked parameters and Python's own numbers.
+
+    Parameters are read only here. The caller's estimator stays unchanged. ``hints(name, value)``
+    may say more about a wrong value.
+    """
+    kind = type(estimator)
+    copied = object.__new__(kind)
+    own = vars(estimator)
+    vars(copied).update(own)
+    for name, allowed in kind._parameter_constraints.items():
+        if name in own:
+            vars(copied)[name] = _checked(kind.__name__, name, allowed, own[name], hints)
+    return copied
+
+
+def checked_parameters(caller: str, allowed: dict[str, Any], **given: Any) -> list[Any]:
+    """The values in order, with numbers as Python's own; ValueError names what is wrong."""
+    return [_checked(caller, name, allowed[name], value) for name, value in given.items()]
+
+
+def _checked(
+    caller: str,
+    name: str,
+    allowed: Any,
+    value: Any,
+    hints: Callable[[str, Any], str] | None = None,
+) -> Any:
+    value = plain(value)
+    if allowed == "no_validation":
+        return value
+    kinds = [kind for one in allowed for kind in _kinds_of(one)]
+    if not any(kind.holds(value) for kind in kinds):
+        *others, last = map(str, kinds)
+        texts = f"{', '.join(others)} or {last}" if others else last
+        more = hints(name, value) if hints is not None else ""
+        raise ValueError(
+            f"The {name!r} parameter of {caller} must be {texts}. Got {shown(value)} instead."
+            f"{more or _advice(name, value) or suggestion(allowed, value)}"
+        )
+    return _in_range(caller, name, allowed, value)
+
+
+def _kinds_of(allowed: Any) -> list[Any]:
+    """What a value is compared with: objects with ``holds`` and a text."""
+    if isinstance(allowed, Interval | Names):
+        return [allowed]
+    if allowed in _KINDS:
+        return _KINDS[allowed]
+    module = _INSIDE.sub(r"sklearn_bundle.\1", allowed.__module__)
+    name = allowed.__qualname__ if module == "builtins" else f"{module}.{allowed.__qualname__}"
+    return [_Kind(f"an instance of {name!r}", lambda value: isinstance(value, allowed))]
+
+
+def _advice(name: str, value: Any) -> str:
+    if name == "tol":
+        return _ABOUT_TOL
+    return _AT_LIMITS.get((name, value), "") if isinstance(value, Real) else ""
+
+
+def suggestion(allowed: Iterable[Any], value: Any) -> str:
+    """A question with the offered name most similar to ``value``; empty if none is similar.
+
+    For a class whose instances are allowed, it is how to make one.
+    """
+    if isinstance(value, type):
+        taken = any(isinstance(base, type) and issubclass(value, base) for base in allowed)
+        return f" Pass an instance: {value.__name__}(...)." if taken else ""
+    if not isinstance(value, str):
+        return ""
+    return similar(
+        value, [name for kind in allowed if isinstance(kind, Names) for name in kind.offered]
+    )
+
+
+def _in_range(caller: str, name: str, allowed: Iterable[Any], value: Any) -> Any:
+    """A float if fractions are allowed, an int if compiled code can take it; or the value as is."""
+    if type(value) is float or not isinstance(value, Real):
+        return value
+    real = any(isinstance(kind, Interval) and kind.kind is Real for kind in allowed)
+    try:
+        if real:
+            return float(value)
+        if not isinstance(value, int) or abs(int(value)) <= _LARGEST_INT:
+            return value
+    except OverflowError:
+        pass
+    raise ValueError(
+        f"The {name!r} parameter of {caller} must be within the range of "
+        f"{'float64' if real else 'int64'}. Got {shown(value)} instead."
+    )
+
+
+def warn_of_unused(estimator: Any) -> None:
+    """One UserWarning for all parameters without effect that differ from their defaults."""
+    kind = type(estimator)
+    ignored, own = [], parameters_of(kind)
+    for name, (role, values) in estimator._used_with.items():
+        if name not in own:
+            continue
+        value, chosen = getattr(estimator, name), getattr(estimator, role)
+        used = any(
+            chosen is one or (isinstance(one, str) and is_same(chosen, one)) for one in values
+        )
+        if not used and not is_same(value, own[name].default):
+            owners = " or ".join(map(repr, values))
+            instead = ""
+            if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
+                instead = f": set it there, {type(chosen).__name__}({name}={shown(value)})"
+            ignored.append(
+                f"{name}={shown(value)}, which is for {role}={owners}, not {role}={shown(chosen)}"
+                f"{instead}"
+            )
+    if ignored:
+        warn(f"{kind.__name__} ignores {'; and '.join(ignored)}.", UserWarning)
+
+
+def is_same(value: Any, default: Any) -> bool:
+    """Whether a parameter has this value; an array never does."""
+    return value is default or (isinstance(value, str | Real) and value == default)
