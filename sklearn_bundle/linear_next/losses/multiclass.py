@@ -108,7 +108,7 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
     """
     n_classes, n = scores.shape
     risk = slope = 0.0
-    own, drift, best, climb = np.empty((4, _CHUNK))
+    own, drift, best, climb, delta = np.empty((5, _CHUNK))
     for start in range(0, n, _CHUNK):
         rows = slice(start, min(start + _CHUNK, n))
         labels, s, at = y[rows], weights[rows], worst[rows]
@@ -118,12 +118,13 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
             best[i] = climb[i] = 0.0
             at[i] = labels[i]
         for k in range(n_classes):
-            f, h, cost = scores[k, rows], direction[k, rows], costs[k]
+            f, h = scores[k, rows], direction[k, rows]
             for i in range(len(s)):
-                delta = cost[labels[i]]
-                gamma = delta if slack else 1.0
+                delta[i] = costs[k, labels[i]]
+            for i in range(len(s)):
+                gamma = delta[i] if slack else 1.0
                 step = gamma * (h[i] - drift[i])
-                v = gamma * (f[i] - own[i]) + delta + t * step
+                v = gamma * (f[i] - own[i]) + delta[i] + t * step
                 higher = (v > best[i]) | (v != v)
                 best[i] = v if higher else best[i]
                 climb[i] = step if higher else climb[i]

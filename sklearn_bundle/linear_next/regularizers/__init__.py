@@ -1,0 +1,33 @@
+"""Regularizers: Omega, its conjugate and the conjugate's derivatives."""
+
+from sklearn_bundle.linear_next.regularizers.base import Regularizer
+from sklearn_bundle.linear_next.regularizers.entropy import Entropy, EntropySimplex
+from sklearn_bundle.linear_next.regularizers.nonnegative import Nonnegative
+from sklearn_bundle.linear_next.regularizers.norms import L2, Lp
+from sklearn_bundle.linear_next.regularizers.quadratic import Quadratic
+from sklearn_bundle.linear_next.regularizers.sparse import L1, ElasticNet, WeightedL1
+
+__all__ = [
+    "L1",
+    "L2",
+    "REGULARIZERS",
+    "ElasticNet",
+    "Entropy",
+    "EntropySimplex",
+    "Lp",
+    "Nonnegative",
+    "Quadratic",
+    "Regularizer",
+    "WeightedL1",
+]
+
+REGULARIZERS: dict[str, type[Regularizer]] = {
+    "l2": L2,
+    "lp": Lp,
+    "quadratic": Quadratic,
+    "entropy": Entropy,
+    "entropy_simplex": EntropySimplex,
+    "l1": L1,
+    "weighted_l1": WeightedL1,
+    "elasticnet": ElasticNet,
+}
