@@ -137,7 +137,7 @@ def test_best_offsets_of_nu_novelty():
     [
         (Ordinal("cubic"), GRADES, "cost must be one of"),
         (Ordinal(), np.ones(N), "two or more grades"),
-        (Ordinal(-COST), GRADES, "not negative above the diagonal"),
+        (Ordinal(-COST), GRADES, "cost must be finite and at least 0"),
         (Preference(), [(0, 9)], "indices of rows from 0 to 7"),
         (Preference(), [(1, 1)], "paired with itself"),
         (NDCG(k=0), GRADES, "k must be None or an int of at least 1"),

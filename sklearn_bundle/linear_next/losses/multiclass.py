@@ -245,7 +245,7 @@ class MulticlassHinge(MulticlassLoss):
         return _along(scores, direction, y, weights, costs, self.scaling == "slack", t, worst)
 
 
-def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
+def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> None:
     """Raise ValueError unless cost is None or a matrix with one row and one column per class."""
     if cost is None:
         return
@@ -255,7 +255,7 @@ def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
         raise must_be("cost", "a matrix of numbers or None", cost) from None
     if matrix.shape != (n_classes, n_classes):
         raise ValueError(
-            f"cost must have a row and a column for each of the {n_classes} classes, shape "
+            f"cost must have a row and a column for each of the {n_classes} {of}, shape "
             f"({n_classes}, {n_classes}), but has shape {matrix.shape}: {shown(matrix)}."
         )
     wrong = ~(np.isfinite(matrix) & (matrix >= 0.0))

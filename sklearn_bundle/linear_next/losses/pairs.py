@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear_next.losses.base import Array
+from sklearn_bundle.linear_next.losses.multiclass import check_cost
 from sklearn_bundle.linear_next.losses.planes import RankingLoss
 from sklearn_bundle.linear_next.losses.queries import Indices, as_queries, as_target, starts_of
 
@@ -195,24 +196,15 @@ class Ordinal(RankingLoss):
                 )
             return np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
         cost = as_numbers("cost", self.cost)
-        if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
-            raise ValueError(
-                f"cost must be a square matrix, but has shape {cost.shape}: {shown(cost)}."
-            )
-        wrong = np.argwhere(np.triu(~(np.isfinite(cost) & (cost >= 0.0)), 1))
-        if len(wrong):
-            i, j = wrong[0]
-            raise ValueError(
-                "cost must be finite and not negative above the diagonal, but "
-                f"cost[{i}, {j}] is {cost[i, j]:g}."
-            )
+        cost = np.triu(cost, 1) if cost.ndim == 2 else cost
+        check_cost(cost, len(np.atleast_1d(cost)), "grades")
         grades = y.astype(np.int64)
         if not (np.array_equal(grades, y) and grades.min() >= 0 and grades.max() < len(cost)):
             raise ValueError(
                 f"y must hold integers from 0 to {len(cost) - 1}, the rows of the matrix cost, but "
                 f"ranges from {y.min():g} to {y.max():g}."
             )
-        return np.ascontiguousarray(cost), grades
+        return cost, grades
 
 
 def pair_weight(y: Grades, weights: Array) -> float:
