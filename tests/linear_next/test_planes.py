@@ -117,12 +117,9 @@ def test_scores_are_the_measures():
     s = np.array([WEIGHTS[i] * WEIGHTS[j] for i, j in pairs])
     order = np.array([0.5 + 0.5 * np.sign(f[j] - f[i]) for i, j in pairs])
     assert share == pytest.approx(s @ order / s.sum())
-    relevance, one = np.array([0.0, 1.0, 2.0]), np.zeros(3)
     for measure, expected in ((NDCG(2, gain="linear"), 0.38), (PrecisionAtK(1), 1.0)):
-        target = measure.prepare(relevance, one, 3)
+        target = measure.prepare([0.0, 1.0, 2.0], np.zeros(3), 3)
         assert measure.score(f[:3], target, np.ones(3)) == pytest.approx(expected, abs=1e-3)
-    target = Preference().prepare(PAIRS, None, N)
-    assert 0.0 <= Preference().score(f, target, WEIGHTS) <= 1.0
 
 
 def test_best_offsets_of_nu_novelty():
