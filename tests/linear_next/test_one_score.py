@@ -143,8 +143,8 @@ def one_step(loss, target, margin, alpha, weight, curvature):
     new, projected, gap, counts = dual.step(
         loss, target, margin, alpha, weight, curvature, np.inf, np.inf
     )
-    rise, fall = dual.gain(loss, target, margin, alpha, new, weight, curvature)
-    return new, projected, gap, counts, rise - fall, dual.direction(loss, target)
+    gain = dual.gain(loss, target, margin, alpha, new, weight, curvature)
+    return new, projected, gap, counts, gain, dual.direction(loss, target)
 
 
 @with_steps
