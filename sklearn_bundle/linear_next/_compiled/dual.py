@@ -30,13 +30,13 @@ def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:
     raise NotImplementedError
 
 
-@fallback
-def gain(loss, target, margin, alpha, new, weight, curvature) -> Any:
-    """Two numbers whose difference, first minus second, is the dual's gain from alpha to new."""
+@inner
+def gain(loss, target, margin, alpha, new, weight, curvature):
+    """By how much the dual rises from alpha to new."""
     change, toward = new - alpha, direction(loss, target) / weight
     before = conjugate(loss, -toward * alpha, target, 0.0)
     after = conjugate(loss, -toward * new, target, 0.0)
-    return weight * (before - after), change * (margin + 0.5 * curvature * change)
+    return weight * (before - after) - change * (margin + 0.5 * curvature * change)
 
 
 @inner

@@ -32,7 +32,7 @@ def _exponential_curvature(loss, f, r, y, steepness):
 
 
 @registered(loops.height, ExponentialFormula)
-def _exponential_height(loss, f, r, y, u, center):
+def _height(loss, f, r, y, u, center):
     return exp(-y * f) * (1.0 + y * f)
 
 

@@ -68,12 +68,6 @@ def _step(loss, target, margin, alpha, weight, curvature, high, low):
     return (new if counts else alpha), gradient, gap, counts
 
 
-@registered(dual.gain, HingeFormula)
-def _gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    return change * (1.0 - margin - 0.5 * curvature * change), 0.0
-
-
 # ---- squared hinge: max(0, slack)^2 / 2 ----------------------------------------------------------
 
 
@@ -106,13 +100,6 @@ def _squared_step(loss, target, margin, alpha, weight, curvature, high, low):
     gradient, counts = dual.projected(minus, minus, alpha, 0.0, np.inf, curvature, high, low)
     new = dual.maximizer(slack + curvature * alpha, curvature + bend, alpha, 0.0, np.inf)
     return (new if counts else alpha), gradient, gap, counts
-
-
-@registered(dual.gain, SquaredHingeFormula)
-def _squared_gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    rise = change * (1.0 - margin - 0.5 * curvature * change)
-    return rise, 0.5 / weight * change * (new + alpha)
 
 
 class Hinge(BinaryLoss):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
-from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.decorators import registered
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.linear_next._compiled import dual
 from sklearn_bundle.linear_next._compiled import scores as loops
@@ -60,14 +60,6 @@ def _log_conjugate(loss, u, y, center):
     return small * log(max(small, loops.TINY)) - large * log1p_unit(small / large)
 
 
-@inner
-def _entropy(p):
-    """``-p log p - (1 - p) log(1 - p)``."""
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)
-
-
 @registered(dual.direction, LogFormula)
 def _label(loss, y):
     return y
@@ -100,15 +92,9 @@ def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
         t -= step
         if not low < t < high:
             t = 0.5 * (low + high)
-    loss_here = math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
-    return weight * p, 0.0, weight * (loss_here - _entropy(old) + old * margin), True
-
-
-@registered(dual.gain, LogFormula)
-def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    rise = weight * (_entropy(new / weight) - _entropy(alpha / weight))
-    return rise, change * (margin + 0.5 * curvature * change)
+    gap = loops.value(loss, target * margin, 0.0, target)
+    gap += loops.conjugate(loss, -target * old, target, 0.0) + old * margin
+    return weight * p, 0.0, weight * gap, True
 
 
 class LogLoss(BinaryLoss):

@@ -108,7 +108,7 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
     """
     n_classes, n = scores.shape
     risk = slope = 0.0
-    own, drift, best, climb = np.empty((4, _CHUNK))
+    own, drift, best, climb, delta = np.empty((5, _CHUNK))
     for start in range(0, n, _CHUNK):
         rows = slice(start, min(start + _CHUNK, n))
         labels, s, at = y[rows], weights[rows], worst[rows]
@@ -118,12 +118,13 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
             best[i] = climb[i] = 0.0
             at[i] = labels[i]
         for k in range(n_classes):
-            f, h, cost = scores[k, rows], direction[k, rows], costs[k]
+            f, h = scores[k, rows], direction[k, rows]
             for i in range(len(s)):
-                delta = cost[labels[i]]
-                gamma = delta if slack else 1.0
+                delta[i] = costs[k, labels[i]]
+            for i in range(len(s)):
+                gamma = delta[i] if slack else 1.0
                 step = gamma * (h[i] - drift[i])
-                v = gamma * (f[i] - own[i]) + delta + t * step
+                v = gamma * (f[i] - own[i]) + delta[i] + t * step
                 higher = (v > best[i]) | (v != v)
                 best[i] = v if higher else best[i]
                 climb[i] = step if higher else climb[i]
@@ -244,7 +245,7 @@ class MulticlassHinge(MulticlassLoss):
         return _along(scores, direction, y, weights, costs, self.scaling == "slack", t, worst)
 
 
-def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
+def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> None:
     """Raise ValueError unless cost is None or a matrix with one row and one column per class."""
     if cost is None:
         return
@@ -254,7 +255,7 @@ def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
         raise must_be("cost", "a matrix of numbers or None", cost) from None
     if matrix.shape != (n_classes, n_classes):
         raise ValueError(
-            f"cost must have a row and a column for each of the {n_classes} classes, shape "
+            f"cost must have a row and a column for each of the {n_classes} {of}, shape "
             f"({n_classes}, {n_classes}), but has shape {matrix.shape}: {shown(matrix)}."
         )
     wrong = ~(np.isfinite(matrix) & (matrix >= 0.0))

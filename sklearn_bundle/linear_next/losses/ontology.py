@@ -164,30 +164,31 @@ def hierarchy(edges: Any, classes: Sequence[Hashable] | np.ndarray) -> Hierarchy
     """Ancestors of the classes in the graph; ValueError if it does not match them."""
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     parents = _parents(edges)
-    inner = {parent for above in parents.values() for parent in above}
+    order = _parents_first(parents)
     for label in classes:
         if label not in parents:
             raise ValueError(f"edges must have a node for each class, but none for {shown(label)}.")
-        if label in inner:
-            child = next(node for node, above in parents.items() if label in above)
+        child = next((node for node, above in parents.items() if label in above), None)
+        if child is not None:
             raise ValueError(
                 f"Every class must be a leaf in edges, but class {shown(label)} has the child "
                 f"{shown(child)}."
             )
-    above = [_with_ancestors(parents, label) for label in classes]
-    used = set().union(*above)
-    nodes = (*classes, *(node for node in parents if node in used.difference(classes)))
+    ancestors: dict[Hashable, set[Hashable]] = {}
+    for node in order:
+        ancestors[node] = {node}.union(*(ancestors[parent] for parent in parents[node]))
+    used = set().union(*(ancestors[label] for label in classes)).difference(classes)
+    nodes = (*classes, *(node for node in parents if node in used))
     number = {node: j for j, node in enumerate(nodes)}
-    indices = [sorted(number[node] for node in ancestors) for ancestors in above]
-    starts = np.r_[0, np.cumsum([len(ancestors) for ancestors in above])]
-    ones = np.ones(starts[-1])
-    A = sp.csr_array((ones, np.concatenate(indices), starts), shape=(len(classes), len(nodes)))
-    depths, common = np.diff(starts), (A @ A.T).toarray()
+    places = [(k, number[node]) for k, label in enumerate(classes) for node in ancestors[label]]
+    shape = len(classes), len(nodes)
+    A = sp.csr_array((np.ones(len(places)), np.transpose(places)), shape=shape)
+    depths, common = A.sum(axis=1), (A @ A.T).toarray()
     return Hierarchy(nodes, A, depths[:, None] + depths - 2.0 * common)
 
 
-def _parents(edges):
-    """The parents of every node; ValueError for an edge that is not a pair and for a cycle."""
+def _parents(edges: Any) -> dict[Hashable, dict[Hashable, None]]:
+    """The parents of every node; ValueError for an edge that is not a pair."""
     if isinstance(edges, str) or not hasattr(edges, "__iter__"):
         raise ValueError(f"edges must be a list of pairs (parent, child), got {shown(edges)}.")
     parents: dict[Hashable, dict[Hashable, None]] = {}
@@ -201,18 +202,12 @@ def _parents(edges):
                 "edges must be pairs (parent, child) of nodes that can be hashed, but "
                 f"edges[{position}] is {shown(edge)}."
             ) from None
-    try:
-        TopologicalSorter(parents).prepare()
-    except CycleError as error:
-        cycle = " -> ".join(map(repr, error.args[1]))
-        raise ValueError(f"edges must not have a cycle, but has {cycle}.") from None
     return parents
 
 
-def _with_ancestors(parents, node):
-    found, waiting = {node}, [node]
-    while waiting:
-        fresh = parents[waiting.pop()].keys() - found
-        found |= fresh
-        waiting += fresh
-    return found
+def _parents_first(parents: dict[Hashable, dict[Hashable, None]]) -> list[Hashable]:
+    try:
+        return list(TopologicalSorter(parents).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(map(repr, error.args[1]))
+        raise ValueError(f"edges must not have a cycle, but has {cycle}.") from None

@@ -3,6 +3,7 @@
 In compiled functions ``m = exp(f)`` is the mean that the score f predicts.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn_bundle.linear_next.losses.base import Array
 from sklearn_bundle.linear_next.losses.one_score import RegressionLoss, Start
 
 _SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
+_OF_EXP = tuple(1.0 / math.factorial(k) for k in range(15, 1, -1))  # the highest power first
+_OF_ATANH = tuple(1.0 / k for k in range(15, 2, -2))
 _SAME = 1e-15  # relative to score + 1: possible rounding from the logarithm of its target
 _NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
 
@@ -25,22 +28,10 @@ class PoissonFormula(NamedTuple):
 @inner
 def _exp_remainder(x, e):
     """exp(x) - 1 - x given e = exp(x) - 1, by the series if x is small."""
-    p = 1.0 / 1307674368000.0
-    p = p * x + 1.0 / 87178291200.0
-    p = p * x + 1.0 / 6227020800.0
-    p = p * x + 1.0 / 479001600.0
-    p = p * x + 1.0 / 39916800.0
-    p = p * x + 1.0 / 3628800.0
-    p = p * x + 1.0 / 362880.0
-    p = p * x + 1.0 / 40320.0
-    p = p * x + 1.0 / 5040.0
-    p = p * x + 1.0 / 720.0
-    p = p * x + 1.0 / 120.0
-    p = p * x + 1.0 / 24.0
-    p = p * x + 1.0 / 6.0
-    p = (p * x + 0.5) * x * x
-    rest = e - x
-    return p if abs(x) < _SMALL else rest
+    p = 0.0
+    for coefficient in _OF_EXP:
+        p = p * x + coefficient
+    return p * x * x if abs(x) < _SMALL else e - x
 
 
 @inner
@@ -54,13 +45,9 @@ def _log_remainder(r):
     """(1 + r) log(1 + r) - r for |r| < _NEAR, from the series of atanh(s), s = r / (2 + r)."""
     s = r / (2.0 + r)
     z = s * s
-    p = 1.0 / 15.0
-    p = p * z + 1.0 / 13.0
-    p = p * z + 1.0 / 11.0
-    p = p * z + 1.0 / 9.0
-    p = p * z + 1.0 / 7.0
-    p = p * z + 1.0 / 5.0
-    p = p * z + 1.0 / 3.0
+    p = 0.0
+    for coefficient in _OF_ATANH:
+        p = p * z + coefficient
     return 2.0 * z * (1.0 + s * p * (1.0 + s)) / (1.0 - s)
 
 
@@ -83,17 +70,6 @@ def _slope(loss, f, r, y, steepness):
 @registered(loops.curvature, PoissonFormula)
 def _curvature(loss, f, r, y, steepness):
     return exp(f)
-
-
-@registered(loops.height, PoissonFormula)
-def _height(loss, f, r, y, u, center):
-    """``value - x u``; if f is not near log(y), ``m (1 - x) - y``: there x u and value cancel."""
-    m, log_y = exp(f), log(max(y, loops.TINY))
-    x = f - log_y
-    beyond = loops.value(loss, f, r, y) - x * u if abs(x) < 1.0 else m * (1.0 - x) - y
-    near = u * (center - log_y) + beyond
-    empty = u - u * (f - center)
-    return near if y > 0.0 else empty
 
 
 @registered(loops.conjugate, PoissonFormula)

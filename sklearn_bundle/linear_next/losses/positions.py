@@ -1,7 +1,6 @@
 """Losses of the positions in which documents are listed, and their targets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,8 +39,7 @@ class Query(NamedTuple):
     emphasis: Array  # (L,) the weights c_i of positions
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(NamedTuple):
     """The queries in which documents differ."""
 
     queries: tuple[Query, ...]

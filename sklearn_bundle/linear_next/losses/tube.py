@@ -78,11 +78,3 @@ def _step(loss, target, margin, alpha, weight, curvature, high, low):
     ascent = _shrunk(residual + curvature * alpha, loss.half)
     new = dual.maximizer(ascent, bend + curvature, 0.0, least, most)
     return (new if counts else alpha), gradient, gap, counts
-
-
-@registered(dual.gain, Tube)
-def _gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    rise = change * (target - margin - 0.5 * curvature * change)
-    fall = loss.half * (abs(new) - abs(alpha))
-    return rise, fall + 0.5 * loss.square / weight * change * (new + alpha)

@@ -298,6 +298,6 @@ class Regularizer(Parameters, ABC):
         return np.zeros(size)
 
 
-def places(chosen: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+def places(chosen: Any) -> NDArray[np.int64] | None:
     """Where it is true; None if nowhere."""
     return np.flatnonzero(chosen) if chosen.any() else None

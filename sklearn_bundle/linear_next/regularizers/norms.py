@@ -27,8 +27,14 @@ class L2(Regularizer):
 
     is_quadratic = True
     is_euclidean = True
-    strong_convexity = 1.0
-    diagonal = 1.0
+
+    @property
+    def strong_convexity(self) -> float:
+        return 1.0
+
+    @property
+    def diagonal(self) -> float:
+        return 1.0
 
     def value(self, w) -> float:
         return 0.5 * float(np.sum(w * w))

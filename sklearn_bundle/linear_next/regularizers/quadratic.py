@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,20 +22,14 @@ _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such a
 _EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
 
 
+@dataclass
 class Form:
-    """B in float64, the function from M, whose columns are right-hand sides, to ``B^+ M``."""
+    """B in float64, and the function from M, whose columns are right-hand sides, to ``B^+ M``."""
 
-    def __init__(
-        self,
-        matrix: Any,
-        solve: Callable[[Array], Array],
-        unpenalized: Array | NDArray[np.int64] | None = None,
-        excluded: NDArray[np.int64] | None = None,
-    ):
-        self.matrix = matrix
-        self.solve = solve
-        self.unpenalized = unpenalized
-        self.excluded = excluded
+    matrix: Any
+    solve: Callable[[Array], Array]
+    unpenalized: Array | NDArray[np.int64] | None = None
+    excluded: NDArray[np.int64] | None = None
 
     @cached_property
     def least(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from sklearn_bundle.linear_next.regularizers.base import Array, LassoForm, Regul
 from sklearn_bundle.linear_next.regularizers.norms import L2
 
 
-class Lasso(Regularizer):
+class SparseNorm(Regularizer):
     """``Omega(w) = sum_j t_j |w_j| + r/2 ||w||^2``, with t and r given by :attr:`lasso_form`.
 
     Its conjugate is ``sum_j max(|m_j| - t_j, 0)^2 / (2 r)``. For r = 0 this is 0 or infinity.
@@ -58,7 +59,7 @@ class Lasso(Regularizer):
             return float(np.sum(np.where(sizes == 0.0, 0.0, self.lasso_form.thresholds * sizes)))
 
 
-class L1(Lasso):
+class L1(SparseNorm):
     """``Omega(w) = ||w||_1``; its conjugate is 0 if ``|m|_inf <= 1`` and infinity otherwise.
 
     If the conjugate is finite, w = 0 is a maximizer, and the only one that follows from m alone.
@@ -87,7 +88,7 @@ class L1(Lasso):
         return LassoForm(1.0, 0.0)
 
 
-class WeightedL1(Lasso):
+class WeightedL1(SparseNorm):
     """``Omega(w) = sum_j weights_j |w_j|``: L1 with a weight per feature.
 
     Its conjugate is 0 if ``|m_j| <= weights_j`` for all j, and infinity otherwise. With k outputs,
@@ -139,8 +140,8 @@ class WeightedL1(Lasso):
             )
         if not np.any((weights > 0.0) & (weights < np.inf)):
             raise ValueError("weights of WeightedL1 must have one that is positive and finite.")
-        bound = WeightedL1(np.tile(weights, dimension // n_features))
-        bound._n_features = n_features
+        bound = copy(self)
+        bound.weights, bound._n_features = np.tile(weights, dimension // n_features), n_features
         return bound
 
     @property
@@ -156,7 +157,7 @@ class WeightedL1(Lasso):
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
 
 
-class ElasticNet(Lasso):
+class ElasticNet(SparseNorm):
     """``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``.
 
     Its conjugate is ``sum_j max(|m_j| - l1_ratio, 0)^2 / (2 (1 - l1_ratio))``. The form is that of
