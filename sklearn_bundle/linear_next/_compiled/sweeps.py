@@ -229,8 +229,9 @@ def sweep(
         if by_class:
             for h in range(K):
                 if change[h] != 0.0:
+                    row, of_class = data[start:end], W[h * width : (h + 1) * width]
                     for j in range(width):
-                        W[h * width + j] += change[h] * data[start + j]
+                        of_class[j] += change[h] * row[j]
             continue
         for p in range(start, end):
             x = spread(data, p)
