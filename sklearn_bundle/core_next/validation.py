@@ -409,6 +409,8 @@ def class_factors(
 
 def num_samples(X: Any) -> int:
     """The number of rows, or of objects in a list."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
 
 

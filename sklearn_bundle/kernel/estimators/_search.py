@@ -180,7 +180,8 @@ class KernelSearch(Search):
         fits = len(own._targets(data))
         found = search(run, single, grid, folds, scores, limit, fits_per_value=fits)
         best = grid.params(found.place)
-        final = checked(single_of(own, self._kind, **best, max_time=limit.left))
+        final = checked(single_of(own, self._kind, **best))
+        final.max_time = limit.left  # which may be 0
         if "gamma" in best:
             kernel = replace(data.values.kernel, gamma=best["gamma"])
             chosen = KernelData(data.values.X, kernel, data.values.dtype, samples.rows)

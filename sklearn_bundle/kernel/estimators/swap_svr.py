@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -301,7 +301,7 @@ default="squared_epsilon_insensitive"
     ('converged', True)
     """
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_epsilon_insensitive", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
