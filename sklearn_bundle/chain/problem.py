@@ -20,7 +20,7 @@ from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
 from sklearn_bundle.chain.model import pack, padded, unpacked
 from sklearn_bundle.chain.penalty import ElasticPenalty
 from sklearn_bundle.chain.score_rounding import RowSizes, column_counts
-from sklearn_bundle.core_next.certificate import DOUBLE
+from sklearn_bundle.core_next.limits import DOUBLE
 from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.sampling import Sampling
 

@@ -1,4 +1,4 @@
-"""Certificates: units of rounding, the best point and bound, and the ball around the optimum."""
+"""Certificates: the best point and bound, what rounding takes, the ball around the optimum."""
 
 from typing import Any, NamedTuple, Self
 
@@ -6,29 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core_next.limits import DOUBLE, SIX_DIGITS, likely
 
 Array = NDArray[np.float64]
 
-# The unit roundoffs: one rounding to nearest is off by at most this share of the result.
-SINGLE = 2.0**-24  # of float32
-DOUBLE = 2.0**-53  # of float64
-# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
-# roundings for 1e9 numbers, 64 are allowed.
-ADDED = 64.0 * DOUBLE
-SIX_DIGITS = 1e-6  # of an objective: rounding that may be larger leaves less than six digits
 # Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
 # Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
 CROSSED = 1e-6
 _FEW = 8.0  # roundings of a gap, a square and a root
-
-
-def likely(d: Any) -> Any:
-    """Bound, in roundings, on the sum of the errors of d products or additions.
-
-    The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
-    2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
-    """
-    return np.minimum(d, 8.0 * np.sqrt(d))
 
 
 def bound_below(bound: float, primal: float) -> float:
