@@ -44,30 +44,6 @@ class Rounding(NamedTuple):
 _NONE = Rounding()
 
 
-def confirmed(
-    bound: float,
-    primal: float,
-    advice: str,
-    rounding: float = 0.0,
-) -> float:
-    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
-
-    ``advice`` says why they may cross and what a user can do.
-
-    Raises
-    ------
-    ValueError
-        If the bound is above the objective by more than rounding explains.
-    """
-    crossed = bound - primal
-    if not crossed <= max(CROSSED * abs(primal), rounding):
-        raise ValueError(
-            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
-            f"rounding explains: {advice}."
-        )
-    return bound_below(bound, primal) - rounding
-
-
 def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
     """Objective and bound of a model whose objective rounding made too small by up to ``excess``.
 
@@ -164,10 +140,6 @@ class Best:
             self.primal, self.point = primal, point if is_free else copied(point)
         return better
 
-    def replace(self, primal: float, point: Any) -> None:
-        """Take the point with its objective from the data, whether it is better or not."""
-        self.primal, self.point, self._excess = primal, point, 0.0
-
     def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
         """Keep the bound with its dual certificate if it is higher; returns whether it is.
 
@@ -200,10 +172,15 @@ class Best:
         Raises
         ------
         ValueError
-            As in :func:`confirmed`.
+            If the bound is above the objective by more than rounding explains.
         """
         self._rounding = rounding.total
-        fresh = confirmed(bound, primal, self._advice, self._rounding)
+        if not bound - primal <= max(CROSSED * abs(primal), self._rounding):
+            raise ValueError(
+                f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+                f"rounding explains: {self._advice}."
+            )
+        fresh = bound_below(bound, primal) - self._rounding
         missing = min(self.least - fresh, rounding.of_objective)
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
         self.primal = primal + self._excess
@@ -294,10 +271,3 @@ def ball_of(
     balls = Ball.around(w, gap, modulus), Ball.between(w, lowest, own_gap, modulus, error)
     ball = min(balls, key=lambda one: one.radius if np.isfinite(one.radius) else np.inf)
     return ball if np.isfinite(ball.radius) and np.isfinite(ball.center).all() else None
-
-
-def smaller(first: Ball | None, second: Ball | None) -> Ball | None:
-    """The one of smaller radius; None is no ball."""
-    if first is None or second is None:
-        return second if first is None else first
-    return first if first.radius <= second.radius else second
