@@ -85,15 +85,13 @@ def project(
     array([0.9, 0.8, 0.1])
     """
     m = _checked_array("m", m)
-    n = len(m)
     given = ("d", d), ("sigma", sigma), ("lower", lower), ("upper", upper)
-    d, sigma, lower, upper = items = [_items(name, values, n) for name, values in given]
+    d, sigma, lower, upper = items = [_items(name, values, len(m)) for name, values in given]
     sound = np.isfinite(m) & np.isfinite(d) & np.isfinite(sigma) & (d != 0.0) & (sigma != 0.0)
     sound &= (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
     if not sound.all():
         raise ValueError(_describe(int(np.argmin(sound)), m, *items))
-    z = as_float(z)
-    if z is None:
+    if (z := as_float(z)) is None:
         return np.clip(m, lower, upper)
     _check_attainable(z, sigma, lower, upper)
     with np.errstate(all="ignore"):
@@ -106,11 +104,9 @@ def project(
         a, left_over = projected(m, ratio, sigma, lower, upper, z)
         if left_over <= FEASIBILITY:
             return a
-    hint = f": see item {fault}" if fault >= 0 else ""
-    raise ValueError(
-        "The numbers in d, sigma, m and the bounds span too many orders of magnitude for double "
-        f"precision{hint}."
-    )
+    where = f": see item {fault}" if fault >= 0 else ""
+    many = "The numbers in d, sigma, m and the bounds span too many orders of magnitude for"
+    raise ValueError(f"{many} double precision{where}.")
 
 
 def _checked_array(name: str, values: ArrayLike) -> Array:
@@ -159,9 +155,9 @@ def _describe(i: int, m: Array, *items: Array) -> str:
     for name, value in (("d", d), ("sigma", sigma)):
         if not np.isfinite(value) or value == 0.0:
             return f"{name} must be finite and not zero, but is {value} for item {i}."
-    for name, value in (("lower", lower), ("upper", upper)):
-        if np.isnan(value):
-            return f"{name} must be a number, but is {value} for item {i}."
+    if np.isnan(lower) or np.isnan(upper):
+        name = "lower" if np.isnan(lower) else "upper"
+        return f"{name} must be a number, but is nan for item {i}."
     if lower > upper:
         return f"lower must not be above upper, but for item {i} they are {lower} and {upper}."
     return f"The bounds of item {i}, lower={lower} and upper={upper}, leave no finite number."

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "sklearn_bundle"
 
 # Layers from the bottom. A module imports from its own layer and from those before it.
 SHARED = (
-    *(("jit",), ("core._compiled",), ("core", "callbacks")),
+    *(("jit",), ("core._compiled", "core_next._compiled"), ("core", "core_next", "callbacks")),
     ("projection", "datasets", "metrics"),
 )
 FAMILIES = {
@@ -118,7 +118,9 @@ def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
         if isinstance(node, ast.ImportFrom) and node.module == "sklearn.base"
     }
     users.discard("structured.models.base")  # a model has parameters, for clones and searches
-    assert {place(name)[1] for name in users} <= {"core", "estimators", "readers", "plotting"}
+    assert {place(name)[1] for name in users} <= {
+        *("core", "core_next", "estimators", "readers", "plotting")
+    }
 
 
 def internals(module):
