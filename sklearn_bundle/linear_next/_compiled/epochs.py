@@ -70,8 +70,7 @@ def _epoch(
         if new == alpha:
             continue
         rows[at + ALPHA] = new
-        rise, fall = gain(loss, target, margin, alpha, new, weight, curvature)
-        gained += rise - fall
+        gained += gain(loss, target, margin, alpha, new, weight, curvature)
         change = y * (new - alpha)
         b += pull * change
         change *= scale
