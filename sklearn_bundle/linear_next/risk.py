@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core_next.certificate import DOUBLE, likely
 from sklearn_bundle.linear_next._compiled import scores as loops
 from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss
 from sklearn_bundle.linear_next.losses.base import SampleLoss

@@ -4,15 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import CROSSED, Best
-from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
+from sklearn_bundle.core_next.certificate import CROSSED, Best
+from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core_next.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
 from sklearn_bundle.linear_next.certificate import Proof, bound_of, certify
 from sklearn_bundle.linear_next.regularizers import Regularizer
 from sklearn_bundle.linear_next.risk import Plane, Risk, ScoreRisk
@@ -160,7 +160,6 @@ class Solver(ABC):
             At(w, found.b),
             found.bound,
             proof,
-            terms=lambda: found.terms,
             rounding=found.rounding,
         )
         state = self.state()

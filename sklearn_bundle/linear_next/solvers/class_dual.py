@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.dual_methods import Checks, Idling, momentum
-from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.core_next.dual_methods import Checks, Idling, momentum
+from sklearn_bundle.core_next.limits import TINY
 from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear_next._compiled import sweeps
 from sklearn_bundle.linear_next.certificate import Proof

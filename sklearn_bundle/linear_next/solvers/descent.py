@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, REFRESHED, RIDGES, SLOPE_LEFT
+from sklearn_bundle.core_next.lbfgs import Corrections
+from sklearn_bundle.core_next.limits import (
+    CONSTANT,
+    MEMORY,
+    MOST_SIDE,
+    REFRESHED,
+    RIDGES,
+    SLOPE_LEFT,
+)
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import Point, ScoreRisk
 from sklearn_bundle.linear_next.rows import factor_passes

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core_next.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear_next._compiled import lasso
 from sklearn_bundle.linear_next.certificate import Proof
