@@ -113,6 +113,10 @@ class Risk(ABC):
         d = self.rows.shape[1]
         return (d,) if self.n_outputs is None else (self.n_outputs, d)
 
+    def limit(self, seconds: float | None) -> None:
+        """Give rounds on workers so much time from now on; in memory solvers see to it."""
+        return
+
     def scores(self, w: Array) -> Array:
         """``X w``: one product, none at w = 0."""
         if w.any():

@@ -173,7 +173,7 @@ class Bundle(Solver):
         self.patience = _PATIENCE + 2 * self.risk.n_free if kept.anchored else IDLE_LIMIT
 
     @property
-    def kept(self) -> Planes:
+    def reusable(self) -> Planes:
         return self.planes
 
     def begin(self) -> None:

@@ -79,7 +79,7 @@ class ExcessiveGap(Solver):
         self._starting, self._gap_at_start = True, np.inf
 
     @property
-    def kept(self) -> Array:
+    def reusable(self) -> Array:
         """The best u."""
         return self.highest.u
 

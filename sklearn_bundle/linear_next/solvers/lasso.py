@@ -55,6 +55,7 @@ class Lasso(Solver):
 
     name = "coordinate-descent"
     yields_start = True
+    keeps_rows = True
     risk: ScoreRisk
 
     def __init__(self, task: Task, start: Start):
@@ -69,7 +70,7 @@ class Lasso(Solver):
         self._sparse = isinstance(self.risk.rows, CSRRows) and not self.risk.loss.quadratic
 
     @property
-    def kept(self) -> Kept:
+    def reusable(self) -> Kept:
         return Kept(self._chosen, self.here)
 
     def begin(self) -> None:
