@@ -136,7 +136,8 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
         self.__dict__.update({k: v for k, v in parameters.items() if k != "self"})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+        state: Any = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_warm"}
 
 
 class Fit:
@@ -183,7 +184,7 @@ class Fit:
         known = {name: value for name, value in metadata.items() if value is not None}
         self._given = {"X": X, "y": y, "metadata": known}
         self.lines = Lines(self.name, self.params.verbose)
-        self.root: Task | None = None
+        self.root: Any = None
 
     def reuse(self, fingerprint: Callable[[], Any], settings: tuple[Any, ...]) -> None:
         """With ``warm_start``, use what the last fit left if it was to the same data.
@@ -320,7 +321,7 @@ class Fit:
             self.root.end(max(results, key=lambda r: r.relative_gap), lambda: fitted)
         for name in self._before - vars(params).keys():  # feature names that the check has deleted
             delattr(estimator, name)
-        vars(estimator).update(fitted)
+        estimator.__dict__.update(fitted)
         if self._interrupted:
             raise self.cause
         return estimator
