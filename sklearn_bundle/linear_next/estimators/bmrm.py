@@ -294,7 +294,8 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
             signs = binary_targets(samples.labels, len(classes))
             targets = [Target(y, n) for y in signs]
             names = names_of(classes) if len(signs) > 1 else [""]
-        return MemoryData(samples, targets, [loss] * len(targets), self.n_jobs, names)
+        prepared = [loss.prepare_target(target) for target in targets]
+        return MemoryData(samples, prepared, self.n_jobs, names)
 
     def _refuse_large(self, loss: Loss, data: Any) -> None:
         """Raise ValueError for more weights than a matrix of Newton's method may have rows."""

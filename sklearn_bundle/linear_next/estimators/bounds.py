@@ -140,7 +140,7 @@ class Amid:
     """A point amid training rows, best in their middle, and how far each row is from it."""
 
     def __init__(self, rows: Rows):
-        n, d = rows.shape
+        n = rows.shape[0]
         self.some = rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
         few = self.some.shape[0]
         self.center: Array = self.some.gradient(np.full(few, 1.0 / few))
@@ -167,7 +167,7 @@ def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion |
     """
     if ball is None:
         return None
-    loss, (n, d), k = risk.loss, risk.rows.shape, risk.n_outputs or 1
+    loss, d, k = risk.loss, risk.rows.shape[1], risk.n_outputs or 1
     weights, nothing = ball.center.reshape(k, d), np.zeros(k)
     quantile = isinstance(loss, NuNovelty)
     if not (quantile or risk.free or risk.n_free):
@@ -193,7 +193,9 @@ def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion |
         rule = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
         return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
     if quantile:  # minus the best offset, which rises with each score
-        low, high = (loss.offsets(moved, risk.weights) for moved in (scores - reach, scores + reach))
+        low, high = (
+            loss.offsets(moved, risk.weights) for moved in (scores - reach, scores + reach)
+        )
         ends = -high[1], -low[0]
     else:
         ends = _of_one(risk, scores, reach, float(np.ravel(at_center)[0]))
@@ -215,9 +217,7 @@ def _is_hopeless(region: ScoreRegion, amid: Amid, level: Array | float, factor: 
     return factor * region.radius * float(reach) > size
 
 
-def _reaches(
-    risk: Risk, region: ScoreRegion, amid: Amid, at_center: Array
-) -> tuple[Array, Array]:
+def _reaches(risk: Risk, region: ScoreRegion, amid: Amid, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included.
 
     Scores have shape (n,) or (k, n).

@@ -58,9 +58,7 @@ BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _required(kind)}
 def owners(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """The parameters in the table, each with the role and the names to which it belongs."""
     names = sorted({name for parameters in table.values() for name in parameters})
-    return {
-        name: (role, tuple(one for one, own in table.items() if name in own)) for name in names
-    }
+    return {name: (role, tuple(one for one, own in table.items() if name in own)) for name in names}
 
 
 # ---- what parameters stand for -------------------------------------------------------------------

@@ -30,7 +30,7 @@ from sklearn_bundle.linear_next.estimators.formulation import (
     REGULARIZER_PARAMETERS,
     owners,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_accuracy
+from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_score
 from sklearn_bundle.linear_next.losses import Loss
 from sklearn_bundle.linear_next.regularizers import REGULARIZERS, Regularizer
 
@@ -344,7 +344,7 @@ class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, Certifi
             Between 0 and 1.
         """
         if is_collection(X):
-            return lazy_accuracy(self.predict, X, y, sample_weight)
+            return lazy_score("accuracy", self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
 
