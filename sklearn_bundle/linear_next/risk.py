@@ -286,6 +286,7 @@ class ScoreRisk(Risk):
             return known
         still, reach = np.zeros_like(scores), self.units.unit
         low, high = (-np.inf, np.nan), (np.inf, np.nan)  # with the derivatives there
+        left = max(left, likely(len(scores)) * DOUBLE * self.units.slope)  # else of rounding
         for k in range(_STEPS_IN_B):
             first, second = self.slopes(Point(still, scores, b), still, 1.0, width, 0.0)
             if abs(first) <= left:

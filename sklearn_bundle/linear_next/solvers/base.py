@@ -226,12 +226,14 @@ class _Lifted(State):
         return self._lift(self._small)
 
 
-def step_length(derivative: Callable[[float], tuple[float, float]], left: float) -> float:
-    """The step at which a rising derivative is at most ``left`` in size, by Newton's method from 1.
+def step_length(
+    derivative: Callable[[float], tuple[float, float]], left: float, t: float = 1.0
+) -> float:
+    """The step at which a rising derivative is at most ``left`` in size, by Newton's method from t.
 
     A derivative that is not a number counts as too far. 0 if there is no such step.
     """
-    t, low, high, moves = 1.0, 0.0, np.inf, (np.inf, np.inf)
+    low, high, moves = 0.0, np.inf, (np.inf, np.inf)
     for _ in range(SEARCH_STEPS):
         first, second = derivative(t)
         if abs(first) <= left:

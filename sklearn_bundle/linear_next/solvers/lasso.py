@@ -128,7 +128,7 @@ class Lasso(Solver):
             if worst <= precision:
                 break
             chosen.weigh(self._curvature(), self.risk.free)
-            enough = precision if quadratic else max(precision, _OF_WORST * worst)
+            enough = max(precision, _OF_WORST * worst)
             most = self._trusted if self._sparse else _COLUMN_EPOCHS
             new = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
             t = self._move(chosen, new - w, a, limits)
