@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -34,20 +34,16 @@ from sklearn_bundle.core_next.search import (
 )
 from sklearn_bundle.core_next.validation import (
     check_sample_weight,
-    checked_reg_lambda_of,
     num_samples,
     rows_of,
 )
 from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.linear_next.estimators.certain import CertainFolds
-from sklearn_bundle.linear_next.estimators.fitting import Ends, along
-from sklearn_bundle.linear_next.estimators.formulation import loss_of, omega_of
-from sklearn_bundle.linear_next.estimators.linear import measured
+from sklearn_bundle.linear_next.estimators.fitting import along
+from sklearn_bundle.linear_next.estimators.formulation import checked_reg_lambda_of, loss_of
 from sklearn_bundle.linear_next.estimators.path import values_for
 from sklearn_bundle.linear_next.estimators.scores import (
-    bounds_of_score,
     default_scores,
     loss_scorer,
 )
@@ -59,34 +55,16 @@ _FOLDS = 5  # as in scikit-learn
 
 
 class PathSearch(Search):
-    """Cross-validation over reg_lambda, with a path in each fold.
-
-    Entries that docstrings share:
-
-    [certain]
-    certain : bool, default=False
-        Whether to go on until the choice is that of exact optima: with a `tol` of at most 1e-6 in
-        all fits, and down to 1e-12 for values that may still be the best.
-
-    [certainty]
-    test_score_bounds_ : ndarray of shape ({}, n_folds, 2)
-        With ``certain=True``: the least and the largest test score that the exact optimum of each
-        value and fold may have.
-    best_is_certain_ : bool
-        With ``certain=True``: whether exact optima would lead to the same choice.
-    """
+    """Cross-validation over reg_lambda, with a path in each fold."""
 
     reg_lambdas: int | ArrayLike | None
     Cs: int | ArrayLike | None
     eps: float | None
-    certain: bool
 
     reg_lambda_: float
     reg_lambdas_: NDArray[np.float64]
     C_: float  # with Cs_, if there are Cs
     Cs_: NDArray[np.float64]
-    test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
-    best_is_certain_: bool
 
     _kind: ClassVar[type]  # of the fitted estimators
     _not_shared = "reg_lambda", "C", "warm_start"
@@ -125,23 +103,15 @@ class PathSearch(Search):
         run = Fit(self, X, y, sample_weight=sample_weight)
         own, limit = run.params, TimeLimit(run.params.max_time)
         data = own._checked(X, y, sample_weight)  # errors come before any work starts
-        if own.certain:
-            _refuse_uncertain(own, X, data)
         values, grid = _values(own, data)
         single = clone(single_of(own, self._kind, n_jobs=1))
         kind = _FoldsOfBlocks if is_collection(X) else _Folds
         folds = kind.of(_Task(single, own, data, values), X, y, sample_weight)
-        parts, choice = folds.parts(metadata), None
-        if own.certain:
-            choice = CertainFolds(folds.known, parts, len(values), own.tol)
-        scores = folds.scores if choice is None else choice.begin
-        found, further = search(run, single, grid, parts, scores, limit), {}
-        if choice is not None:
-            found, further = choice.decided(found, own.n_jobs, limit)
+        found = search(run, single, grid, folds.parts(metadata), folds.scores, limit)
         best = float(values[found.place])
         final = checked(single_of(own, self._kind, reg_lambda=best, max_time=limit.left))
         fitted, solved = final._solved(run, data)
-        fitted |= found.attributes() | further | grid.chosen(found.place)
+        fitted |= found.attributes() | grid.chosen(found.place)
         fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
         caveat = found.advice(run.name, own.max_time, fitted["coef_"]) or solved.caveat
         return run.finish(fitted, solved.results, caveat=caveat)
@@ -162,21 +132,6 @@ def _values(own: Any, data: Any) -> tuple[NDArray[np.float64], Grid]:
     return np.array([checked_reg_lambda_of(C, data.total) for C in Cs]), Grid({"C": Cs})
 
 
-def _refuse_uncertain(own: Any, X: Any, data: Any) -> None:
-    """Raise ValueError if gaps do not bound the default score in these data."""
-    why = None
-    if is_collection(X):
-        why = "X lies in blocks"
-    elif not omega_of(own).bind(data.n_features, data.n_features).strong_convexity > 0.0:
-        why = f"regularizer={shown(own.regularizer)} is not strongly convex"
-    elif bounds_of_score(loss_of(own)) is None:
-        why = f"loss={shown(own.loss)} has a score without bounds"
-    elif own.scoring is not None:
-        why = f"scoring={shown(own.scoring)}: only the default score is bounded"
-    if why is not None:
-        raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
-
-
 class _Task(NamedTuple):
     """What the fits of all folds have in common."""
 
@@ -185,17 +140,13 @@ class _Task(NamedTuple):
     data: Any  # all rows
     values: NDArray[np.float64]
 
-    def models(
-        self, fitted: Sequence[Any], limit: TimeLimit, places: Any = None, **how: Any
-    ) -> Any:
-        """The models of the values, fitted to some X, y and weights, with their results."""
-        tol, estimator = how.pop("tol", None), checked(self.single)
-        estimator.tol = estimator.tol if tol is None else tol
-        part = estimator._checked(*fitted)
-        values = self.values if places is None else self.values[places]
+    def models(self, fitted: Sequence[Any], limit: TimeLimit, report: Report) -> Iterator[Any]:
+        """The models of the values, fitted to some X, y and weights; each is reported."""
+        estimator = checked(self.single)
+        part, values = estimator._checked(*fitted), self.values
         if self.own.Cs is not None:  # C weighs a sum of losses, reg_lambda their mean
             values = values * (self.data.total / part.total)
-        return along(estimator, part, values, limit, **how)
+        return reported(along(estimator, part, values, limit), report)
 
 
 class _Folds(NamedTuple):
@@ -226,33 +177,8 @@ class _Folds(NamedTuple):
         self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
     ) -> list[float]:
         """Scores of every value on the test part of a fold; each fit is reported."""
-        return self._scores_of(reported(self.task.models(self._rows(train), limit), report), test)
-
-    def known(
-        self,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        places: NDArray[np.intp],
-        tol: float,
-        ends: Ends,
-        report: Report | None,
-        limit: TimeLimit,
-    ) -> tuple[list[float], list[tuple[float, float]]]:
-        """Scores of some values, if fits are reported, and bounds of those of exact optima."""
-        how = {"tol": tol, "bounds": True, "ends": ends}
-        path = self.task.models(self._rows(train), limit, places, **how)
-        models = [model for model, _ in path] if report is None else list(reported(path, report))
-        if not models:
-            return [], []
-        X, y, weights = self._rows(test)
-        bounds_of, rows = bounds_of_score(loss_of(self.task.single)), measured(models[0], X)
-        assert bounds_of is not None
-        counted = {} if weights is None else {"sample_weight": weights}
-        bounds = [bounds_of(model, rows, y, **counted) for model in models]
-        return ([] if report is None else self._scores_of(models, test)), bounds
-
-    def _scores_of(self, models: Any, test: NDArray[np.intp]) -> list[float]:
-        held_out, scoring = self._rows(test), self.task.own.scoring
+        models, held_out = self.task.models(self._rows(train), limit, report), self._rows(test)
+        scoring = self.task.own.scoring
         if self.scorer is None:
             return list(default_scores(models, *held_out))
         classes = None if scoring is None else self.task.data.classes
@@ -301,7 +227,7 @@ class _FoldsOfBlocks(NamedTuple):
         self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
     ) -> list[float]:
         """Scores of every value on the test part of a fold."""
-        models = reported(self.task.models(self._blocks(train), limit), report)
+        models = self.task.models(self._blocks(train), limit, report)
         held_out = self._blocks(test)
         return [float(model.score(*held_out)) for model in models]
 
@@ -328,9 +254,6 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
         "fbeta". To every scorer, a class that a training part lacks has the probability 0.
-    %(certain)s
-        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
-        and the default score.
     %(BMRMClassifier.regularizer)s
     %(BMRMClassifier.l1_ratio)s
     %(BMRMClassifier.positive)s
@@ -357,7 +280,6 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty: n_lambdas)s
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -390,9 +312,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
-        BMRMClassifier, PathSearch._not_shared
-    ) | {"certain": ["boolean"]}
+    _allowed: ClassVar[dict[str, Any]] = path_constraints(BMRMClassifier, PathSearch._not_shared)
 
     def __init__(
         self,
@@ -403,7 +323,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         positive: bool = False,
@@ -444,9 +363,6 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     %(scoring)s
         R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
         D^2 of the Poisson deviance for "poisson"; the mean over the targets.
-    %(certain)s
-        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
-        and the default score.
     %(BMRMRegressor.regularizer)s
     %(BMRMRegressor.l1_ratio)s
     %(BMRMRegressor.positive)s
@@ -472,7 +388,6 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty: n_lambdas)s
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -505,9 +420,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
-        BMRMRegressor, PathSearch._not_shared
-    ) | {"certain": ["boolean"]}
+    _allowed: ClassVar[dict[str, Any]] = path_constraints(BMRMRegressor, PathSearch._not_shared)
 
     def __init__(
         self,
@@ -518,7 +431,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         positive: bool = False,

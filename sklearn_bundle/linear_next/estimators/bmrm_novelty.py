@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,7 +163,7 @@ class BMRMNoveltyDetector(
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
     fit_intercept = False
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **BundleEstimator._constraints_without_intercept,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "rho": [Interval(Real, 0, None, closed="neither"), None],

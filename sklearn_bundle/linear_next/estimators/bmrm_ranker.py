@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -177,7 +177,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
     _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
     _loss_kinds = (RankingLoss,)
     fit_intercept = False
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **BundleEstimator._constraints_without_intercept,
         "loss": [Names(_losses), *_loss_kinds],
         "cost": [Names({"absolute", "constant", "squared"}), "array-like"],

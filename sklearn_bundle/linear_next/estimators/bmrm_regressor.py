@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -198,7 +198,7 @@ class BMRMRegressor(
     }
     _in_spreads = {"epsilon": 0.1, "delta": 1.0}  # noqa: RUF012
     _loss_kinds = (RegressionLoss,)
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **CertifiedLinear._common_constraints,
         **CertifiedLinear._cost_constraints,
         **BundleEstimator._bundle_constraints,

@@ -22,6 +22,12 @@ from sklearn_bundle.linear_next.rows import Rows, rows_of
 _CHECKED = 100  # rows at which the derivatives of a user's loss are compared with its values
 
 
+def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(labels == k, 1.0, -1.0) for k in positives]
+
+
 class MemoryData:
     """What estimators, paths and searches need of training data; on workers blocks offer the same.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,8 @@ from sklearn_bundle.core_next.docs import fill_doc
 from sklearn_bundle.core_next.estimator import Fit, Observe, Points, points_of, with_callbacks
 from sklearn_bundle.core_next.misread import gathered
 from sklearn_bundle.core_next.parameters import Interval, Names
-from sklearn_bundle.core_next.validation import (
-    binary_targets,
-    check_classification_data,
-    names_of,
-)
-from sklearn_bundle.linear_next.estimators.data import MemoryData
+from sklearn_bundle.core_next.validation import check_classification_data, names_of
+from sklearn_bundle.linear_next.estimators.data import MemoryData, binary_targets
 from sklearn_bundle.linear_next.estimators.fitting import located
 from sklearn_bundle.linear_next.estimators.formulation import refuse_both, strengths_of
 from sklearn_bundle.linear_next.estimators.linear import CertifiedLinear, LinearClassifier
@@ -135,7 +131,7 @@ class PragamSVC(LinearClassifier):
     dual_coef_: NDArray[np.float64]
     support_: NDArray[np.integer]
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **CertifiedLinear._common_constraints,
         **CertifiedLinear._cost_constraints,
         **LinearClassifier._class_constraints,

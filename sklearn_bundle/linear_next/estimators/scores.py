@@ -1,4 +1,4 @@
-"""Scores of a search: of many models at once, those that losses are for, and bounds of both."""
+"""Scores of a search: of many models at once, and those that losses are for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import (
     d2_pinball_score,
     d2_tweedie_score,
@@ -18,7 +18,6 @@ from sklearn.metrics import (
 )
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle.core_next.optimum import extreme_predictions
 from sklearn_bundle.core_next.validation import check_prediction_data
 from sklearn_bundle.linear_next.estimators.formulation import loss_of
 from sklearn_bundle.linear_next.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
@@ -79,55 +78,6 @@ def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> floa
     return float((weights * apart) @ apart)
 
 
-def bounds_of_score(loss: Loss) -> Callable[..., tuple[float, float]] | None:
-    """Bounds of the default score of a search; None if it has none."""
-    make = _SCORERS.get(type(loss))
-    if make is None:
-        return lambda model, X, y, sample_weight=None: model.score_bounds(X, y, sample_weight)
-    if isinstance(loss, FBeta):
-        return None
-    error = _ERRORS.get(type(loss))
-    if error is None:
-        return _auc_bounds
-    score, measured = make(loss), error(loss)
-
-    def bounds(model, X, y, sample_weight=None):
-        target = np.asarray(y, dtype=np.float64)
-        low, high = model.predict_bounds(X)
-        ends = extreme_predictions(target.reshape(low.shape), low, high, measured)
-        models = map(_Predicted, ends)
-        least, most = (score(model, X, y, sample_weight=sample_weight) for model in models)
-        return (least if np.isfinite(ends[0]).all() else -np.inf), most
-
-    return bounds
-
-
-class _Predicted(RegressorMixin, BaseEstimator):
-    """A model of these predictions, for scorers."""
-
-    def __init__(self, predictions: NDArray[np.float64]):
-        self.predictions = predictions
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        return np.nan_to_num(self.predictions)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def _auc_bounds(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
-) -> tuple[float, float]:
-    """All positive scores at one end of their intervals, all negative ones at the other."""
-    if len(model.classes_) > 2:
-        return model.score_bounds(X, y, sample_weight)
-    low, high = (np.nan_to_num(end) for end in model.decision_bounds(X))
-    positive = np.asarray(y) == model.classes_[1]
-    ends = np.where(positive, low, high), np.where(positive, high, low)
-    least, most = (roc_auc_score(positive, end, sample_weight=sample_weight) for end in ends)
-    return float(least), float(most)
-
-
 def loss_scorer(loss: Loss) -> LossScorer | None:
     """The default score of a search; None means the estimator's own ``score``."""
     make = _SCORERS.get(type(loss))
@@ -178,13 +128,4 @@ _SCORERS: dict[type[Loss], Callable[[Any], LossScorer]] = {
     Poisson: lambda _: _deviance,
     FBeta: lambda loss: _fbeta(loss.beta),
     ROCAUC: lambda _: _auc,
-}
-
-# Errors of a prediction that grow on both sides of the target, for the scores above.
-_ERRORS: dict[type[Loss], Callable[[Any], Callable[[Any, Any], Any]]] = {
-    AbsoluteError: lambda _: lambda y, p: np.abs(y - p),
-    Quantile: lambda loss: (
-        lambda y, p: np.maximum(loss.quantile * (y - p), (loss.quantile - 1.0) * (y - p))
-    ),
-    Poisson: lambda _: lambda y, p: p - y * np.log(np.maximum(p, np.finfo(np.float64).tiny)),
 }
