@@ -77,7 +77,9 @@ class ClassDescent(Descent):
         return Proof(derivatives=g), self._bound(plane)
 
     def _bound(self, plane: Plane) -> float:
-        return plane.offset - self.reg_lambda * self.omega.conjugate(-plane.gradient / self.reg_lambda)
+        return plane.offset - self.reg_lambda * self.omega.conjugate(
+            -plane.gradient / self.reg_lambda
+        )
 
     def move(self, along: Array, left: float) -> float:
         risk, point, lam, p = self.risk, self.point, self.reg_lambda, self.risk.dimension
@@ -134,7 +136,9 @@ class KroneckerMetric:
 
     def refresh(self, point: Point) -> None:
         """Take C of the derivatives at a point."""
-        values, self._classes = eigh(self._risk.loss.covariance(point.g, self._risk.y, self._risk.weights))
+        values, self._classes = eigh(
+            self._risk.loss.covariance(point.g, self._risk.y, self._risk.weights)
+        )
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
         if self._own:
             self._inverse[0] = 0.0  # a common change of all intercepts has no effect

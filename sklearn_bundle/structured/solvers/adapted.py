@@ -1,6 +1,5 @@
-"""Solvers of other problems, adapted to structured risks: L-BFGS, excessive gap, cutting planes."""
+"""L-BFGS, the excessive gap technique and cutting planes on structured risks."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -12,12 +11,12 @@ from sklearn_bundle.core_next.certificate import Best
 from sklearn_bundle.core_next.contract import ABSENT, State
 from sklearn_bundle.core_next.lbfgs import MEMORY, LBFGSSolver
 from sklearn_bundle.core_next.limits import IDLE_LIMIT, LAST_PLACE, TINY
-from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
 from sklearn_bundle.linear_next.certificate import bound_of
 from sklearn_bundle.linear_next.regularizers import L2
 from sklearn_bundle.linear_next.risk import Plane
 from sklearn_bundle.linear_next.solvers.base import At
 from sklearn_bundle.linear_next.solvers.bundle import ADVICE, Planes
+from sklearn_bundle.linear_next.solvers.excessive_gap import PATIENCE, ExcessiveGap, Series
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
@@ -29,50 +28,7 @@ _SHARE = 0.1  # of the gap, to which the inner problem is solved: more is wasted
 _EXACT = 1e-11  # of the objective, if nothing was gained
 
 
-class AdaptedSolver(ABC):
-    """The other solver's states, with the oracle calls of the problem in the history.
-
-    A subclass sets ``_solver``, which works on what :meth:`_adapted` makes of the problem.
-    """
-
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
-    _solver: Any
-
-    def __init__(self, problem: StructuredRisk):
-        self._problem = problem
-
-    @property
-    @abstractmethod
-    def kept(self) -> Any:
-        """Where a new solver may start."""
-
-    @abstractmethod
-    def _adapted(self, problem: StructuredRisk) -> Any:
-        """The problem in the form that the other solver needs."""
-
-    def attach(self, problem: StructuredRisk) -> None:
-        """Continue with the same problem in another object."""
-        self._problem = problem
-        self._solver.attach(self._adapted(problem))
-
-    def detach(self) -> None:
-        """Release the problem."""
-        self._problem = ABSENT
-        self._solver.detach()
-
-    def states(self) -> Iterator[State]:
-        """The states of the other solver; they end when rounding leaves nothing to gain."""
-        return map(self._counted, self._solver.states())
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """The other solver's best point and bound, recomputed."""
-        return self._counted(self._solver.confirm(moving=moving))
-
-    def _counted(self, state: State) -> State:
-        return self._problem.with_errors(replace(state, further=(self._problem.oracle_calls,)))
-
-
-class StructuredLBFGS(AdaptedSolver):
+class StructuredLBFGS:
     """L-BFGS on the likelihood, from w = 0 or from where the last solver of the problem ended.
 
     Parameters
@@ -85,6 +41,7 @@ class StructuredLBFGS(AdaptedSolver):
     """
 
     name = "lbfgs"
+    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
     def __init__(
         self,
@@ -93,17 +50,35 @@ class StructuredLBFGS(AdaptedSolver):
         n_cached_outputs: int | None = None,
         kept: Array | None = None,
     ):
-        super().__init__(problem)
+        self._problem = problem
         memory = MEMORY if n_cached_outputs is None else n_cached_outputs
-        self._solver = LBFGSSolver(self._adapted(problem), kept, memory=memory)
+        self._solver = LBFGSSolver(_Smooth(problem), kept, memory=memory)
 
     @property
     def kept(self) -> Array:
         """Where a new solver may start."""
         return self._solver.kept
 
-    def _adapted(self, problem: LikelihoodProblem) -> "_Smooth":
-        return _Smooth(problem)
+    def attach(self, problem: LikelihoodProblem) -> None:
+        """Continue with the same problem in another object."""
+        self._problem = problem
+        self._solver.attach(_Smooth(problem))
+
+    def detach(self) -> None:
+        """Release the problem."""
+        self._problem = ABSENT
+        self._solver.detach()
+
+    def states(self) -> Iterator[State]:
+        """The solver's states, with the oracle calls of the problem."""
+        return map(self._counted, self._solver.states())
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """The best point and bound, recomputed."""
+        return self._counted(self._solver.confirm(moving=moving))
+
+    def _counted(self, state: State) -> State:
+        return self._problem.with_errors(replace(state, further=(self._problem.oracle_calls,)))
 
 
 class _Smooth:
@@ -114,8 +89,8 @@ class _Smooth:
         self.evaluate = problem.objective
 
 
-class MarginalGapSolver(AdaptedSolver):
-    """:class:`ExcessiveGapSolver` over marginals of chains, with its own counts in the history.
+class MarginalGapSolver:
+    """The excessive gap technique over marginals of chains, with its own counts in the history.
 
     These are max-margin Markov networks: appendix E of Saha, Zhang and Vishwanathan (2010).
 
@@ -135,30 +110,47 @@ class MarginalGapSolver(AdaptedSolver):
     )
 
     def __init__(self, problem: StructuredProblem, *, kept: Array | None = None):
-        super().__init__(problem)
-        self._solver = ExcessiveGapSolver(self._adapted(problem), None, kept)
+        self._dual, self._idle = MarginalDual(problem), 0
+        self._best = Best(least=0.0, advice=ExcessiveGap.advice)  # losses are nonnegative
+        start = self._dual.origin() if kept is None else kept
+        self._series = Series(self._dual, None, start, self._best)
+        self._best.raise_bound(self._series.highest.value)
 
     @property
     def kept(self) -> Array:
         """Where a new solver may start."""
-        return self._solver.dual_point.u
+        return self._series.highest.u
+
+    def attach(self, problem: StructuredProblem) -> None:
+        """Continue with the same problem in another object."""
+        self._dual = self._series.dual = MarginalDual(problem)
 
     def detach(self) -> None:
-        self._dual = ABSENT
-        super().detach()
+        """Release the problem."""
+        self._dual = self._series.dual = ABSENT
 
-    def _adapted(self, problem: StructuredProblem) -> MarginalDual:
-        self._dual = MarginalDual(problem)
-        return self._dual
+    def states(self) -> Iterator[State]:
+        """One state per step; they end when rounding leaves nothing to gain."""
+        while self._idle < PATIENCE:
+            self._idle = 0 if self._series.step() else self._idle + 1
+            yield self._state()
 
-    def _counted(self, state: State) -> State:
-        dual = self._dual
-        counts = dual.problem.oracle_calls, dual.projections, dual.projection_passes
-        return replace(super()._counted(state), further=counts)
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the data at the best u."""
+        series, dual, w = self._series, self._dual, self._best.point
+        series.highest = series.evaluated(dual.feasible(series.highest.u))
+        taken = dual.rounding(series.highest.combined)
+        self._best.recompute(dual.objective(w), w, series.highest.value, None, rounding=taken)
+        return self._state()
+
+    def _state(self) -> State:
+        dual, problem, w = self._dual, self._dual.problem, self._best.point
+        counts = problem.oracle_calls, dual.projections, dual.projection_passes
+        return problem.with_errors(self._best.state(w, None, problem.passes, None, counts))
 
 
 class KeptPlanes(NamedTuple):
-    """Where a one-slack solver may start: its best point, and planes with the reg_lambda of a cut."""
+    """Where a one-slack solver may start: its best point, and planes cut for a reg_lambda."""
 
     w: Array
     planes: Planes
@@ -169,9 +161,9 @@ class OneSlackSolver:
     """Algorithm 2 of the BMRM paper on a structured risk, with oracle calls in the history.
 
     Planes touch the risk only if the oracle is exact. If it may have missed outputs, the risk is
-    taken to be at least as high as the planes that it gave elsewhere: otherwise the bound would rise
-    above the objective. Planes are lowered by what rounding of their gradients may add to them at
-    the minimizer of P, for this reg_lambda and any down to a hundredth of it.
+    taken to be at least as high as the planes that it gave elsewhere: otherwise the bound would
+    rise above the objective. Planes are lowered by what rounding of their gradients may add to them
+    at the minimizer of P, for this reg_lambda and any down to a hundredth of it.
 
     Parameters
     ----------
