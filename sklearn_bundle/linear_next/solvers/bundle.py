@@ -276,12 +276,7 @@ class Bundle(Solver):
 
     def _best_step(self, start: Point, end: Point) -> float:
         """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
-        omega, lam, along, line = (
-            self.omega,
-            self.reg_lambda,
-            end.w - start.w,
-            self.risk.line(start, end),
-        )
+        omega, lam, along, line = self.omega, self.reg_lambda, end.w - start.w, self.risk.line(start, end)
         if not omega.is_quadratic:
 
             def objective(t: float) -> tuple[float, float]:

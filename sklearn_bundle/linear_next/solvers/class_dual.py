@@ -92,11 +92,7 @@ class ClassDual(Solver):
         self._order, self._active = np.empty(n, dtype=index), np.arange(n, dtype=index)
         self._n_active, self._seed = n, np.array([_SEED], dtype=np.uint64)
         self._by_class = risk.rows.stored().width >= _WIDE
-        self._W, (self._b, self._off), self._space = (
-            np.zeros(K * d),
-            np.zeros((2, K)),
-            np.zeros((2, K)),
-        )
+        self._W, (self._b, self._off), self._space = np.zeros(K * d), np.zeros((2, K)), np.zeros((2, K))
         self._mean: _Mean | None = None
         self._center: _Center | None = None
         self._numbers = np.empty((n, 2))

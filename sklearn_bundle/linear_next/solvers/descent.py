@@ -206,9 +206,7 @@ class ScoreDescent(Descent):
         if not self.risk.loss.quadratic:
             enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
             every = max(1, len(rows) // (self._detail * enough))
-        H, mean = self.risk.rows.hessian(
-            rows[::every].copy(), every * coefs[::every], self.risk.free
-        )
+        H, mean = self.risk.rows.hessian(rows[::every].copy(), every * coefs[::every], self.risk.free)
         factor = cholesky(H, self.reg_lambda, self.omega)
         if factor is not None:
             self._factor, self._mean, self._spent, self.name = factor, mean, 0.0, "newton"

@@ -39,14 +39,7 @@ class Solution(NamedTuple):
 
 
 def solve(
-    A: Array,
-    c: Array,
-    E: Array,
-    omega: Any,
-    lam: float,
-    gram: Array | None,
-    start: Array,
-    tol: float,
+    A: Array, c: Array, E: Array, omega: Any, lam: float, gram: Array | None, start: Array, tol: float
 ) -> Solution:
     """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
     t, B = len(c), np.column_stack([np.ones(len(c)), -E])
