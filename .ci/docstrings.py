@@ -43,7 +43,6 @@ OFF_FOR_METHODS = {"EX01": "the example of the class shows them"}
 OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
 CONDITIONAL = {
-    *("test_score_bounds_", "best_is_certain_"),  # with certain=True
     "gammas_",  # with gammas
     *("attribute_names_", "coef_", "feature_names_in_", "first_", "last_", "lengths_", "pairs_"),
     *("C_", "Cs_", "delta_", "epsilon_"),

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core._compiled import projection
-from sklearn_bundle.core.multiplier import FEASIBILITY, constant, multiplier, ratios, solution
-from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
-from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.core_next.multiplier import FEASIBILITY, projected
+from sklearn_bundle.core_next.values import as_float, as_numbers, is_between, shown
 
 __all__ = ["project"]
 
@@ -66,18 +64,15 @@ def project(
     Notes
     -----
     The solution is ``a_i(t) = clip(m_i + t sigma_i/d_i^2, lower_i, upper_i)`` with a t at which the
-    piecewise linear, nondecreasing ``sum sigma_i a_i(t)`` meets z: appendix B of [1]_. Instead of
-    the median of the 2n kinks, two kinks of a random sample bracket t [2]_; usually one pass
-    settles all items except a few. Nothing is sorted: O(n) expected. Finally, t is corrected by
-    Newton steps on the sum itself. The seed of the sample is fixed, so equal input gives equal
-    bits.
+    piecewise linear, nondecreasing ``sum sigma_i a_i(t)`` meets z: appendix B of [1]_. Newton's
+    method finds it, and in every third step, in place of the median of the 2n kinks, that of a
+    random item, so that the work is O(n) expected. Finally, t is corrected by Newton steps on the
+    sum itself. The seed is fixed, so equal input gives equal bits.
 
     References
     ----------
     .. [1] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
        training SVMs, 2010.
-    .. [2] R. W. Floyd, R. L. Rivest: Expected time bounds for selection. Communications of the
-       ACM 18 (1975), 165-172.
 
     Examples
     --------
@@ -90,31 +85,28 @@ def project(
     array([0.9, 0.8, 0.1])
     """
     m = _checked_array("m", m)
-    n = len(m)
-    d, sigma = _items("d", d, n), _items("sigma", sigma, n)
-    lower, upper = _items("lower", lower, n), _items("upper", upper, n)
-    fault = projection.first_fault(m, d, sigma, lower, upper)
-    if fault >= 0:
-        raise ValueError(_describe(fault, m, d=d, sigma=sigma, lower=lower, upper=upper))
-    z = as_float(z)
-    if z is None:
-        return np.clip(m, *(b if len(b) == n else b[0] for b in (lower, upper)))
-    _check_attainable(z, sigma, lower, upper, n)
-    fault, ratio, inverse, weight = ratios(d, sigma, n)
-    if fault >= 0:  # squares that over- or underflow, perhaps only for their unit
-        sigma, factor = _tamed(sigma)
-        z *= factor
-        fault, ratio, inverse, weight = ratios(_tamed(d)[0], sigma, n)
-    hint = f": see item {fault}" if fault >= 0 else ""
+    given = ("d", d), ("sigma", sigma), ("lower", lower), ("upper", upper)
+    d, sigma, lower, upper = items = [_items(name, values, len(m)) for name, values in given]
+    sound = np.isfinite(m) & np.isfinite(d) & np.isfinite(sigma) & (d != 0.0) & (sigma != 0.0)
+    sound &= (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+    if not sound.all():
+        raise ValueError(_describe(int(np.argmin(sound)), m, *items))
+    if (z := as_float(z)) is None:
+        return np.clip(m, lower, upper)
+    _check_attainable(z, sigma, lower, upper)
+    with np.errstate(all="ignore"):
+        fault, ratio = _ratios(d, sigma)
+        if fault >= 0:  # squares that over- or underflow, perhaps only for their unit
+            sigma, factor = _tamed(sigma)
+            z *= factor
+            fault, ratio = _ratios(_tamed(d)[0], sigma)
     if fault < 0:
-        t = multiplier(m, inverse, weight, lower, upper, z)
-        a, left_over = solution(m, ratio, sigma, lower, upper, z, t)
+        a, left_over = projected(m, ratio, sigma, lower, upper, z)
         if left_over <= FEASIBILITY:
             return a
-    raise ValueError(
-        "The numbers in d, sigma, m and the bounds span too many orders of magnitude for double "
-        f"precision{hint}."
-    )
+    where = f": see item {fault}" if fault >= 0 else ""
+    many = "The numbers in d, sigma, m and the bounds span too many orders of magnitude for"
+    raise ValueError(f"{many} double precision{where}.")
 
 
 def _checked_array(name: str, values: ArrayLike) -> Array:
@@ -125,13 +117,13 @@ def _checked_array(name: str, values: ArrayLike) -> Array:
         raise ValueError(
             f"{name} must be an array of shape (n,), got shape {array.shape}: {shown(values)}."
         )
-    return frozen(np.ascontiguousarray(array))
+    return np.ascontiguousarray(array)
 
 
 def _items(name: str, values: ArrayLike | float, n: int) -> Array:
     number = as_float(values)
     if isinstance(number, float):
-        return constant(number)
+        return np.full(n, number)
     array = _checked_array(name, values)
     if len(array) != n:
         raise ValueError(
@@ -140,36 +132,44 @@ def _items(name: str, values: ArrayLike | float, n: int) -> Array:
     return array
 
 
+def _ratios(d: Array, sigma: Array) -> tuple[int, Array]:
+    """The first item where ``r = sigma/d^2``, 1/r or ``sigma r`` cannot be used, or -1; then r."""
+    scaled = sigma / d
+    ratio, weight = scaled / d, scaled * scaled
+    usable = np.isfinite(ratio) & np.isfinite(1.0 / ratio) & np.isfinite(weight) & (weight > 0.0)
+    return (-1 if usable.all() else int(np.argmin(usable))), ratio
+
+
 def _tamed(values: Array) -> tuple[Array, float]:
     """Values times a power of two, and that factor, to avoid over- and underflow of squares."""
     _, exponent = np.frexp(np.abs(values).max(initial=0.0))
     exponent = max(int(exponent), -1000)
-    return frozen(np.ldexp(values, -exponent)), float(np.ldexp(1.0, -exponent))
+    return np.ldexp(values, -exponent), float(np.ldexp(1.0, -exponent))
 
 
-def _describe(i: int, m: Array, **items: Array) -> str:
+def _describe(i: int, m: Array, *items: Array) -> str:
     """What is wrong with item i."""
     if not np.isfinite(m[i]):
         return f"m must be finite, but m[{i}] is {m[i]}."
-    d, sigma, lower, upper = (x[i] if len(x) == len(m) else x[0] for x in items.values())
+    d, sigma, lower, upper = (array[i] for array in items)
     for name, value in (("d", d), ("sigma", sigma)):
         if not np.isfinite(value) or value == 0.0:
             return f"{name} must be finite and not zero, but is {value} for item {i}."
-    for name, value in (("lower", lower), ("upper", upper)):
-        if np.isnan(value):
-            return f"{name} must be a number, but is {value} for item {i}."
+    if np.isnan(lower) or np.isnan(upper):
+        name = "lower" if np.isnan(lower) else "upper"
+        return f"{name} must be a number, but is nan for item {i}."
     if lower > upper:
         return f"lower must not be above upper, but for item {i} they are {lower} and {upper}."
     return f"The bounds of item {i}, lower={lower} and upper={upper}, leave no finite number."
 
 
-def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
+def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array) -> None:
     if not is_between(z, -np.inf, np.inf):
         raise ValueError(f"z must be a finite number, or None for no hyperplane; got {shown(z)}.")
-    least, largest, least_size, largest_size = projection.attainable(sigma, lower, upper, n)
-    slack = FEASIBILITY * abs(z)
-    below = z < least - slack - FEASIBILITY * least_size
-    if below or z > largest + slack + FEASIBILITY * largest_size:
+    ends = np.sort([sigma * lower, sigma * upper], axis=0)
+    least, largest = (float(end) for end in ends.sum(axis=1))
+    below, above = (FEASIBILITY * (abs(z) + float(size)) for size in np.abs(ends).sum(axis=1))
+    if z < least - below or z > largest + above:
         raise ValueError(
             f"No point of the box has sum sigma a = z: z is {z!r}, but must be between {least!r} "
             f"and {largest!r}."

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.chain.model import Weights
-from sklearn_bundle.core_next.certificate import DOUBLE, likely
+from sklearn_bundle.core_next.limits import DOUBLE, likely
 from sklearn_bundle.core_next.validation import squared_lengths
 
 Array = NDArray[np.float64]

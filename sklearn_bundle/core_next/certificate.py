@@ -1,4 +1,4 @@
-"""Certificates: units of rounding, the best point and bound, and the ball around the optimum."""
+"""Certificates: the best point and bound, what rounding takes, the ball around the optimum."""
 
 from typing import Any, NamedTuple, Self
 
@@ -6,29 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core_next.limits import DOUBLE, SIX_DIGITS, likely
 
 Array = NDArray[np.float64]
 
-# The unit roundoffs: one rounding to nearest is off by at most this share of the result.
-SINGLE = 2.0**-24  # of float32
-DOUBLE = 2.0**-53  # of float64
-# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
-# roundings for 1e9 numbers, 64 are allowed.
-ADDED = 64.0 * DOUBLE
-SIX_DIGITS = 1e-6  # of an objective: rounding that may be larger leaves less than six digits
 # Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
 # Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
 CROSSED = 1e-6
 _FEW = 8.0  # roundings of a gap, a square and a root
-
-
-def likely(d: Any) -> Any:
-    """Bound, in roundings, on the sum of the errors of d products or additions.
-
-    The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
-    2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
-    """
-    return np.minimum(d, 8.0 * np.sqrt(d))
 
 
 def bound_below(bound: float, primal: float) -> float:
@@ -57,30 +42,6 @@ class Rounding(NamedTuple):
 
 
 _NONE = Rounding()
-
-
-def confirmed(
-    bound: float,
-    primal: float,
-    advice: str,
-    rounding: float = 0.0,
-) -> float:
-    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
-
-    ``advice`` says why they may cross and what a user can do.
-
-    Raises
-    ------
-    ValueError
-        If the bound is above the objective by more than rounding explains.
-    """
-    crossed = bound - primal
-    if not crossed <= max(CROSSED * abs(primal), rounding):
-        raise ValueError(
-            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
-            f"rounding explains: {advice}."
-        )
-    return bound_below(bound, primal) - rounding
 
 
 def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
@@ -179,10 +140,6 @@ class Best:
             self.primal, self.point = primal, point if is_free else copied(point)
         return better
 
-    def replace(self, primal: float, point: Any) -> None:
-        """Take the point with its objective from the data, whether it is better or not."""
-        self.primal, self.point, self._excess = primal, point, 0.0
-
     def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
         """Keep the bound with its dual certificate if it is higher; returns whether it is.
 
@@ -215,10 +172,15 @@ class Best:
         Raises
         ------
         ValueError
-            As in :func:`confirmed`.
+            If the bound is above the objective by more than rounding explains.
         """
         self._rounding = rounding.total
-        fresh = confirmed(bound, primal, self._advice, self._rounding)
+        if not bound - primal <= max(CROSSED * abs(primal), self._rounding):
+            raise ValueError(
+                f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+                f"rounding explains: {self._advice}."
+            )
+        fresh = bound_below(bound, primal) - self._rounding
         missing = min(self.least - fresh, rounding.of_objective)
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
         self.primal = primal + self._excess
@@ -309,10 +271,3 @@ def ball_of(
     balls = Ball.around(w, gap, modulus), Ball.between(w, lowest, own_gap, modulus, error)
     ball = min(balls, key=lambda one: one.radius if np.isfinite(one.radius) else np.inf)
     return ball if np.isfinite(ball.radius) and np.isfinite(ball.center).all() else None
-
-
-def smaller(first: Ball | None, second: Ball | None) -> Ball | None:
-    """The one of smaller radius; None is no ball."""
-    if first is None or second is None:
-        return second if first is None else first
-    return first if first.radius <= second.radius else second

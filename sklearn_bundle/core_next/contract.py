@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.announce import seconds_compiled
-
-if TYPE_CHECKING:
-    from sklearn_bundle.core_next.certificate import Ball
 
 HISTORY_DTYPE = np.dtype(
     [
@@ -83,7 +80,7 @@ class State(Certificate):
     n_steps: int | None = None
     further: tuple = ()
     excess: float = 0.0
-    ball: Ball | None = None
+    ball: Any = None  # a certificate.Ball
 
 
 class Solver(Protocol):
@@ -144,7 +141,7 @@ class SolverResult(Certificate):
     n_iter: int
     history: np.ndarray
     excess: float = 0.0  # as of the last state
-    ball: Ball | None = None
+    ball: Any = None
     region: Any = None
     solver: str = ""
 

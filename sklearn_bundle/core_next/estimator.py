@@ -125,7 +125,7 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
     n_features_in_: int
     feature_names_in_: np.ndarray  # only if X had names
 
-    _parameter_constraints: ClassVar[dict[str, Any]]  # what each may be, see core/parameters.py
+    _allowed: ClassVar[dict[str, Any]]  # what each may be, see core/parameters.py
     _advice: ClassVar[dict[Status, str]]  # what to change if tol is not reached
     #: Parameters that count only for some values of another parameter: its name, and these values.
     #: An instance or a function passed for it is none of them.

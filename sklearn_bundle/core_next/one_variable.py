@@ -36,21 +36,14 @@ def search_zero(
         if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
             break
         farthest = min(right, max(1.0, _GROWTH * left))
-        if left < newton < farthest:
-            t = newton
-        elif isinf(right):
-            t = farthest
-        else:
-            t = 0.5 * (left + right)
+        between = farthest if isinf(right) else 0.5 * (left + right)
+        t = newton if left < newton < farthest else between
         if not left < t < right or t > _FARTHEST:
             return left
         value, bend = derivative(t)
         if abs(value) <= target:
             break
-        if value < 0.0:
-            left = t
-        else:  # NaN, from an overflow, counts as too far
-            right = t
+        left, right = (t, right) if value < 0.0 else (left, t)  # NaN, an overflow, is too far
     return t
 
 
@@ -94,9 +87,11 @@ def search_kink(
     start = touch(0.0)
     if not start.rise < 0.0:
         return 0.0
-    left, right, evaluations = _enclose(touch, start, curvature, max_evaluations)
+    left, right = _enclose(touch, start, curvature, max_evaluations)
+    if right is None:
+        return left.t
     widths = [inf] * 2
-    while right is not None and evaluations < max_evaluations:
+    for step in range(max_evaluations):
         width = right.t - left.t
         t, possible = _lowest_of_bound(left, right, slope, curvature)
         lower = max(0.0, _drop(left, right, slope, curvature))  # the better end, below left
@@ -107,42 +102,35 @@ def search_kink(
             break
         if width > 0.5 * widths[-2]:
             t = 0.5 * (left.t + right.t)
-        elif evaluations % 2:
+        elif step % 2:
             t = _lowest_of_cubic(left, right, slope, curvature)
         if not left.t < t < right.t:
             t = 0.5 * (left.t + right.t)
         widths = [widths[-1], width]
         tangent = touch(t)
-        evaluations += 1
-        if tangent.rise < 0.0:
-            left = tangent
-        else:
-            right = tangent
-    if right is None or not _drop(left, right, slope, curvature) > 0.0:
-        return left.t
-    return right.t
+        left, right = (tangent, right) if tangent.rise < 0.0 else (left, tangent)
+    return right.t if _drop(left, right, slope, curvature) > 0.0 else left.t
 
 
 def _enclose(touch, start, curvature, max_evaluations):
     """Tangents where phi falls and where it rises, the latter None if there is none."""
-    left, wall, evaluations = start, inf, 1
-    while evaluations < max_evaluations and left.t < _FARTHEST:
+    left, wall = start, inf
+    for _ in range(max_evaluations):
         t = max(1.0, _GROWTH * left.t)
         if curvature > 0.0:  # r' does not decrease: here phi' is certainly not negative
             t = min(t, left.t - left.rise / curvature)
         if t >= wall:
             t = 0.5 * (left.t + wall)
-        if not left.t < t < wall:
+        if not left.t < t < wall or left.t >= _FARTHEST:
             break
         tangent = touch(t)
-        evaluations += 1
         if not isfinite(tangent.value) or isnan(tangent.rise):
             wall = t
         elif tangent.rise < 0.0:
             left = tangent
         else:
-            return left, tangent, evaluations
-    return left, None, evaluations
+            return left, tangent
+    return left, None
 
 
 def _drop(a, b, slope, curvature):
@@ -152,9 +140,8 @@ def _drop(a, b, slope, curvature):
 
 def _lowest_of_bound(left, right, slope, curvature):
     """Minimizer of the quadratic plus the larger tangent, and its depth below phi(left)."""
-    width = right.t - left.t
+    crossing = width = right.t - left.t
     turn = right.slope - left.slope
-    crossing = width
     if turn > 0.0:
         crossing = ((left.value - right.value) + right.slope * width) / turn
         crossing = min(max(crossing, 0.0), width)

@@ -71,7 +71,7 @@ class _Kind(NamedTuple):
 
 def _is_array(value: Any) -> bool:
     sized = any(hasattr(value, name) for name in ("__len__", "shape", "__array__"))
-    return sized and not isinstance(value, str | bytes) and np.shape(value) != ()
+    return sized and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ()
 
 
 _BOOL = _Kind("a bool", lambda value: isinstance(value, bool | np.bool_))
@@ -141,7 +141,7 @@ def checked(estimator: Any, hints: Callable[[str, Any], str] | None = None) -> A
     copied = object.__new__(kind)
     own = vars(estimator)
     vars(copied).update(own)
-    for name, allowed in kind._parameter_constraints.items():
+    for name, allowed in kind._allowed.items():
         if name in own:
             vars(copied)[name] = _checked(kind.__name__, name, allowed, own[name], hints)
     return copied

@@ -428,7 +428,7 @@ class SearchResults:
 
 def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
     """Constraints on the parameters that a search shares with its estimator, and on its own."""
-    shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
+    shared = {k: v for k, v in kind._allowed.items() if k not in not_shared}
     return shared | {
         values: [Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": ["cv_object"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
@@ -38,14 +38,12 @@ class TrainingData:
     """Training data in the form for solvers, without rows of weight zero.
 
     X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
-    one; ``left`` are the remaining rows of the caller's X, None if all remain. ``prepared`` holds
-    the loss and target of each problem, for estimators with a loss.
+    one; ``left`` are the remaining rows of the caller's X, None if all remain.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
-    prepared: list[Any] = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -108,11 +106,6 @@ class RegressionData(TrainingData):
     def n_targets(self) -> int | None:
         """None if y has one dimension."""
         return None if self.y.ndim == 1 else self.y.shape[1]
-
-    def spreads(self, centered: bool) -> list[float]:
-        """The spread of each target, as :func:`spread` defines it."""
-        columns = [self.y] if self.y.ndim == 1 else self.y.T
-        return [spread(y, self.weights, centered) for y in columns]
 
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
@@ -183,12 +176,6 @@ def check_classification_data(
         classes, labels = _encoded(y)
     refuse_one_class(estimator, classes)
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
-
-
-def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
-    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(labels == k, 1.0, -1.0) for k in positives]
 
 
 def names_of(classes: NDArray) -> list[str]:
@@ -284,18 +271,6 @@ def checked_reg_lambda(value: float | None, total: float) -> float:
     if not 1.0 / _LARGEST <= value <= _LARGEST:
         raise ValueError(
             f"{what} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value}."
-        )
-    return value
-
-
-def checked_reg_lambda_of(C: float, total: float) -> float:
-    """``1 / (C * total)``, the reg_lambda that C stands for, in the range of numbers."""
-    with np.errstate(over="ignore", divide="ignore"):
-        value = float(np.divide(1.0, C * total))
-    if not 0.0 < value < np.inf:
-        raise ValueError(
-            f"C={C} stands for reg_lambda = 1 / (C * sum of the weights), which is {value} for "
-            f"weights of sum {total:g}."
         )
     return value
 
@@ -409,6 +384,8 @@ def class_factors(
 
 def num_samples(X: Any) -> int:
     """The number of rows, or of objects in a list."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
 
 

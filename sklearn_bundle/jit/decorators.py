@@ -30,7 +30,8 @@ from sklearn_bundle.jit import announce  # noqa: F401
 from sklearn_bundle.jit.cache import enable_cache
 
 _PACKAGE = Path(__file__).parents[1]
-_NUMBERS = "core/roundoff.py", "core/limits.py"  # constants of compiled code are part of it
+# Constants of compiled code are part of it.
+_NUMBERS = "core/roundoff.py", "core/limits.py", "core_next/limits.py"
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",

@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Rounding
-from sklearn_bundle.core.optimum import Ball, ball_of
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core_next.certificate import DOUBLE, Ball, Rounding, ball_of, likely
 from sklearn_bundle.linear_next.regularizers import Regularizer
 from sklearn_bundle.linear_next.risk import Plane, Risk
 

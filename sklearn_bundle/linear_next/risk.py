@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core_next.certificate import DOUBLE, likely
 from sklearn_bundle.linear_next._compiled import scores as loops
 from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss, Softmax
 from sklearn_bundle.linear_next.losses.base import SampleLoss
@@ -285,6 +285,7 @@ class ScoreRisk(Risk):
             return known
         still, reach = np.zeros_like(scores), self.units.unit
         low, high = (-np.inf, np.nan), (np.inf, np.nan)  # with the derivatives there
+        left = max(left, likely(len(scores)) * DOUBLE * self.units.slope)  # else of rounding
         for k in range(_STEPS_IN_B):
             first, second = self.slopes(Point(still, scores, b), still, 1.0, width, 0.0)
             if abs(first) <= left:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
-from sklearn_bundle.core.parallel import BlockRunner, row_blocks, vector_blocks
+from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks, vector_blocks
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear_next._compiled import rows as passes
 

@@ -1,8 +1,7 @@
 """scikit-learn's callbacks (1.9 and later)."""
 
-import sys
+import io
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,15 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bundle import (
-    SDCACRF,
-    BMRMClassifier,
-    BMRMClassifierCV,
-    PragamSVC,
-    SwapSVC,
-    SwapSVCCV,
-)
-from sklearn_bundle.core import monitor
+from sklearn_bundle import SDCACRF, SwapSVC, SwapSVCCV
+from sklearn_bundle.core_next import monitor
 from tests.contract.callbacks import StopAt
 
 callback = pytest.importorskip("sklearn.callback")
@@ -63,9 +55,6 @@ class Counts(Tasks):
 @pytest.mark.parametrize(
     "model",
     [
-        BMRMClassifier(),
-        BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=2),
-        PragamSVC(reg_lambda=1.0),
         SwapSVC(),
         SwapSVCCV(Cs=2, cv=2),
         SDCACRF(),
@@ -94,44 +83,36 @@ def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
     assert len(times) == 1 or min(np.diff(times)) >= 0.25 - 1e-12
 
 
-@pytest.mark.parametrize(
-    "model, unit, names",
-    [
-        (BMRMClassifier(), "class", ["'a'", "'b'", f"'{'c' * 19}...'"]),
-        (SwapSVC(), "pair", ["'a' vs 'b'", f"'a' vs '{'c' * 19}...'", f"'b' vs '{'c' * 19}...'"]),
-    ],
-    ids=["classes", "pairs"],
-)
-def test_lines_name_the_classes(model, unit, names, capsys, monkeypatch, by_steps):
+def test_lines_name_the_pairs(capsys, monkeypatch):
     monkeypatch.setattr(monitor, "_SECONDS_BETWEEN_LINES", 0.0)
     X, y = load_iris(return_X_y=True)
-    model = clone(model).set_params(verbose=1)
-    model.fit(X[::5], np.array(["a", "b", "c" * 99])[y[::5]])
-    names = [f"{unit} {name} ({k}/3)" for k, name in enumerate(names, 1)]
+    model = SwapSVC(verbose=1).fit(X[::5], np.array(["a", "b", "c" * 99])[y[::5]])
+    of_c = f"'{'c' * 19}...'"
+    names = [f"pair {pair}" for pair in ("'a' vs 'b'", f"'a' vs {of_c}", f"'b' vs {of_c}")]
+    names = [f"{name} ({k}/3)" for k, name in enumerate(names, 1)]
     lines = [x for x in capsys.readouterr().out.splitlines() if "compiling for" not in x]
     told = list(dict.fromkeys(line.partition(", iteration")[0] for line in lines[:-1]))
-    assert told == [f"[{type(model).__name__}] {name}" for name in names]
+    assert told == [f"[SwapSVC] {name}" for name in names]
     worst = int(np.argmax(model.dual_gap_ / model.objective_))
-    with pytest.warns(ConvergenceWarning, match=rf"subproblems .* \({unit} '[abc]+.* above tol"):
-        clone(model).set_params(max_iter=1, verbose=0).fit(X, np.array(["a", "b", "c"])[y])
     assert f"worst of 3 fits, {names[worst]}, ended with" in lines[-1]
+    with pytest.warns(ConvergenceWarning, match=r"subproblems .* \(pair '[abc]+.* above tol"):
+        SwapSVC(max_iter=1, solver="fw").fit(X, np.array(["a", "b", "c"])[y])
 
 
-def test_an_output_that_cannot_encode_a_name_gets_escapes(monkeypatch):
-    """It has no ``isatty`` either, as logs that users write."""
-    written = []
-    out = SimpleNamespace(encoding="cp1252", write=written.append, flush=lambda: None)
-    monkeypatch.setattr(sys, "stdout", out)
-    monitor.Lines("A", 1).print("class 'łä'")
-    assert "".join(written) == "[A] class '\\u0142ä'\n"
+def test_lines_are_written_as_the_output_can_encode_them(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    monitor.Lines("fit", 0).report("class 'é'")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"[fit] class '\\xe9'\n"
 
 
 def test_bars_alone_do_not_see_every_iteration(monkeypatch):
     bar, other = Counts(), StopAt(10**9)
     monkeypatch.setattr(monitor, "ProgressBar", Counts)
-    monkeypatch.setattr(monitor, "_MOST_TASKS_OF_A_BAR", 50)
+    monkeypatch.setattr(monitor, "_MOST_TASKS_OF_BARS", 50)
     X, y = load_breast_cancer(return_X_y=True)
-    model = PragamSVC(reg_lambda=1e-9, tol=1e-13, max_iter=120)
+    model = SDCACRF(solver="sdca", reg_lambda=1e-9, tol=1e-13, max_iter=120, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model.set_callbacks(bar).fit(X, y)
     assert bar.n == {"iteration": 50, "fit": 1}

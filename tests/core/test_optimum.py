@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core.certain_choice import CertainChoice
-from sklearn_bundle.core.certainty import accuracy_bounds, extreme_predictions
-from sklearn_bundle.core.optimum import Ball, ball_of, smaller
-from sklearn_bundle.core.reports import Grid, SearchResults
+from sklearn_bundle.core_next.certificate import Ball, ball_of
+from sklearn_bundle.core_next.optimum import accuracy_bounds, extreme_predictions
 
 
 class Quadratic:
@@ -68,9 +66,6 @@ def test_no_strong_convexity_and_no_number_leave_no_ball():
     w = np.zeros(2)
     assert ball_of(w, w, 1.0, 1.0, 0.0, 0.0) is None
     assert ball_of(w, w, np.inf, np.nan, 1.0, 0.0) is None
-    one = Ball(w, 1.0)
-    assert smaller(None, one) is one and smaller(one, None) is one
-    assert smaller(one, Ball(w, 0.5)).radius == 0.5
 
 
 def test_a_gap_of_zero_leaves_the_point():
@@ -93,23 +88,3 @@ def test_extreme_predictions():
     y, low, high = np.array([0.0, 2.0, 5.0]), np.array([-1.0, 0.0, 0.0]), np.array([3.0, 1.0, 4.0])
     worst, best = extreme_predictions(y, low, high, lambda y, p: np.abs(y - p))
     assert worst.tolist() == [3.0, 0.0, 0.0] and best.tolist() == [0.0, 1.0, 4.0]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_certain_choice_is_that_of_any_scores_between_the_bounds(seed):
-    rng = np.random.default_rng(seed)
-    n_values, n_folds = rng.integers(1, 6, size=2)
-    choice = CertainChoice(n_values, n_folds)
-    assert choice.is_certain == (n_values == 1)
-    low = rng.integers(0, 4, size=(n_values, n_folds)) / 4
-    high = low + rng.integers(0, 2, size=low.shape) / 4
-    for fold in range(n_folds):
-        known = list(zip(low[:, fold], high[:, fold], strict=True))
-        choice.narrow(fold, np.arange(n_values), known)
-    chosen = set()
-    for _ in range(200):
-        scores = np.where(rng.random(low.shape) < 0.5, low, high)
-        rows = [(row.tolist(), [0.0] * n_values) for row in scores.T]
-        chosen.add(SearchResults(Grid({"C": np.arange(float(n_values))}), rows).place)
-    assert chosen <= set(choice.open_places().tolist())
-    assert not choice.is_certain or len(chosen) == 1

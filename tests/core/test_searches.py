@@ -5,21 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sklearn_bundle import (
-    SDCACRF,
-    SDCACRFCV,
-    BMRMClassifier,
-    BMRMClassifierCV,
-    BMRMRegressor,
-    BMRMRegressorCV,
-    SwapSVC,
-    SwapSVCCV,
-    SwapSVR,
-    SwapSVRCV,
-)
-from sklearn_bundle.core.contract import Status, TimeLimit
-from sklearn_bundle.core.reports import Grid, SearchResults
-from sklearn_bundle.metrics import token_accuracy_scorer
+from sklearn_bundle import SDCACRFCV, SwapSVCCV, SwapSVRCV
+from sklearn_bundle.core_next import contract
+from sklearn_bundle.core_next.contract import Status, TimeLimit
+from sklearn_bundle.core_next.search import Grid, SearchResults
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 3))
@@ -29,23 +18,14 @@ SENTENCES = [[{"a": float(x)} for x in row] for row in X]
 LABELS = [[int(x > 0.2) for x in row] for row in X]
 VALUES, TIGHT = [1.0, 0.1, 0.01], {"tol": 1e-6}
 
-# The search, its data, and the estimator with its scorer for GridSearchCV.
-SEARCHES = {
-    "BMRMClassifierCV": (BMRMClassifierCV, (X, Y), BMRMClassifier("squared_hinge", **TIGHT), None),
-    "BMRMRegressorCV": (BMRMRegressorCV, (X, TARGET), BMRMRegressor(**TIGHT), None),
-    "SwapSVCCV": (SwapSVCCV, (X, Y), SwapSVC(gamma=0.5, **TIGHT), None),
-    "SwapSVRCV": (SwapSVRCV, (X, TARGET), SwapSVR(gamma=0.5, **TIGHT), None),
-    "SDCACRFCV": (SDCACRFCV, (SENTENCES, LABELS), SDCACRF(**TIGHT), token_accuracy_scorer),
-}
+DATA = {"SwapSVCCV": (X, Y), "SwapSVRCV": (X, TARGET), "SDCACRFCV": (SENTENCES, LABELS)}
 
 
 def search(kind, **parameters):
     """The search, and the name of what it chooses."""
-    name = kind._chosen
+    name = "reg_lambda" if kind is SDCACRFCV else "C"
     if kind is SDCACRFCV:
         parameters["random_state"] = 0
-    if kind is BMRMClassifierCV:
-        parameters["loss"] = "squared_hinge"
     if name == "C":
         parameters["gamma"] = 0.5  # "scale" is that of all data in a search
     return kind(**{f"{name}s": VALUES} | TIGHT | parameters), name
@@ -97,27 +77,26 @@ def test_time_limits_share_what_is_left():
     assert TimeLimit(1e-9).left == 0.0
 
 
-@pytest.mark.parametrize("kind", [kind for kind, *_ in SEARCHES.values()])
+@pytest.mark.parametrize("kind", [SwapSVCCV, SwapSVRCV, SDCACRFCV])
 @pytest.mark.parametrize("n_fits", [0, 4])
 def test_a_time_limit_leaves_the_best_that_is_known(monkeypatch, kind, n_fits):
     """The limit is over after so many fits: before any, or after one fit of the second fold."""
     begun = 0
 
-    def take(self, problem, kept, seed):
+    def take(solver, *, observe=None, **limits):
         nonlocal begun
+        result = original(solver, observe=observe, **limits)
+        if observe is not None:  # the fit to all data
+            return result
         begun += 1
-        in_first_fold = begun <= (3 if n_fits else 1)
-        assert (
-            0.0 < self.max_time <= (400.0 if in_first_fold else 800.0)
-        )  # 200 are for the last fit
-        solver, result = original(self, problem, kept, seed)
-        return solver, replace(result, status=Status.MAX_TIME) if begun > n_fits else result
+        most = 400.0 if begun <= (3 if n_fits else 1) else 800.0  # 200 are for the last fit
+        assert 0.0 < limits["max_time"] <= most
+        return replace(result, status=Status.MAX_TIME) if begun > n_fits else result
 
-    original = kind._kind._run_next_value
-    monkeypatch.setattr(kind._kind, "_run_next_value", take)
-    data = SEARCHES[kind.__name__][1]
-    further = {"loss": "huber"} if kind is BMRMRegressorCV else {}
-    ours, name = search(kind, cv=2, max_time=1e3, **further)
+    original = contract.run
+    monkeypatch.setattr(contract, "run", take)
+    data = DATA[kind.__name__]
+    ours, name = search(kind, cv=2, max_time=1e3)
     known = "the best that is known" if n_fits else "the first value"
     match = rf"max_time=1000 ended the search of {kind.__name__}: {n_fits // 4} of 3 .*{known}"
     with pytest.warns(UserWarning, match=match):

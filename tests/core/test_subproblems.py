@@ -5,19 +5,12 @@ from threading import Event
 import numpy as np
 import pytest
 
-from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
-from sklearn_bundle.core.parallel import solve_each
-from sklearn_bundle.core.validation import binary_targets
+from sklearn_bundle.core_next.contract import HISTORY_DTYPE, SolverResult, Status
+from sklearn_bundle.core_next.parallel import solve_each
 
 
 def result(status=Status.CONVERGED):
     return SolverResult(1.0, 1.0, np.zeros(1), 0.0, status, 1, np.empty(1, HISTORY_DTYPE))
-
-
-def test_targets():
-    labels = np.array([0, 1, 2, 1])
-    assert [t.tolist() for t in binary_targets(labels % 2, 2)] == [[-1, 1, -1, 1]]
-    assert [t.tolist() for t in binary_targets(labels, 3)][1] == [-1, 1, -1, 1]
 
 
 @pytest.mark.parametrize("n_threads, shares", [(1, [0.25, 1 / 3, 0.5, 1.0]), (2, [0.5, 0.5, 1, 1])])

@@ -186,7 +186,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     solver_: Literal["exponentiated", "sdca", "lbfgs"]
     reg_lambda_: float
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", "exponentiated", "sdca", "lbfgs"})],

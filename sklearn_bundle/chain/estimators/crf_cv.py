@@ -358,9 +358,9 @@ n_features_in_, feature_names_in_
     reg_lambda_: float
     reg_lambdas_: NDArray[np.float64]
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
-        SDCACRF, ("reg_lambda", "warm_start")
-    ) | {"scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]}
+    _allowed: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, ("reg_lambda", "warm_start")) | {
+        "scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
+    }
 
     def __init__(
         self,
@@ -450,7 +450,8 @@ n_features_in_, feature_names_in_
         grid = Grid({"reg_lambda": values})
         found = search(run, single, grid, folds, scores, limit, processes=True)
         best = grid.params(found.place)
-        final = checked(single_of(own, SDCACRF, **best, max_time=limit.left))
+        final = checked(single_of(own, SDCACRF, **best))
+        final.max_time = limit.left  # which may be 0
         fitted, results = solved(run, final, data)
         fitted |= grid.chosen(found.place) | found.attributes()
         caveat = found.advice(run.name, own.max_time, fitted["coef_"])

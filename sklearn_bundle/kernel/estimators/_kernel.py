@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core_next.certificate import DOUBLE
 from sklearn_bundle.core_next.contract import SolverResult, Status
 from sklearn_bundle.core_next.estimator import CertifiedEstimator
+from sklearn_bundle.core_next.limits import DOUBLE
 from sklearn_bundle.core_next.mixins import ClassifierMixin
 from sklearn_bundle.core_next.optimum import CertainClassifier, known_regions
 from sklearn_bundle.core_next.parallel import blas_threads

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
 from sklearn_bundle.core_next.contract import SolverResult, TimeLimit
-from sklearn_bundle.core_next.estimator import Fit, Points, certificate, points_of, with_callbacks
+from sklearn_bundle.core_next.estimator import Fit, certificate, points_of, with_callbacks
 from sklearn_bundle.core_next.misread import gathered
 from sklearn_bundle.core_next.parameters import checked
 from sklearn_bundle.core_next.search import (
@@ -45,38 +45,11 @@ def kernel_search_constraints(kind: type, not_shared: tuple[str, ...]) -> dict[s
     return search_constraints(kind, "Cs", not_shared) | {"gammas": ["array-like", None]}
 
 
-class Machine(Protocol):
-    """What a search needs of the estimator that it fits, on a checked copy."""
-
-    tol: float
-
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
-    ) -> MachineTraining:
-        """The checked data, with values of this gamma if one is given."""
-        ...
-
-    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], list[SolverResult]]:
-        """Fitted attributes and results."""
-        ...
-
-    def _targets(self, data: Any) -> list[Any]:
-        """One per subproblem."""
-        ...
-
-    def _along(
-        self, data: Any, target: Any, Cs: NDArray[np.float64], limit: TimeLimit
-    ) -> Iterator[list[SolverResult]]:
-        """Solutions at ascending C, those together that are found together."""
-        ...
-
-    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
-        """Fitted attributes of the points of all subproblems."""
-        ...
-
-
 class KernelSearch(Search):
     """Cross-validation over C, in each fold from the smallest value to the largest, and gamma.
+
+    The estimator that it fits has ``_checked`` data, ``_targets`` of subproblems, solutions of each
+    ``_along`` the values of C, ``_attributes`` of their points, and ``_solved`` for all data.
 
     Entries that docstrings share:
 
@@ -173,14 +146,17 @@ class KernelSearch(Search):
         memory = own.cache_size * 2**20, min(effective_n_jobs(own.n_jobs), len(folds))
         kernels = SearchValues(data.values, gammas, own._shares(data), *memory, folds)
         scorer, classes = checked_scorer(single, own.scoring), None
-        truth, weights = (samples.y, samples.weights) if not is_labeled else _labels_of(samples)
         if is_labeled:
-            classes = samples.classes
+            classes, weights = samples.classes, samples.sample_weight
+            truth = classes[samples.labels]
+        else:
+            truth, weights = samples.y, samples.weights
         scores = _Folds(own, data, kernels, Cs, gammas, scorer, classes, truth, weights).scores
         fits = len(own._targets(data))
         found = search(run, single, grid, folds, scores, limit, fits_per_value=fits)
         best = grid.params(found.place)
-        final = checked(single_of(own, self._kind, **best, max_time=limit.left))
+        final = checked(single_of(own, self._kind, **best))
+        final.max_time = limit.left  # which may be 0
         if "gamma" in best:
             kernel = replace(data.values.kernel, gamma=best["gamma"])
             chosen = KernelData(data.values.X, kernel, data.values.dtype, samples.rows)
@@ -207,11 +183,6 @@ def _gammas(params: KernelSearch) -> NDArray[np.float64]:
             "gives the values to try: set one of them."
         )
     return np.unique(positive_values("gammas", params.gammas))
-
-
-def _labels_of(samples: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Labels of the samples, and the weights that count in scores."""
-    return samples.classes[samples.labels], samples.sample_weight
 
 
 @dataclass
@@ -255,12 +226,9 @@ class _Folds:
             # The limit may have ended some earlier.
             for i, results in enumerate(zip(*by_target, strict=False)):
                 model.C, found = float(self.Cs[i]), list(results)
-                fitted = certificate(found) | model._attributes(fold, points_of(found))
-                vars(model).update(fitted)
-                held_out = Z, y, weights
-                scores[i * n_gammas + g] = score_of(
-                    self.scorer, own.scoring, self.classes, model, *held_out
-                )
+                vars(model).update(certificate(found), **model._attributes(fold, points_of(found)))
+                given = self.scorer, own.scoring, self.classes, model, Z, y, weights
+                scores[i * n_gammas + g] = score_of(*given)
         return scores
 
 

@@ -193,7 +193,7 @@ class SwapSVC(KernelClassifier, Certificates):
         ),
         "solver": ("loss", ("squared_hinge",)),
     }
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **KernelClassifier._kernel_constraints,
         "loss": [Names({"squared_hinge", "hinge"})],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],

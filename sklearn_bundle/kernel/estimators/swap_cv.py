@@ -93,7 +93,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _parameter_constraints: ClassVar[dict[str, Any]] = kernel_search_constraints(
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(
         SwapSVC, ("C", "n_candidates", "n_initial", "active_set", "warm_start")
     )
 
@@ -237,9 +237,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVR
-    _parameter_constraints: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVR, ("C", "warm_start")
-    )
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVR, ("C", "warm_start"))
 
     def __init__(
         self,

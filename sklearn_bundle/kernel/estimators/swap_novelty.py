@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -139,7 +139,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
     offset_: float
     _offsets: tuple[float, float]  # between them is that of the optimum
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
         "nu": [Interval(Real, 0, 1, closed="right"), None],
         "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -301,7 +301,7 @@ default="squared_epsilon_insensitive"
     ('converged', True)
     """
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_epsilon_insensitive", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
@@ -377,8 +377,8 @@ default="squared_epsilon_insensitive"
         self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
     ) -> TubeTraining:
         """The checked data."""
-        of_weights = {"sample_weight": sample_weight, "gamma": gamma}
-        return tube_training(self, _check_one_target, X, y, **of_weights)
+        given = {"sample_weight": sample_weight, "gamma": gamma}
+        return tube_training(self, _check_one_target, X, y, **given)
 
     def _solved(self, run: Fit, data: TubeTraining) -> tuple[dict[str, Any], list[SolverResult]]:
         """Fitted attributes and the result; parameters are checked."""
@@ -398,10 +398,8 @@ default="squared_epsilon_insensitive"
 
     def _form(self, data: TubeTraining[RegressionData]) -> TubeForm:
         y, width = data.samples.y, self._width(data)
-        tube = Tube(y, width, width)
-        if self.loss == "squared_epsilon_insensitive":
-            return TubeForm(tube, None, True)
-        return TubeForm(tube, lambda costs: Box(y, -costs, costs, width), True)
+        box = None if self.loss.startswith("squared") else lambda c: Box(y, -c, c, width)
+        return TubeForm(Tube(y, width, width), box, True)
 
     def _width(self, data: TubeTraining[RegressionData]) -> float:
         """The epsilon that was given or, if none was, the default for these targets."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.certificate import attained
 from sklearn_bundle.core_next.contract import SolverResult, State, at_once
-from sklearn_bundle.core_next.certificate import SINGLE
+from sklearn_bundle.core_next.limits import SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import pairs, tiles
 from sklearn_bundle.kernel.solvers.base import SLACK

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.certificate import Best, attained
 from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import IDLE_LIMIT
-from sklearn_bundle.core_next.certificate import SINGLE
+from sklearn_bundle.core_next.limits import IDLE_LIMIT, SINGLE
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem

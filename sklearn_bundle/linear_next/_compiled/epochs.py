@@ -50,9 +50,9 @@ def _epoch(
         target, alpha = rows[at + TARGET], rows[at + ALPHA]
         y, score = direction(loss, target), 0.0
         if width > 0:
-            start = i * width
+            row = data[i * width : (i + 1) * width]
             for j in range(width):
-                score += data[start + j] * w[j]
+                score += row[j] * w[j]
         else:
             for p in range(indptr[i], indptr[i + 1]):
                 score += data[p] * w[indices[p]]
@@ -70,15 +70,14 @@ def _epoch(
         if new == alpha:
             continue
         rows[at + ALPHA] = new
-        rise, fall = gain(loss, target, margin, alpha, new, weight, curvature)
-        gained += rise - fall
+        gained += gain(loss, target, margin, alpha, new, weight, curvature)
         change = y * (new - alpha)
         b += pull * change
         change *= scale
         if width > 0:
-            start = i * width
+            row = data[i * width : (i + 1) * width]
             for j in range(width):
-                w[j] += change * data[start + j]
+                w[j] += change * row[j]
         else:
             for p in range(indptr[i], indptr[i + 1]):
                 w[indices[p]] += change * data[p]

@@ -61,8 +61,9 @@ def matrix_epochs(H, slopes, v, limits, ridge, low, most, tol):
 def _dot(data, indices, indptr, width, j, r):
     total = 0.0
     if width > 0:
+        column = data[j * width : (j + 1) * width]
         for k in range(width):
-            total += data[j * width + k] * r[k]
+            total += column[k] * r[k]
     else:
         for k in range(indptr[j], indptr[j + 1]):
             total += data[k] * r[indices[k]]
@@ -109,8 +110,9 @@ def column_epochs(
                 v[j] += move
                 along += move * mean[j]
                 if width > 0:
+                    column = data[j * width : (j + 1) * width]
                     for p in range(width):
-                        r[p] += move * data[j * width + p]
+                        r[p] += move * column[p]
                 else:
                     for p in range(indptr[j], indptr[j + 1]):
                         r[indices[p]] += move * data[p]

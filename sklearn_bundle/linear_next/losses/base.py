@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.linear_next.parameters import Parameters, forget_inherited
 
 Array = NDArray[np.float64]

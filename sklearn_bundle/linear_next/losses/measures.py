@@ -5,7 +5,7 @@ The risk is not a sum over samples, but it is a maximum of planes in the scores.
 
 import numpy as np
 
-from sklearn_bundle.core.values import as_float, is_between, shown
+from sklearn_bundle.core_next.values import as_float, is_between, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear_next.losses.planes import MeasureLoss
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle.core.values import as_float, is_between, shown
+from sklearn_bundle.core_next.values import as_float, is_between, shown
 from sklearn_bundle.linear_next.losses.base import Array, Prepared
 from sklearn_bundle.linear_next.losses.one_score import ScoreLoss
 from sklearn_bundle.linear_next.losses.planes import PlaneLoss

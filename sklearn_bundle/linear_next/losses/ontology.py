@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.linear_next.losses.base import Array, Prepared
 from sklearn_bundle.linear_next.losses.multiclass import (
     MulticlassHinge,

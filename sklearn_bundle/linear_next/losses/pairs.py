@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core_next.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear_next.losses.base import Array
 from sklearn_bundle.linear_next.losses.multiclass import check_cost

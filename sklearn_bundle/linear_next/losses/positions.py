@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core_next.values import as_numbers, plain, shown
 from sklearn_bundle.linear_next.losses.base import Array, Prepared
 from sklearn_bundle.linear_next.losses.planes import RankingLoss
 from sklearn_bundle.linear_next.losses.queries import Indices, as_queries, as_target, starts_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.values import as_numbers, missing_entries, refuse_mixed, shown
+from sklearn_bundle.core_next.misread import refuse_misread
+from sklearn_bundle.core_next.values import as_numbers, is_missing, refuse_mixed, shown
 from sklearn_bundle.linear_next.losses.base import Array
 
 Indices = NDArray[np.int64]
@@ -45,7 +45,7 @@ def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
             f"group must have shape ({n_samples},), one query id per sample, not {ids.shape}; got "
             f"{shown(group)}."
         )
-    missing = missing_entries(ids)
+    missing = ids != ids if ids.dtype != object else np.array([is_missing(one) for one in ids])
     if missing.any():
         i = int(np.argmax(missing))
         raise ValueError(f"group must have a query id for each sample, but has {ids[i]} for {i}.")

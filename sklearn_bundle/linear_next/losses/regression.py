@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle.core.values import as_float, is_between
+from sklearn_bundle.core_next.values import as_float, is_between
 from sklearn_bundle.linear_next.losses.base import Array, Prepared, must_be
 from sklearn_bundle.linear_next.losses.one_score import RegressionLoss
 from sklearn_bundle.linear_next.losses.squared_errors import MultivariateSquaredError

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
-from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.core_next.limits import TINY
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.linear_next.losses.base import Array

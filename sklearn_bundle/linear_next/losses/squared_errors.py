@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core_next.values import as_numbers, shown
 from sklearn_bundle.linear_next.losses.base import Array, must_be
 from sklearn_bundle.linear_next.losses.one_score import RegressionLoss
 

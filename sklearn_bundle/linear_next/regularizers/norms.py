@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklearn_bundle.core.values import as_float, shown
+from sklearn_bundle.core_next.values import as_float, shown
 from sklearn_bundle.linear_next.regularizers.base import Array, Regularizer
 
 

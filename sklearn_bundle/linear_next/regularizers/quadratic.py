@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
-from sklearn_bundle.core.sparse import well_formed
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core_next.validation import well_formed
+from sklearn_bundle.core_next.values import as_numbers, shown
 from sklearn_bundle.linear_next.regularizers.base import Array, Regularizer, places
 
 _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less

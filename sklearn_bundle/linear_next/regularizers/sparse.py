@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_bundle.core.values import as_float, as_numbers, shown
+from sklearn_bundle.core_next.values import as_float, as_numbers, shown
 from sklearn_bundle.linear_next.regularizers.base import Array, LassoForm, Regularizer, places
 from sklearn_bundle.linear_next.regularizers.norms import L2
 

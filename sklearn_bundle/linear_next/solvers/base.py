@@ -4,15 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import CROSSED, Best
-from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
+from sklearn_bundle.core_next.certificate import CROSSED, Best
+from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core_next.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
 from sklearn_bundle.linear_next.certificate import Proof, bound_of, certify
 from sklearn_bundle.linear_next.regularizers import Regularizer
 from sklearn_bundle.linear_next.risk import Plane, Risk, ScoreRisk
@@ -160,7 +160,6 @@ class Solver(ABC):
             At(w, found.b),
             found.bound,
             proof,
-            terms=lambda: found.terms,
             rounding=found.rounding,
         )
         state = self.state()
@@ -221,12 +220,14 @@ class _Lifted(State):
         return self._lift(self._small)
 
 
-def step_length(derivative: Callable[[float], tuple[float, float]], left: float) -> float:
-    """The step at which a rising derivative is at most ``left`` in size, by Newton's method from 1.
+def step_length(
+    derivative: Callable[[float], tuple[float, float]], left: float, t: float = 1.0
+) -> float:
+    """The step at which a rising derivative is at most ``left`` in size, by Newton's method from t.
 
     A derivative that is not a number counts as too far. 0 if there is no such step.
     """
-    t, low, high, moves = 1.0, 0.0, np.inf, (np.inf, np.inf)
+    low, high, moves = 0.0, np.inf, (np.inf, np.inf)
     for _ in range(SEARCH_STEPS):
         first, second = derivative(t)
         if abs(first) <= left:

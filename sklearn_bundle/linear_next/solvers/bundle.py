@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
-from sklearn_bundle.core.one_variable import search_kink, search_zero
+from sklearn_bundle.core_next.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
+from sklearn_bundle.core_next.one_variable import search_kink, search_zero
 from sklearn_bundle.linear_next.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear_next.losses import Softmax
 from sklearn_bundle.linear_next.risk import Plane, Point

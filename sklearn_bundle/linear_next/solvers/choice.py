@@ -85,7 +85,7 @@ def _chosen(task: Task) -> type[Solver]:
     if not has_form(omega):
         return Bundle
     if loss.smooth:
-        dual = risk.is_compiled and loss.dual_steps and loss.flat and d > n and omega.is_euclidean
+        dual = risk.is_compiled and loss.dual_steps and d > n and omega.is_euclidean
         return Dual if dual else ScoreDescent
     if not risk.is_compiled:
         return Bundle

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
-from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE
+from sklearn_bundle.core_next.lbfgs import Corrections
+from sklearn_bundle.core_next.limits import CONSTANT, MEMORY, MOST_SIDE
 from sklearn_bundle.linear_next.certificate import Proof, bound_of
 from sklearn_bundle.linear_next.losses import MultivariateSquaredError
 from sklearn_bundle.linear_next.risk import ClassRisk, Point

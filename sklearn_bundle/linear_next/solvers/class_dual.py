@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.dual_methods import Checks, Idling, momentum
-from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.core_next.dual_methods import Checks, Idling, momentum
+from sklearn_bundle.core_next.limits import TINY
+from sklearn_bundle.jit.vector import WIDTH
 from sklearn_bundle.linear_next._compiled import sweeps
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import ClassRisk
@@ -79,12 +80,15 @@ class ClassDual(Solver):
         super().__init__(task, start)
         risk, (n, d), K = self.risk, self.risk.rows.shape, self.risk.n_outputs
         self._labels, self._own = risk.y, (np.arange(n), risk.y)
-        self._costs, self._squares = risk.loss.costs(K), risk.rows.row_squares()
-        least = _LEAST_PULL * float(self._costs.max())
+        self._size, k = K, -(-K // WIDTH) * WIDTH
+        costs, self._squares = risk.loss.costs(K), risk.rows.row_squares()
+        self._costs = np.pad(costs, ((0, 0), (0, k - K)), constant_values=sweeps.NEVER)
+        least = _LEAST_PULL * float(costs.max())
         steep = _PULL * float(risk.weights @ self._squares) / self.reg_lambda
         self._pull = max(steep, least) if risk.n_free else 0.0
         self._of_class = sp.csr_array((risk.weights, (self._labels, np.arange(n))), (K, n))
-        self._alpha = np.zeros((n, K))
+        self._padded = np.zeros((n, k))
+        self._alpha = self._padded[:, :K]
         self._alpha[self._own] = 1.0
         if isinstance(start.state, np.ndarray) and start.state.shape == (n, K):
             self._alpha[:] = start.state
@@ -92,11 +96,15 @@ class ClassDual(Solver):
         self._order, self._active = np.empty(n, dtype=index), np.arange(n, dtype=index)
         self._n_active, self._seed = n, np.array([_SEED], dtype=np.uint64)
         self._by_class = risk.rows.stored().width >= _WIDE
-        self._W, (self._b, self._off), self._space = np.zeros(K * d), np.zeros((2, K)), np.zeros((2, K))
+        self._listed = np.empty((n if self._by_class else 0, K + 1), dtype=np.int32)
+        self._W = np.zeros(d * (K if self._by_class else k))
+        self._padded_b, self._space = np.zeros(k), np.zeros((2, k))
+        self._b, self._off = self._padded_b[:K], np.zeros(K)
         self._mean: _Mean | None = None
         self._center: _Center | None = None
         self._numbers = np.empty((n, 2))
         self._set_curvatures()
+        self._activate_all()
         self._dual = self._proved = 0.0
         self._checks, self._idling = Checks(self.tol, _COST, _RATIO, _WAIT), Idling(IDLE)
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
@@ -155,17 +163,17 @@ class ClassDual(Solver):
             *self.risk.rows.stored(),
             self._labels,
             self._costs,
-            self._numbers,
+            self._numbers.ravel(),
             self._active,
             taken,
             self._order,
-            self._alpha,
+            self._padded.ravel(),
+            self._listed,
             self._W,
-            self._b,
+            self._padded_b,
             1.0 / self._strength,
             self._pull,
-            self._by_class,
-            *self._space,
+            self._space,
             self._seed,
         )
         self._off += self._b - before
@@ -199,6 +207,7 @@ class ClassDual(Solver):
             sweeps.catch_up(self._alpha, self._mean.alpha, self._mean.stamps, self._mean.stamp)
         self._n_active = len(self._order)
         self._active[:] = np.arange(self._n_active)
+        self._listed[:] = np.arange(self._size + 1)
 
     def _average(self, rows: NDArray[np.integer]) -> None:
         mean = self._mean
@@ -334,9 +343,11 @@ class ClassDual(Solver):
         if self._mean is not None:
             self._b[:], self._mean = self._mean.b, None
         self._alpha[:] = alpha
-        K = self._alpha.shape[1]
-        w = scaled.reshape(K, -1) / self._strength
-        self._W[:] = (w if self._by_class else w.T).ravel()
+        w = scaled.reshape(self._size, -1) / self._strength
+        if self._by_class:
+            self._W[:] = w.ravel()
+        else:
+            self._W.reshape(w.shape[1], -1)[:, : self._size] = w.T
         if self._center is not None:
             self._W += self._center.kappa / self._strength * self._center.Z
         confusions = self._of_class @ alpha
@@ -344,8 +355,9 @@ class ClassDual(Solver):
 
     def _as_vector(self, W: Array) -> Array:
         """W class after class."""
-        K = self._alpha.shape[1]
-        return W.copy() if self._by_class else W.reshape(-1, K).T.flatten()
+        if self._by_class:
+            return W.copy()
+        return W.reshape(-1, len(self._padded_b))[:, : self._size].T.flatten()
 
 
 def balancing(confusions: Array) -> Array:

@@ -6,14 +6,22 @@ changes of the gradient correct it. With few features that is Newton's method, w
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, REFRESHED, RIDGES, SLOPE_LEFT
+from sklearn_bundle.core_next.lbfgs import Corrections
+from sklearn_bundle.core_next.limits import (
+    CONSTANT,
+    MEMORY,
+    MOST_SIDE,
+    REFRESHED,
+    RIDGES,
+    SLOPE_LEFT,
+)
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import Point, ScoreRisk
 from sklearn_bundle.linear_next.rows import factor_passes
@@ -189,12 +197,19 @@ class ScoreDescent(Descent):
             first, second = risk.slopes(point, direction, along_b, 0.0, t)
             return first + across + t * square, second + square
 
-        t = step_length(derivative, left)
+        t = step_length(derivative, left, self._first_step(derivative))
         if t > 0.0:
             w, b = point.w + t * along, point.b + t * along_b
             scores = point.scores + t * direction
             self.arrive(risk.arrive(w, scores, b, left=self._left))
         return t
+
+    def _first_step(self, derivative: Callable[[float], tuple[float, float]]) -> float:
+        """Of a diagonal metric nothing says how long the first step should be."""
+        if self._factor is not None or len(self.pairs):
+            return 1.0
+        first, second = derivative(0.0)
+        return min(-first / second, 1.0) if first < 0.0 < second else 1.0
 
     def renew_metric(self) -> None:
         if self._spent < self._cost or not (self._factor is None or self.fall > _SLOW):
@@ -207,12 +222,24 @@ class ScoreDescent(Descent):
             enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
             every = max(1, len(rows) // (self._detail * enough))
         H, mean = self.risk.rows.hessian(rows[::every].copy(), every * coefs[::every], self.risk.free)
+        if every > 1:
+            self._complete(H, rows, coefs)
         factor = cholesky(H, self.reg_lambda, self.omega)
         if factor is not None:
             self._factor, self._mean, self._spent, self.name = factor, mean, 0.0, "newton"
             self.pairs.clear()
         else:
             self._spent, self._cost = 0.0, np.inf
+
+    def _complete(self, H: Array, rows: Array, coefs: Array) -> None:
+        """Give a sampled Hessian at least the diagonal of all rows: rare features may be missing."""
+        risk, bend = self.risk, np.zeros(self.risk.rows.shape[0])
+        bend[rows] = coefs
+        squares = risk.rows.squares(bend)
+        if risk.free:
+            squares -= risk.rows.gradient(bend) ** 2 / float(coefs.sum())
+        diagonal = np.einsum("ii->i", H)
+        np.maximum(diagonal, squares, out=diagonal)
 
     def solve(self, x: Array) -> Array:
         if self._factor is not None:

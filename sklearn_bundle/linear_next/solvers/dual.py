@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.dual_methods import Checks, Idling
+from sklearn_bundle.core_next.dual_methods import Checks, Idling
 from sklearn_bundle.linear_next._compiled import epochs
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.losses import BinaryLoss

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import MOST_STEPS, ROUNDING
-from sklearn_bundle.core.multiplier import constant, multiplier, solution
+from sklearn_bundle.core_next.limits import MOST_STEPS, ROUNDING
+from sklearn_bundle.core_next.multiplier import constant, multiplier, solution
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import ScoreRisk

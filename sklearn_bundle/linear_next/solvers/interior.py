@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.core_next.certificate import DOUBLE
 from sklearn_bundle.linear_next.risk import Point, ScoreRisk
 from sklearn_bundle.linear_next.solvers.base import add_form
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import MOST_SIDE, REFRESHED
+from sklearn_bundle.core_next.limits import MOST_SIDE, REFRESHED
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import Point, ScoreRisk
 from sklearn_bundle.linear_next.rows import LEAST_ENTRIES, factor_passes

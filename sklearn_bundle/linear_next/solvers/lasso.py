@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core_next.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear_next._compiled import lasso
 from sklearn_bundle.linear_next.certificate import Proof
@@ -127,7 +127,7 @@ class Lasso(Solver):
             if worst <= precision:
                 break
             chosen.weigh(self._curvature(), self.risk.free)
-            enough = precision if quadratic else max(precision, _OF_WORST * worst)
+            enough = max(precision, _OF_WORST * worst)
             most = self._trusted if self._sparse else _COLUMN_EPOCHS
             new = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
             t = self._move(chosen, new - w, a, limits)

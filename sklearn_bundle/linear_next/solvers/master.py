@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import LAST_PLACE
+from sklearn_bundle.core_next.limits import LAST_PLACE
 
 Array = NDArray[np.float64]
 _MOST_STEPS = 60  # usually 10 to 20

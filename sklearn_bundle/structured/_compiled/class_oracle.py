@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import DOUBLE
+from sklearn_bundle.core_next.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear._compiled.classes import class_scores, highest

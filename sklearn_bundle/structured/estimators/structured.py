@@ -177,7 +177,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     solver_: str
     reg_lambda_: float
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         "model": "no_validation",  # checked by checked_model, whose error says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [Names(SOLVERS)],

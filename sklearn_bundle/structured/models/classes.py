@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.chain.score_rounding import ScoreRounding
+from sklearn_bundle.core_next.score_rounding import ScoreRounding
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.linear.losses.ontology import hierarchy

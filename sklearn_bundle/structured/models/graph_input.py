@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from sklearn_bundle.chain.score_rounding import ScoreRounding
+from sklearn_bundle.core_next.score_rounding import ScoreRounding
 from sklearn_bundle.core_next.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import sklearn_bundle.structured._compiled.segment_expectation  # noqa: F401 - registers expect
-from sklearn_bundle.chain.score_rounding import ScoreRounding
+from sklearn_bundle.core_next.score_rounding import ScoreRounding
 from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured.models.base import StructuredModel, check_size

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import DOUBLE, attained
+from sklearn_bundle.core_next.certificate import attained
 from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core_next.limits import DOUBLE
 from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
 from sklearn_bundle.structured.models.examples import Examples, Found
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import DOUBLE, likely
+from sklearn_bundle.core_next.limits import DOUBLE, likely
 
 Array = NDArray[np.float64]
 
