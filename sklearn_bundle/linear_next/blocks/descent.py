@@ -19,8 +19,9 @@ from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NARROWER = 0.1  # least factor on the width at a time,
+_NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
+_STEPS, _LONGEST = 24, 1e4  # in a round: shorter or longer than 1 by at most so much
 _SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
@@ -81,23 +82,39 @@ class BlockDescent(Descent):
                 self._width = narrower
                 self.arrive(end)
                 return 1.0
-        points: dict[float, BlockPoint] = {}
-
-        def derivative(t: float) -> tuple[float, float]:
-            points[t] = end = self._at(here, along, t, self._width)
-            self.point = end
-            first = blas.ddot(along, self.differentiate())
-            return first, (first + promised) / t
-
-        t = step_length(derivative, left)
-        self.point = here
+        end = self._at(here, along, 1.0, here.width)
+        first = self._slope(end, along)
+        t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
         elif t > _WHOLE:
             self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
         if t > 0.0:
-            self.arrive(points[t])
+            self.arrive(self._at(here, along, t, here.width))
         return t
+
+    def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
+        """About where the slope is 0, from the slopes at several steps at once."""
+        here, lam, p = self.point, self.reg_lambda, len(self.point.w)
+        image = self.omega.image(along[:p])
+        across, square = lam * blas.ddot(image, here.w), lam * blas.ddot(image, along[:p])
+        steps = np.geomspace(1.0, _LONGEST, _STEPS) ** (1.0 if first < 0.0 else -1.0)
+        found = self.risk.slopes(here, end, steps) + across + steps * square
+        steps, found = np.append(0.0, steps), np.append(start, found)
+        order = np.argsort(steps)
+        steps, found = steps[order], found[order]
+        beyond = int(np.argmax(~(found < 0.0)))  # NaN, from an overflow, counts as too far
+        if beyond == 0:
+            return float(steps[-1])
+        (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
+        share = -below / (above - below) if np.isfinite(above) else 0.0
+        return float(low + share * (high - low))
+
+    def _slope(self, point: BlockPoint, along: Array) -> float:
+        """The slope of the smoothed objective at a point."""
+        p = len(point.w)
+        slope = blas.ddot(point.gradient + self.reg_lambda * self.omega.image(point.w), along[:p])
+        return slope + (float(self.risk.balance(point) @ along[p:]) if self.risk.n_free else 0.0)
 
     def _at(self, here: BlockPoint, along: Array, t: float, width: float) -> BlockPoint:
         p = len(here.w)

@@ -152,6 +152,15 @@ def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: 
     return Answer(sums, outputs, risk.rows.gradient(sides), curved)
 
 
+def slopes(block: Any, problem: Problem, start: Any, end: Any, width: float, steps: Array) -> Array:
+    """Derivatives of the smoothed risk at steps from one point (w, b) to another one."""
+    risk = block.risk(problem)
+    scores = risk.scores(start[0])
+    direction, b = risk.scores(end[0] - start[0]), float(np.ravel(start[1])[0])
+    given = Point(start[0], scores, b), direction, float(np.ravel(end[1])[0]) - b, width
+    return np.array([risk.slopes(*given, float(t))[0] for t in steps])
+
+
 def balanced(
     block: Any, problem: Problem, w: Array, b: Array, surplus: Array, shares: Array
 ) -> Answer:
@@ -275,6 +284,11 @@ class BlockRisk(Risk):
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
         return point.answer.plane(shares)
+
+    def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
+        """Derivatives of the risk, smoothed as at the start, at steps towards the end: one round."""
+        ends = (start.w, start.b), (end.w, end.b)
+        return self._rounds.total(slopes, self.problem, *ends, start.width, steps)
 
     def line(self, start: Point, end: Point) -> Line:
         """Of full points, whose planes have the slopes; second derivatives are secants."""
