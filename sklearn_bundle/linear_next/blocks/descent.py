@@ -77,7 +77,7 @@ class BlockDescent(Descent):
         hidden, wanted = self._hidden(), _SMOOTHED * self.tol * abs(self.best.primal)
         if self._width > 0.0 and hidden > wanted and promised <= hidden:
             narrower = self._width * max(_NARROWER, _BELOW * min(np.sqrt(wanted / hidden), 1.0))
-            end = self._at(here, along, 1.0, narrower)
+            end = self._at(here, self._narrowing(narrower / self._width, along), 1.0, narrower)
             if self.objective(end.w, end.risk) <= self.value + hidden:
                 self._width = narrower
                 self.arrive(end)
@@ -120,6 +120,21 @@ class BlockDescent(Descent):
         p = len(here.w)
         w, b = here.w + t * along[:p], here.b + (t * along[p:] if self.risk.n_free else 0.0)
         return self.risk.arrive(w, w, b, width, self._every)
+
+    def _narrowing(self, share: float, along: Array) -> Array:
+        """The step that keeps the derivatives of the rows that bend, in a share of the width.
+
+        These are proportional to the distance to the kink, over the width.
+        """
+        curved = self.point.answer.curved
+        if self._factor is None or not curved.matrix.size:
+            return along
+        factor = cholesky(curved.matrix / share, self.reg_lambda, self.omega)
+        if factor is None:
+            return along
+        steeper = (1.0 / share - 1.0) * curved.bent[: len(self.slopes)]
+        args = factor, curved.mean, max(curved.total / share, self._least_total())
+        return -self._solved(self.slopes + steeper, *args)
 
     def _hidden(self) -> float:
         """What the smoothing alone leaves of the gap of the point and its plane."""
@@ -166,17 +181,18 @@ class BlockDescent(Descent):
         return max(1, int(self._count or n) // (self._detail * enough))
 
     def solve(self, x: Array) -> Array:
-        """The metric's inverse; the intercept keeps the mean score of the rows that bend."""
-        p, total = self.risk.dimension, max(self._total, self._least_total())
+        total = max(self._total, self._least_total())
         if self._factor is not None:
-            mean = self._mean
-        else:
-            variances, mean = self._moments
-            diagonal = total * variances + self.reg_lambda * self.omega.diagonal
-            diagonal = diagonal + np.finfo(float).tiny
-        b = x[p:]
+            return self._solved(x, self._factor, self._mean, total)
+        variances, mean = self._moments
+        diagonal = total * variances + self.reg_lambda * self.omega.diagonal
+        return self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
+
+    def _solved(self, x: Array, factor: Array, mean: Array, total: float) -> Array:
+        """The metric's inverse times x; b keeps the mean score of the rows that bend."""
+        p, b = len(mean), x[len(mean) :]
         w = x[:p] - mean * b if len(b) else x
-        w = w / diagonal if self._factor is None else lapack.dpotrs(self._factor, w, lower=0)[0]
+        w = lapack.dpotrs(factor, w, lower=0)[0] if factor.ndim == 2 else w / factor
         return np.append(w, b / total - float(mean @ w)) if len(b) else w
 
     def _least_total(self) -> float:

@@ -71,12 +71,16 @@ class Problem:
 
 @dataclass
 class Curved:
-    """A Hessian about the mean row, of rows with these second derivatives in sum."""
+    """A Hessian about the mean row, of rows with these second derivatives in sum.
+
+    Of a kinked loss ``bent`` is the part of these rows in the gradient, and last that in the balance.
+    """
 
     count: float
     total: float
     mean: Array
     matrix: Array
+    bent: Any = 0.0
 
     def __add__(self, other: "Curved") -> "Curved":
         total, apart = self.total + other.total, other.mean - self.mean
@@ -84,7 +88,8 @@ class Curved:
         matrix = self.matrix + other.matrix
         if matrix.ndim == 2 and matrix.size:
             matrix += self.total * share * np.outer(apart, apart)
-        return Curved(self.count + other.count, total, self.mean + share * apart, matrix)
+        mean = self.mean + share * apart
+        return Curved(self.count + other.count, total, mean, matrix, self.bent + other.bent)
 
 
 @dataclass
@@ -141,6 +146,7 @@ def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: 
         side[rows] = g
         parts.append(_side(risk, side, *cut))
     (sums, outputs), curved = map(np.array, zip(*parts, strict=True)), 0.0
+    gradients = risk.rows.gradient(sides)
     if risk.has_curvature:
         places, coefs = risk.curvature(point, width)
         total, d = float(coefs.sum()), risk.rows.shape[1]
@@ -149,7 +155,11 @@ def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: 
             some = every * coefs[::every]
             matrix, mean = risk.rows.hessian(places[::every].copy(), some, problem.free)
             curved = Curved(len(places), float(some.sum()), mean, matrix)
-    return Answer(sums, outputs, risk.rows.gradient(sides), curved)
+        if width > 0.0:
+            bent = np.zeros(len(scores))
+            bent[places] = point.g[places]
+            curved.bent = np.append(risk.rows.gradient(bent), bent.sum())
+    return Answer(sums, outputs, gradients, curved)
 
 
 def slopes(block: Any, problem: Problem, start: Any, end: Any, width: float, steps: Array) -> Array:
