@@ -109,7 +109,8 @@ class PathSearch(Search):
         folds = kind.of(_Task(single, own, data, values), X, y, sample_weight)
         found = search(run, single, grid, folds.parts(metadata), folds.scores, limit)
         best = float(values[found.place])
-        final = checked(single_of(own, self._kind, reg_lambda=best, max_time=limit.left))
+        final = checked(single_of(own, self._kind, reg_lambda=best))
+        final.max_time = limit.left
         fitted, solved = final._solved(run, data)
         fitted |= found.attributes() | grid.chosen(found.place)
         fitted |= {"reg_lambda_": best, "reg_lambdas_": values}

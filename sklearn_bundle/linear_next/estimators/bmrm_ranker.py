@@ -37,7 +37,13 @@ from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import loss_of
 from sklearn_bundle.linear_next.estimators.linear import BundleEstimator, best_thresholds
-from sklearn_bundle.linear_next.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
+from sklearn_bundle.linear_next.losses import (
+    RANKING_LOSSES,
+    PositionMeasure,
+    Prepared,
+    RankingLoss,
+    Target,
+)
 from sklearn_bundle.linear_next.losses.queries import as_group
 from sklearn_bundle.linear_next.regularizers import Regularizer
 
@@ -52,10 +58,11 @@ cross-validation it is passed on by metadata routing:
 
 @dataclass
 class RankingData(TrainingData):
-    """Data with an order: ``y`` and ``group`` as given by the caller."""
+    """Data with an order: ``y`` and ``group`` as given by the caller, and the problem."""
 
     y: np.ndarray
     group: np.ndarray | None
+    prepared: list[Prepared]
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -273,7 +280,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
             group = None if group is None else group[left]
             y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
         prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
-        return RankingData(X, weights, left, y, group, prepared=prepared)
+        return RankingData(X, weights, left, y, group, prepared)
 
     def _attributes(self, data: MemoryData, points: Points) -> dict[str, Any]:
         """Fitted attributes of the point."""

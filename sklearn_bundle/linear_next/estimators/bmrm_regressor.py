@@ -24,7 +24,7 @@ from sklearn_bundle.core_next.misread import is_collection
 from sklearn_bundle.core_next.mixins import RegressorMixin
 from sklearn_bundle.core_next.optimum import CertainRegressor
 from sklearn_bundle.core_next.parameters import Interval, Names
-from sklearn_bundle.core_next.validation import check_regression_data
+from sklearn_bundle.core_next.validation import check_regression_data, spread
 from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
@@ -276,23 +276,24 @@ class BMRMRegressor(
             refuse_solver_of_blocks(self, loss)
             data = check_blocks(self, X, y, sample_weight, "numbers")
             self._refuse_metric(data.n_targets, data.n_samples)
-            spreads = self._spreads(data, loss)
-            data.prepare([loss_of(self, spread) for spread in spreads], self.loss)
+            spreads = _together(data.spreads(self.fit_intercept), loss)
+            data.prepare([loss_of(self, size) for size in spreads], self.loss)
         else:
             samples = check_regression_data(self, X, y, sample_weight)
             self._refuse_metric(samples.n_targets, samples.n_samples)
             self._refuse_large(loss, samples.X)
-            y, spreads = samples.y, self._spreads(samples, loss)
+            y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
+            spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
             together = y.ndim == 1 or loss.multi_output
             targets = [y] if together else list(np.ascontiguousarray(y.T))
             names = [""] if len(targets) == 1 else list(map(str, range(len(targets))))
             pairs = zip(spreads, targets, strict=True)
-            prepared = [loss_of(self, s).prepare_target(Target(t, len(y))) for s, t in pairs]
+            prepared = [loss_of(self, size).prepare_target(Target(t, len(y))) for size, t in pairs]
             data = MemoryData(samples, prepared, self.n_jobs, names)
         p, q = loss.degree, omega_of(self).degree
         data.spreads_of_problems = spreads
         if not (p is None or q is None or p == q):
-            data.units = [spread ** (p - q) for spread in spreads]
+            data.units = [size ** (p - q) for size in spreads]
         return data
 
     def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
@@ -305,7 +306,7 @@ class BMRMRegressor(
         """Fitted attributes of the points of all problems."""
         fitted: dict[str, Any] = {}
         for name in loss_values(self).keys() & self._in_spreads.keys():
-            values = [loss_values(self, spread)[name] for spread in data.spreads_of_problems]
+            values = [loss_values(self, size)[name] for size in data.spreads_of_problems]
             one = len(values) == 1 or getattr(self, name) is not None
             fitted[f"{name}_"] = values[0] if one else np.array(values)
         if data.n_targets is None:
@@ -317,13 +318,6 @@ class BMRMRegressor(
             "coef_": np.concatenate(weights),
             "intercept_": np.concatenate(intercepts),
         }
-
-    def _spreads(self, data: Any, loss: RegressionLoss) -> list[float]:
-        """The spread of the target or targets of each problem."""
-        spreads = data.spreads(self.fit_intercept)
-        if len(spreads) > 1 and loss.multi_output:
-            return [math.hypot(*spreads) / math.sqrt(len(spreads))]
-        return spreads
 
     def _refuse_metric(self, n_targets: int | None, n_samples: int) -> None:
         """Raise ValueError for an M with a single target."""
@@ -396,3 +390,10 @@ class BMRMRegressor(
             tags.target_tags.multi_output = not loss.positive_only
             tags.target_tags.positive_only = loss.positive_only
         return tags
+
+
+def _together(spreads: list[float], loss: RegressionLoss) -> list[float]:
+    """The spread of the target or targets of each problem."""
+    if len(spreads) > 1 and loss.multi_output:
+        return [math.hypot(*spreads) / math.sqrt(len(spreads))]
+    return spreads

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle.core_next.certificate import DOUBLE, Ball, likely
+from sklearn_bundle.core_next.certificate import DOUBLE, likely
+from sklearn_bundle.core_next.contract import SolverResult
 from sklearn_bundle.core_next.validation import squared_lengths
 from sklearn_bundle.linear_next._compiled import scores as loops
 from sklearn_bundle.linear_next.estimators.class_intercepts import (
@@ -116,38 +116,14 @@ class ScoreRegion(NamedTuple):
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
 
 
-class Amid:
-    """A point amid training rows, best in their middle, and how far each row is from it."""
-
-    def __init__(self, rows: Rows):
-        n = rows.shape[0]
-        self.some = rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
-        few = self.some.shape[0]
-        self.center: Array = self.some.gradient(np.full(few, 1.0 / few))
-        self.distance = float(np.linalg.norm(self.center))
-        self._rows = rows
-
-    @cached_property
-    def lengths(self) -> Array:
-        """``||x_i - c||``, rounded up."""
-        squares = self._rows.distances(self.center)
-        sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * self.distance
-        return lengths_of(squares, sizes, self._rows.shape[1])
-
-    @property
-    def sizes(self) -> Array:
-        """No less than ``||x_i|| + ||c||``."""
-        return self.lengths + 2.0 * self.distance
-
-
-def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion | None:
+def score_region(risk: Risk, result: SolverResult) -> ScoreRegion | None:
     """The region of a problem with its rows in memory: one pass over X with an intercept.
 
-    ``intercept`` is the fitted one. None without a ball.
+    None without a ball.
     """
+    loss, (n, d), k, ball = risk.loss, risk.rows.shape, risk.n_outputs or 1, result.ball
     if ball is None:
         return None
-    loss, d, k = risk.loss, risk.rows.shape[1], risk.n_outputs or 1
     weights, nothing = ball.center.reshape(k, d), np.zeros(k)
     quantile = isinstance(loss, NuNovelty)
     if not (quantile or risk.free or risk.n_free):
@@ -156,58 +132,57 @@ def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion |
         center = risk.rows.gradient(risk.weights)
         region = ScoreRegion(weights, ball.radius, center, nothing, nothing)
         return region._replace(**_of_means(risk, region))
-    amid = vars(risk).get("amid") or Amid(risk.rows)  # kept for the next value of a path
-    vars(risk)["amid"] = amid
-    region = ScoreRegion(weights, ball.radius, amid.center, nothing + np.nan, nothing + np.nan)
+    some = risk.rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
+    center = some.gradient(np.full(some.shape[0], 1.0 / some.shape[0]))
+    region = ScoreRegion(weights, ball.radius, center, nothing + np.nan, nothing + np.nan)
     of_classes = isinstance(loss, Softmax) or (has_dual(loss) and k <= MOST_CLASSES)
     if not (of_classes or quantile or (isinstance(risk, ScoreRisk) and risk.free)):
         return region
-    at_center = intercept + weights @ amid.center
-    # Differences of the intercepts of k classes may be off by so much: see softmax_intercepts.
-    factor = (k - 1) * np.sqrt(2.0) if isinstance(loss, Softmax) else 1.0
-    level = 0.0 if isinstance(loss, RegressionLoss) else at_center
-    if _is_hopeless(region, amid, level, factor):
+    if _is_hopeless(risk, result, some, center):
         return region._replace(low=nothing - np.inf, high=nothing + np.inf)
-    scores, reach = _reaches(risk, region, amid, at_center)
+    at_center = result.intercept + weights @ center
+    scores, reach = _reaches(risk, region, at_center)
     if of_classes:
         rule = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
         return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
     if quantile:  # minus the best offset, which rises with each score
-        low, high = (
-            loss.offsets(moved, risk.weights) for moved in (scores - reach, scores + reach)
-        )
+        low, high = (loss.offsets(end, risk.weights) for end in (scores - reach, scores + reach))
         ends = -high[1], -low[0]
     else:
         ends = _of_one(risk, scores, reach, float(np.ravel(at_center)[0]))
     return region._replace(low=np.array(ends[:1]), high=np.array(ends[1:]))
 
 
-def _is_hopeless(region: ScoreRegion, amid: Amid, level: Array | float, factor: float) -> bool:
+def _is_hopeless(risk: Risk, result: SolverResult, some: Rows, center: Array) -> bool:
     """Whether the scores of some rows may be off by as much as their size.
 
-    The interval of the intercept is about as wide again (of classes, ``factor`` times), so that no
-    more than one label in twenty would be certain: not worth a pass over all rows, which may be a
-    fifth of a fit. Of a regression the size is that of their differences to the center's score: an
-    interval would be four times as wide as the scores are apart.
+    The interval of the intercept is about as wide again (of the K classes of softmax, see there, by
+    a factor), so that no more than one label in twenty would be certain: not worth a pass over all
+    rows, which may be a fifth of a fit. Of a regression the size is that of their differences to
+    the center's score: an interval would be four times as wide as the scores are apart.
     """
-    some = amid.some
-    scores = some.scores(region.weights).T - region.weights @ region.center
-    reach = np.sqrt(np.maximum(some.distances(region.center), 0.0)).mean()
-    size = float(np.sqrt(np.square(scores + level).mean(axis=0).max()))
-    return factor * region.radius * float(reach) > size
+    w = result.point.reshape(-1, some.shape[1])
+    level = -w @ center if isinstance(risk.loss, RegressionLoss) else result.intercept
+    scores = some.scores(w) + np.reshape(level, (-1, 1))
+    factor = (len(w) - 1) * np.sqrt(2.0) if isinstance(risk.loss, Softmax) else 1.0
+    reach = result.ball.radius * float(np.sqrt(np.maximum(some.distances(center), 0.0)).mean())
+    return factor * reach > float(np.sqrt(np.square(scores).mean(axis=1).max()))
 
 
-def _reaches(risk: Risk, region: ScoreRegion, amid: Amid, at_center: Array) -> tuple[Array, Array]:
+def _reaches(risk: Risk, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included.
 
     Scores have shape (n,) or (k, n).
     """
-    weights, d = region.weights, risk.rows.shape[1]
-    scores = risk.rows.scores(weights) - (weights @ region.center)[:, None]
+    weights, center, d = region.weights, region.center, risk.rows.shape[1]
+    scores = risk.rows.scores(weights) - (weights @ center)[:, None]
+    squares, distance = risk.rows.distances(center), float(np.linalg.norm(center))
+    sizes = np.sqrt(np.maximum(squares, 0.0)) + 2.0 * distance  # no less than ||x|| + ||c||
+    lengths = lengths_of(squares, sizes, d)
     largest = np.abs(scores + np.reshape(at_center, (-1, 1))).max(axis=0)
     longest = weights[[np.argmax(np.linalg.norm(weights, axis=1))]]
-    rounded = score_rounding(longest, amid.sizes, d)[:, 0] + _FEW * DOUBLE * largest
-    reach = region.radius * amid.lengths + _ROUNDED_TWICE * rounded
+    rounded = score_rounding(longest, lengths + 2.0 * distance, d)[:, 0] + _FEW * DOUBLE * largest
+    reach = region.radius * lengths + _ROUNDED_TWICE * rounded
     return (scores[0] if risk.n_outputs is None else scores), reach
 
 

@@ -122,7 +122,7 @@ def located(risk: Risk, result: SolverResult) -> SolverResult:
     """The result with the region of the optimum's scores, if its loss is what it says."""
     check_loss(risk.loss, risk.y, lambda some: _scores_at(risk, result, some))
     with np.errstate(over="ignore", invalid="ignore"):
-        return replace(result, region=score_region(risk, result.ball, result.intercept))
+        return replace(result, region=score_region(risk, result))
 
 
 def _scores_at(risk: Risk, result: SolverResult, some: NDArray[np.intp]) -> NDArray[np.float64]:
