@@ -46,6 +46,7 @@ class BlockDescent(Descent):
         self._newton = d <= MOST_SIDE and self.task.solver != "lbfgs"
         self._width = self.risk.units.unit if kinked else 0.0
         self._ridge, self._detail, self._count, self._fresh = 0.0, 1, 0, True
+        self._scale = 1.0
         self._factor: Array | None = None
         self._every = self._next_every()
         self._moments: Any = None
@@ -95,6 +96,8 @@ class BlockDescent(Descent):
 
     def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
         """About where the slope is 0, from the slopes at several steps at once."""
+        if self.risk.loss.quadratic:
+            return start / (start - first)
         here, lam, p = self.point, self.reg_lambda, len(self.point.w)
         image = self.omega.image(along[:p])
         across, square = lam * blas.ddot(image, here.w), lam * blas.ddot(image, along[:p])
@@ -143,9 +146,14 @@ class BlockDescent(Descent):
         return point.risk - plane.offset - float(plane.gradient @ point.w) - free
 
     def remember(self, step: Array, change: Array) -> None:
-        """Of a kinked loss and Newton's method every step has its own Hessian."""
-        if not (self._width > 0.0 and self._newton):
-            super().remember(step, change)
+        """Of a kinked loss every step has its own Hessian; a diagonal is scaled to fit the pair."""
+        if self._width > 0.0:
+            return
+        super().remember(step, change)
+        if self._factor is None:
+            product, square = blas.ddot(step, change), blas.ddot(change, self.solve(change))
+            good = product > 0.0 and square > 0.0
+            self._scale = self._scale * product / square if good else self._scale
 
     def renew_metric(self) -> None:
         if not self._fresh:
@@ -186,7 +194,8 @@ class BlockDescent(Descent):
             return self._solved(x, self._factor, self._mean, total)
         variances, mean = self._moments
         diagonal = total * variances + self.reg_lambda * self.omega.diagonal
-        return self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
+        scale = self._scale if len(self.pairs) else 1.0
+        return scale * self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
 
     def _solved(self, x: Array, factor: Array, mean: Array, total: float) -> Array:
         """The metric's inverse times x; b keeps the mean score of the rows that bend."""
