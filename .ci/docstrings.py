@@ -43,6 +43,7 @@ OFF_FOR_METHODS = {"EX01": "the example of the class shows them"}
 OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
 CONDITIONAL = {
+    *("test_score_bounds_", "best_is_certain_"),  # with certain=True
     "gammas_",  # with gammas
     *("attribute_names_", "coef_", "feature_names_in_", "first_", "last_", "lengths_", "pairs_"),
     *("C_", "Cs_", "delta_", "epsilon_"),
@@ -81,7 +82,7 @@ def names_listed(text: str) -> list[str]:
 
 def is_for_solvers(kind: type, name: str) -> bool:
     """Whether a member of a loss is none of its contract: bases that are not public have it."""
-    from sklearn_bundle.linear.losses.scores import ScoreLoss
+    from sklearn_bundle.linear_next.losses.scores import ScoreLoss
 
     public = {found for found in public_names().values() if inspect.isclass(found)}
     bases = [base for base in kind.__mro__[1:] if name in vars(base)]

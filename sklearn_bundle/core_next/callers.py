@@ -8,7 +8,7 @@ from pathlib import Path
 import sklearn
 
 # The package itself, and scikit-learn, whose decorators are around methods.
-_FOLDERS = Path(__file__).parents[1], Path(sklearn.__file__).parent
+_FOLDERS = Path(__file__).parents[1], *sklearn.__path__
 _OURS = tuple(f"{folder}{sep}" for folder in _FOLDERS)
 
 

@@ -232,8 +232,10 @@ def run(
             stop = observe(n_iter, state) if observe is not None else None
             if final is not None and final.relative_gap <= tol:
                 status = Status.CONVERGED
-            elif stop is not None or limit is not None:
-                status = stop or limit
+            elif stop is not None:
+                status = stop
+            elif limit is not None:
+                status = limit
             else:
                 continue
             break

@@ -4,25 +4,28 @@ An estimator's ``fit`` reads from input to attributes; nothing calls back into t
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        X, y, sample_weight = gathered(self, X, y, sample_weight)  # if it takes no dask collections
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)  # of dask
         run = Fit(self, X, y, sample_weight=sample_weight)  # checked parameters: run.params
-        data = check_classification_data(run.params, X, y, sample_weight, run.params.class_weight)
-        targets = binary_targets(data.labels, len(data.classes))
-        outer, inner = split_threads(run.params.n_jobs, len(targets))
-        run.reuse(lambda: data.fingerprint(), settings=(run.params.C, run.params.solver))
+        params = run.params
+        data = check_classification_data(params, X, y, sample_weight, params.class_weight)
+        targets = one_versus_rest(data)
+        outer, inner = split_threads(params.n_jobs, len(targets))
+        run.reuse(data.fingerprint, (params.C, params.solver))  # what warm_start may use
 
         def solve(k, observe, seconds):
             problem = Problem(data, targets[k], n_threads=inner)
-            solver, result = run.minimize(
-                k, problem, lambda start: Descent(problem, start), observe, seconds
-            )
-            return replace(result, region=...)
+            new = partial(Descent, problem)  # called with where the last fit ended, or None
+            solver, result = run.minimize(k, problem, new, observe, seconds)
+            return replace(result, region=problem.region(result))
 
         def model(points):  # fitted attributes for (w, intercept) of each subproblem
             return {"classes_": data.classes, "coef_": np.array([w for w, _ in points]), ...}
 
-        results = run.solve(solve, model, names=names_of(data.classes), unit="class", threads=outer)
+        results = run.solve(solve, model, names=names_of(data.classes), threads=outer)
         return run.finish(model(points_of(results)), results)
+
+An estimator that a search fits too has the middle part in a function of its own, which returns
+attributes and results: the search calls it with its own ``run``, after ``search(run, ...)``.
 
 What :class:`Fit` guarantees: parameters are read once and never written; after an error an unfitted
 estimator is unfitted and a fitted one predicts as before; attributes are set last, all at once;
@@ -136,7 +139,8 @@ class CertifiedEstimator(ForCallers, Documented, CallbackSupportMixin, BaseEstim
         self.__dict__.update({k: v for k, v in parameters.items() if k != "self"})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+        state: Any = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_warm"}
 
 
 class Fit:
@@ -183,7 +187,7 @@ class Fit:
         known = {name: value for name, value in metadata.items() if value is not None}
         self._given = {"X": X, "y": y, "metadata": known}
         self.lines = Lines(self.name, self.params.verbose)
-        self.root: Task | None = None
+        self.root: Any = None
 
     def reuse(self, fingerprint: Callable[[], Any], settings: tuple[Any, ...]) -> None:
         """With ``warm_start``, use what the last fit left if it was to the same data.
@@ -320,7 +324,7 @@ class Fit:
             self.root.end(max(results, key=lambda r: r.relative_gap), lambda: fitted)
         for name in self._before - vars(params).keys():  # feature names that the check has deleted
             delattr(estimator, name)
-        vars(estimator).update(fitted)
+        estimator.__dict__.update(fitted)
         if self._interrupted:
             raise self.cause
         return estimator

@@ -109,12 +109,13 @@ def certify(
     if proof is None:
         return Certified(w, b, penalty + value, -np.inf, Rounding(of_objective), size, None)
     plane = risk.proved(proof)
-    errors = DOUBLE * (likely(n) + _FEW) * np.outer(plane.norms, c).ravel()
+    norms = np.broadcast_to(plane.norms, len(w) // d)  # the plane 0 has one for all outputs
+    errors = DOUBLE * (likely(n) + _FEW) * np.outer(norms, c).ravel()
     plane = scaled(plane, omega, reg_lambda, errors)
     m = -plane.gradient / reg_lambda
     v, conjugate = omega.conjugate_gradient(m), reg_lambda * omega.conjugate(m)
     along = float(errors @ np.abs(v))
-    terms = float(plane.norms @ (np.abs(v.reshape(-1, d)) @ c)) + abs(conjugate)
+    terms = float(norms @ (np.abs(v.reshape(-1, d)) @ c)) + abs(conjugate)
     terms += plane.terms + plane.total * float(np.abs(b).max(initial=0.0))
     rise = along
     if not is_l1(omega):

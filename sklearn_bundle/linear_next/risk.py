@@ -116,6 +116,10 @@ class Risk(ABC):
         d = self.rows.shape[1]
         return (d,) if self.n_outputs is None else (self.n_outputs, d)
 
+    def limit(self, seconds: float | None) -> None:
+        """Give rounds on workers so much time from now on; in memory solvers see to it."""
+        return
+
     def scores(self, w: Array) -> Array:
         """``X w``: one product, none at w = 0."""
         if w.any():
@@ -207,7 +211,9 @@ class ScoreRisk(Risk):
         """Whether curvature, conjugates and smoothed slopes are known."""
         return isinstance(self.form, _Compiled)
 
-    def arrive(self, w: Array, scores: Array, b: Any, width: float = 0.0, left: float = 0.0) -> Point:
+    def arrive(
+        self, w: Array, scores: Array, b: Any, width: float = 0.0, left: float = 0.0
+    ) -> Point:
         """``left`` is the derivative in b that may be left; g sums to zero all the same."""
         b, g = float(np.ravel(b)[0]), np.empty_like(scores)
         if not self.free:
@@ -278,7 +284,9 @@ class ScoreRisk(Risk):
         """Whether second derivatives are known."""
         return self.is_compiled or type(self.loss).curvature is not SampleLoss.curvature
 
-    def best_intercept(self, scores: Array, b: float, width: float = 0.0, left: float = 0.0) -> float:
+    def best_intercept(
+        self, scores: Array, b: float, width: float = 0.0, left: float = 0.0
+    ) -> float:
         """The b that minimizes the smoothed risk of these scores, by Newton's method from ``b``."""
         known = self.form.exact_intercept(self, scores, width)
         if known is not None:
@@ -354,7 +362,9 @@ class _Compiled:
     def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
         return loops.risk(self.formula, f, y, s, b)
 
-    def cut(self, f, y, s, b: float, width: float, center: float, out: Array) -> tuple[float, float]:
+    def cut(
+        self, f, y, s, b: float, width: float, center: float, out: Array
+    ) -> tuple[float, float]:
         return loops.cut(self.formula, f, y, s, self.steepness(width), b, 0.0, center, out)
 
     def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
@@ -403,7 +413,9 @@ class _Numpy:
     def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
         return float(np.sum(s * self.loss.checked("value", f + b, y)))
 
-    def cut(self, f, y, s, b: float, width: float, center: float, out: Array) -> tuple[float, float]:
+    def cut(
+        self, f, y, s, b: float, width: float, center: float, out: Array
+    ) -> tuple[float, float]:
         return self.loss.cut(f + b, y, s, out)
 
     def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:

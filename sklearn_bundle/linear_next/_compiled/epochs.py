@@ -18,7 +18,22 @@ _SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
 def _epoch(
-    data, indices, indptr, width, rows, active, size, order, loss, w, scale, high, low, b, pull, seed
+    data,
+    indices,
+    indptr,
+    width,
+    rows,
+    active,
+    size,
+    order,
+    loss,
+    w,
+    scale,
+    high,
+    low,
+    b,
+    pull,
+    seed,
 ):
     """One step for each of the first ``size`` rows of ``active``, in random order.
 
@@ -57,7 +72,9 @@ def _epoch(
             for p in range(indptr[i], indptr[i + 1]):
                 score += data[p] * w[indices[p]]
         margin, weight, curvature = y * (score + b), rows[at + WEIGHT], rows[at + CURVATURE]
-        new, projected, part, counts = step(loss, target, margin, alpha, weight, curvature, high, low)
+        new, projected, part, counts = step(
+            loss, target, margin, alpha, weight, curvature, high, low
+        )
         gap += part
         if not counts:
             order[a + _LEAD] = -1

@@ -1,6 +1,6 @@
 """Coordinate descent for a quadratic with a multiple of ``|v_j|`` per coordinate, and signs.
 
-    min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2
+min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2
 """
 
 from functools import partial
@@ -72,7 +72,23 @@ def _dot(data, indices, indptr, width, j, r):
 
 @jit
 def column_epochs(
-    data, indices, indptr, width, unit, r, mean, squares, a, v, limits, ridge, low, order, most, tol, seed
+    data,
+    indices,
+    indptr,
+    width,
+    unit,
+    r,
+    mean,
+    squares,
+    a,
+    v,
+    limits,
+    ridge,
+    low,
+    order,
+    most,
+    tol,
+    seed,
 ):
     """With columns c_j one after the other, ``H_jk = <c_j, c_k> - mean_j mean_k``.
 

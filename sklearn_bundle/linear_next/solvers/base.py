@@ -92,26 +92,20 @@ class Solver(ABC):
     advice: ClassVar[str] = "the features are too far apart in scale: scale them"
     #: Whether the first state is the start itself.
     yields_start: ClassVar[bool] = False
+    #: Whether ``reusable`` has rows of X, or parts of them.
+    keeps_rows: ClassVar[bool] = False
     patience: int = IDLE_LIMIT
 
     def __init__(self, task: Task, start: Start):
-        self.attach(task)
+        self.task, self.risk = task, task.risk
+        self.whole: Risk = task.risk if task.whole is None else task.whole
+        self.omega, self.reg_lambda, self.tol = task.omega, task.reg_lambda, task.tol
         self.start, self.idle, self.has_begun = start, 0, False
         least = 0.0 if task.risk.loss.nonnegative else -np.inf
         self.best = Best(least=least, advice=self.advice)
         if start.proof is not None and start.reg_lambda == task.reg_lambda and task.lift is None:
             plane = self.whole.proved(start.proof)
             self.best.raise_bound(bound_of(plane, self.omega, self.reg_lambda), start.proof)
-
-    def attach(self, task: Task) -> None:
-        """Work on a task; the next one may be the same problem in other objects."""
-        self.task, self.risk = task, task.risk
-        self.whole: Risk = task.risk if task.whole is None else task.whole
-        self.omega, self.reg_lambda, self.tol = task.omega, task.reg_lambda, task.tol
-
-    def detach(self) -> None:
-        """Release the problem and its data."""
-        self.task = self.risk = self.whole = None  # type: ignore[assignment]
 
     @abstractmethod
     def begin(self) -> None:
@@ -122,7 +116,19 @@ class Solver(ABC):
         """Take a step, and count it as idle if it gained nothing."""
 
     @property
-    def kept(self) -> Any:
+    def kept(self) -> Start:
+        """Where the next solver of the same problem may start."""
+        w, b = self.best.point
+        state = None if self.keeps_rows else self.reusable
+        return Start(At(self.lifted(w), b), self.best.dual_certificate, self.reg_lambda, state)
+
+    @property
+    def kept_on_path(self) -> Start:
+        """The same for one that shares the rows: it may hold parts of them."""
+        return replace(self.kept, state=self.reusable)
+
+    @property
+    def reusable(self) -> Any:
         """What a solver of this kind may use at the next value of reg_lambda."""
         return None
 

@@ -25,8 +25,8 @@ _SHARE = 0.1  # of the gap, to which the inner problem is solved: more is wasted
 _EXACT = 1e-11  # of the objective, if nothing was gained
 _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
 _LARGEST_RISK = 1e100  # squares of larger values may overflow
-# Planes with a risk of more than this times the best objective are too steep to be useful; each
-# iteration without progress raises the limit by the same factor.
+# Planes with a risk of more than this times the best objective, or slopes of this times the first
+# plane's, are too steep to be useful; each iteration without progress raises the limit as much.
 _STEEPEST = 10.0
 _RETREAT = 10 * (0.5,) + 20 * (0.1,)  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
@@ -60,6 +60,16 @@ class Planes:
     @property
     def alpha(self) -> Array:
         return self._alpha[: self.size]
+
+    def highest(self, w: Array) -> float:
+        """The value of the model at w, without intercepts."""
+        return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
+
+    def resize(self, max_size: int | None) -> None:
+        """Keep at most so many planes from now on."""
+        self.max_size = max_size
+        while max_size is not None and self.size > max_size + self.anchored:
+            self._make_room()
 
     def add(self, plane: Plane) -> None:
         """Append a plane, and make room first if there are too many."""
@@ -159,10 +169,11 @@ class Bundle(Solver):
         self.planes = kept
         self._length, self._end, self._n_steps = 1.0, None, 0
         self._highest = -np.inf  # value of the model's minimum
+        self._slope = np.inf  # the largest of the first plane
         self.patience = _PATIENCE + 2 * self.risk.n_free if kept.anchored else IDLE_LIMIT
 
     @property
-    def kept(self) -> Planes:
+    def reusable(self) -> Planes:
         return self.planes
 
     def begin(self) -> None:
@@ -206,7 +217,7 @@ class Bundle(Solver):
             here = self._at(pruned, b)
             objective = self.objective(pruned, here.risk)
             if objective <= self.best.primal:
-                self.best.replace(objective, At(pruned, here.b))
+                self.best.primal, self.best.point = objective, At(pruned, here.b)
                 return
 
     def _at(self, w: Array, b: Any) -> Point:
@@ -242,7 +253,7 @@ class Bundle(Solver):
     def _cut(self, point: Point) -> None:
         """Add the plane at a point, or closer to the best point if it would be useless there."""
         for step in _RETREAT:
-            if point.risk <= self._limit() or self.best.point is None:
+            if self.best.point is None or self._is_moderate(point):
                 break
             point = self._blend(self._here, point, step)
         if not point.risk <= _LARGEST_RISK:
@@ -251,13 +262,19 @@ class Bundle(Solver):
                 "and the scale of the features."
             )
         self._offer(point)
-        self.planes.add(self.risk.plane(point))
+        plane = self.risk.plane(point)
+        if np.isinf(self._slope):
+            self._slope = float(np.abs(plane.gradient).max(initial=0.0))
+        self.planes.add(plane)
 
-    def _limit(self) -> float:
-        primal = self.best.primal
-        if self.name == "cutting-plane" or not 0.0 < primal < np.inf:
-            return _LARGEST_RISK
-        return min(_LARGEST_RISK, _STEEPEST ** (1 + min(self.idle, _PATIENCE)) * primal)
+    def _is_moderate(self, point: Point) -> bool:
+        """Whether the plane there is not too steep to be useful: for Algorithm 2 by its slopes."""
+        if not point.risk <= _LARGEST_RISK:
+            return False
+        lift, primal = _STEEPEST ** (1 + min(self.idle, _PATIENCE)), self.best.primal
+        if self.name == "line-search":
+            return not 0.0 < primal < np.inf or point.risk <= lift * primal
+        return float(np.abs(self.risk.gradient(point)).max(initial=0.0)) <= lift * self._slope
 
     def _cut_balanced(self) -> None:
         """Of softmax, add a plane at the best point that no intercept changes."""
@@ -276,7 +293,12 @@ class Bundle(Solver):
 
     def _best_step(self, start: Point, end: Point) -> float:
         """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
-        omega, lam, along, line = self.omega, self.reg_lambda, end.w - start.w, self.risk.line(start, end)
+        omega, lam, along, line = (
+            self.omega,
+            self.reg_lambda,
+            end.w - start.w,
+            self.risk.line(start, end),
+        )
         if not omega.is_quadratic:
 
             def objective(t: float) -> tuple[float, float]:

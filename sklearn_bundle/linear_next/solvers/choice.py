@@ -106,4 +106,3 @@ def _named(task: Task) -> type[Solver]:
     if name == "dual-coordinate":
         return DualThenKinks if not risk.loss.smooth else Dual
     return ScoreDescent if risk.loss.smooth else Kinks
-

@@ -114,7 +114,7 @@ class ClassDual(Solver):
         self._pause, self._next_try, self._counted = _PAUSE, 0.0, 0.0
 
     @property
-    def kept(self) -> Any:
+    def reusable(self) -> Any:
         """The dual point."""
         return self._alpha.copy()
 

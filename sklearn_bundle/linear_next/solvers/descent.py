@@ -221,7 +221,9 @@ class ScoreDescent(Descent):
         if not self.risk.loss.quadratic:
             enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
             every = max(1, len(rows) // (self._detail * enough))
-        H, mean = self.risk.rows.hessian(rows[::every].copy(), every * coefs[::every], self.risk.free)
+        H, mean = self.risk.rows.hessian(
+            rows[::every].copy(), every * coefs[::every], self.risk.free
+        )
         if every > 1:
             self._complete(H, rows, coefs)
         factor = cholesky(H, self.reg_lambda, self.omega)

@@ -67,7 +67,7 @@ class Dual(Solver):
         self.spent = self._passed = 0.0  # passes, and the part of these that is not counted yet
 
     @property
-    def kept(self) -> Any:
+    def reusable(self) -> Any:
         """The dual point."""
         return self._alpha.copy()
 

@@ -6,18 +6,17 @@ The dual of ``J(w) = reg_lambda/2 ||w||^2 + min_b sum_i s_i max(0, 1 - y_i (x_i 
 
 without the equation if there is no intercept; ``w(u) = X'(s y u) / reg_lambda`` is (24). A series of
 steps keeps ``J_mu(w) <= D(u)``, J_mu the smoothed objective, while mu falls: the gap is at most mu/2.
+Other duals with a set that can be projected onto offer the same methods.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core_next.certificate import Best
 from sklearn_bundle.core_next.limits import MOST_STEPS, ROUNDING
-from sklearn_bundle.core_next.multiplier import constant, multiplier, solution
-from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.core_next.multiplier import projected
 from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import ScoreRisk
 from sklearn_bundle.linear_next.solvers.base import At, Solver, Start, Task
@@ -34,8 +33,11 @@ _POWER_PRECISION = 1e-5  # relative change of the estimate in a step
 _POWER_MARGIN = 1.05  # times the estimate, which comes from below
 
 
-class Dual(NamedTuple):
-    """u with ``combined = X'(s y u)``, which is linear in u, and D(u)."""
+PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
+
+
+class DualPoint(NamedTuple):
+    """u with ``combined``, which is ``X'(s y u)`` for the hinge loss, and D(u)."""
 
     u: Array
     combined: Array
@@ -49,102 +51,112 @@ class Primal(NamedTuple):
     scores: Array
 
 
-class ExcessiveGap(Solver):
-    """Series of steps, each from the best u; ``lipschitz`` is L or how it is found.
+class GapDual(Protocol):
+    """A smooth dual D with a feasible set that can be projected onto, and its objective.
 
-    "adaptive" tests L along each step and restarts when the gap has fallen to a tenth; "power"
-    estimates it once, and a number is taken as it is: Algorithm 1 of the paper.
+    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
     """
 
-    name = "excessive-gap"
-    history_fields = ()
-    advice = "the features are too large for double precision; scale them"
-    patience = 1000
-    risk: ScoreRisk
+    def combine(self, u: Array) -> Array:
+        """The linear functions of u on which w and D depend."""
+        ...
 
-    def __init__(self, task: Task, start: Start, lipschitz: str | float, seed: int | None):
-        super().__init__(task, start)
-        risk = self.risk
-        self._adaptive, self._L = lipschitz == "adaptive", 0.0
-        self._measure: Callable[[], float] | None = None
-        if lipschitz == "power":
-            self._measure = partial(self._power_estimate, seed)
-        elif not isinstance(lipschitz, str):
-            self._L = lipschitz
-        self._signed = risk.weights * risk.y
-        self._signs = frozen(risk.y), frozen(risk.weights), frozen(self._signed)
-        self.highest = self._evaluated(np.zeros(len(risk.y)))
-        if isinstance(start.state, np.ndarray) and self._adaptive:
-            self.highest = self._evaluated(start.state)
+    def value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+        ...
+
+    def point(self, combined: Array) -> Any:
+        """w(u), with all that is linear in it."""
+        ...
+
+    def blend(self, start: Any, end: Any, share: float) -> Any:
+        """The point ``start + share (end - start)``."""
+        ...
+
+    def offer(self, best: Best, point: Any) -> None:
+        """Offer the objective of the point."""
+        ...
+
+    def project(self, center: Array, point: Any, step: float, series: int) -> Array:
+        """Project the end of a step from ``center`` along the gradient of D at the point.
+
+        Distances are those of the prox-function. Projections of a series, 0 or 1, change little from
+        one to the next, so that one may start where the last one ended.
+        """
+        ...
+
+    def bend(self, change: Array) -> float:
+        """``-<v, D'' v>`` of a change of ``combined``."""
+        ...
+
+    def distance(self, u: Array, v: Array) -> float:
+        """The squared distance in the prox-function."""
+        ...
+
+
+class Series:
+    """Series of steps, each from the best u; without a given L it is tested along each step.
+
+    An L that is tested falls between steps, and a new series starts when the gap has fallen to a
+    tenth. A given one is that of Algorithm 1, whose ``mu = 4 L / ((k + 1)(k + 2))`` after k steps.
+    """
+
+    def __init__(self, dual: GapDual, lipschitz: float | None, start: Array, best: Best):
+        self.dual, self.best = dual, best
+        self._adaptive, self.L = lipschitz is None, lipschitz or 0.0
+        self.highest = self.evaluated(start)  # the best u, which proves the bound
         self._starting, self._gap_at_start = True, np.inf
 
-    @property
-    def kept(self) -> Array:
-        """The best u."""
-        return self.highest.u
-
-    def begin(self) -> None:
-        """Learn the constant of Algorithm 1 if it has to be computed."""
-        if self._measure is not None:
-            self._L = self._measure()
-
-    def step(self) -> None:
-        """A step of the series, which may be the first of a new one."""
+    def step(self) -> bool:
+        """A step of the series, which may be the first of a new one; whether anything changed."""
         first = self._starting
         if first:
             self._restart()
         before = self.best.primal, self.highest.value
         self._move()
-        self.idle = self.idle + 1 if before == (self.best.primal, self.highest.value) else 0
         gap = self.best.primal - self.highest.value
         self._gap_at_start = gap if first else self._gap_at_start
         self._starting = self._adaptive and gap < _RESTART * self._gap_at_start
+        return before != (self.best.primal, self.highest.value)
 
-    def prepare_confirmation(self, moving: bool) -> None:
-        """Make the best u feasible again despite rounding."""
-        g = -self._signed * self.highest.u
-        if self.risk.free:
-            scale_heavier_down(g)
-            u = np.divide(-g, self._signed, out=np.zeros_like(g), where=self._signed != 0.0)
-            self.highest = self._evaluated(np.clip(u, 0.0, 1.0))
-        self.best.dual_certificate = Proof(derivatives=g)
-
-    def state(self) -> Any:
-        state = super().state()
-        state.further = ()
-        return state
-
-    # ---- the series ----------------------------------------------------------------------------
+    def evaluated(self, u: Array) -> DualPoint:
+        """u with its combination."""
+        combined = self.dual.combine(u)
+        return DualPoint(u, combined, self.dual.value(u, combined))
 
     def _restart(self) -> None:
         """Set points for which the invariant holds with mu = L, or 2 L for Algorithm 1."""
         start = self.highest
-        self._center, self._point = start.u, self._primal(start.combined)
-        self._offer(self._point)
-        if self._adaptive and self._L == 0.0:  # a first L, which is rather too small
-            self._L = self._curvature(start, self._projected(start.u, self._point, 1.0)) or 1.0
-        self._L = max(self._L, _LEAST_LIPSCHITZ)
-        self._u = self._climbed(start, self._point)
-        self._mu = self._L if self._adaptive else 2.0 * self._L
+        self.center, self.point = start.u, self.dual.point(start.combined)
+        self.dual.offer(self.best, self.point)
+        if self._adaptive and self.L == 0.0:  # a first L, which is rather too small
+            self.L = self._curvature(start, self._projected(start.u, self.point, 1.0, 1)) or 1.0
+        self.L = max(self.L, _LEAST_LIPSCHITZ)
+        while True:
+            self.u = self._projected(start.u, self.point, 1.0 / self.L, 1)
+            if self._accepts(start, self.u):
+                break
+        self.mu = self.L if self._adaptive else 2.0 * self.L
         self._count = 0
 
     def _move(self) -> None:
-        smooth, share = self._projected(self._center, self._point, 1.0 / self._mu), 0.0
+        """The w and u of (23) to (26)."""
+        dual = self.dual
+        smooth = self._projected(self.center, self.point, 1.0 / self.mu, 0)
         while True:
             share = self._share()
-            middle = self._between(self._u, smooth, share)
-            point = self._primal(middle.combined)
-            u = self._projected(middle.u, point, 1.0 / self._L)
+            middle = self._between(self.u, smooth, share)
+            point = dual.point(middle.combined)
+            u = self._projected(middle.u, point, 1.0 / self.L, 1)
             if self._accepts(middle, u):
                 break
-        mixed = ((1.0 - share) * x + share * y for x, y in zip(self._point, point, strict=True))
-        self._point, self._u = Primal(*mixed), u
-        self._mu *= 1.0 - share
+        self.point, self.u = dual.blend(self.point, point, share), u
+        self.mu *= 1.0 - share
         self._count += 1
         if self._adaptive:
-            self._L = max(_LEAST_LIPSCHITZ, _DECAY * self._L)
-        self._offer(self._point)
-        self._offer(point)
+            self.L = max(_LEAST_LIPSCHITZ, _DECAY * self.L)
+        dual.offer(self.best, self.point)
+        dual.offer(self.best, point)
         self._raise_towards(u)
         self._raise_towards(smooth)
 
@@ -152,90 +164,92 @@ class ExcessiveGap(Solver):
         """tau: how far the step goes. ``tau^2 = (1 - tau) mu/L`` keeps the invariant for any L."""
         if not self._adaptive:
             return 2.0 / (self._count + 3.0)
-        q = self._mu / self._L
+        q = self.mu / self.L
         return 2.0 * q / (q + np.sqrt(q * q + 4.0 * q))
 
-    def _climbed(self, start: Dual, point: Primal) -> Dual:
-        """A projected gradient step of length 1/L, for an L that it proves."""
-        while True:
-            end = self._projected(start.u, point, 1.0 / self._L)
-            if self._accepts(start, end):
-                return end
-
-    def _accepts(self, start: Dual, end: Dual) -> bool:
+    def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; raises L if not."""
         if not self._adaptive:
             return True
         curvature = self._curvature(start, end)
         change = np.abs(end.combined - start.combined).max(initial=0.0)
         rounded = change <= ROUNDING * np.abs(end.combined).max(initial=0.0)
-        if curvature <= self._L * _SLACK or rounded:
+        if curvature <= self.L * _SLACK or rounded:
             return True
-        self._L = max(_GROWTH * self._L, curvature)
+        self.L = max(_GROWTH * self.L, curvature)
         return False
 
-    # ---- points --------------------------------------------------------------------------------
+    def _curvature(self, start: DualPoint, end: DualPoint) -> float:
+        """Curvature of -D from start to end, over the squared distance; 0 if they are equal."""
+        distance = self.dual.distance(start.u, end.u)
+        bend = self.dual.bend(end.combined - start.combined)
+        return bend / distance if distance > 0.0 else 0.0
 
-    def _primal(self, combined: Array) -> Primal:
-        """w(u): a product with X."""
-        w = combined / self.reg_lambda
-        return Primal(w, self.risk.scores(w))
+    def _projected(self, center: Array, point: Any, step: float, series: int) -> DualPoint:
+        return self.evaluated(self.dual.project(center, point, step, series))
 
-    def _offer(self, point: Primal) -> None:
-        b = self.risk.best_intercept(point.scores, 0.0) if self.risk.free else 0.0
-        value = self.objective(point.w, self.risk.value(point.scores, b))
-        self.best.offer(value, At(point.w, b))
-
-    def _evaluated(self, u: Array) -> Dual:
-        """u with its combination: a product with X'."""
-        combined = self.risk.rows.gradient(self._signed * u)
-        return Dual(u, combined, self._value(u, combined))
-
-    def _value(self, u: Array, combined: Array) -> float:
-        square = float(combined @ combined)
-        return float(self.risk.weights @ u) - square / (2.0 * self.reg_lambda)
-
-    def _between(self, start: Dual, end: Dual, share: float) -> Dual:
+    def _between(self, start: DualPoint, end: DualPoint, share: float) -> DualPoint:
         u = (1.0 - share) * start.u + share * end.u
         combined = (1.0 - share) * start.combined + share * end.combined
-        return Dual(u, combined, self._value(u, combined))
+        return DualPoint(u, combined, self.dual.value(u, combined))
 
-    def _raise_towards(self, u: Dual) -> None:
+    def _raise_towards(self, u: DualPoint) -> None:
         """Move the best u to the best point towards ``u``: a better bound without a product."""
         best = self.highest
-        change = u.combined - best.combined
-        slope = float(self.risk.weights @ (u.u - best.u))
-        slope -= float(best.combined @ change) / self.reg_lambda
-        bend = float(change @ change) / self.reg_lambda
+        bend = self.dual.bend(u.combined - best.combined)
+        slope = u.value - best.value + 0.5 * bend  # D is quadratic on the line
         if slope > 0.0:
             found = self._between(best, u, min(1.0, slope / bend) if bend > 0.0 else 1.0)
             if found.value > best.value:
                 self.highest = found
-                self.prove(Proof(), found.value)
+                self.best.raise_bound(found.value)
 
-    def _projected(self, center: Array, point: Primal, step: float) -> Dual:
-        """The projection of a step from ``center`` along the gradient of D at w: (23) and (25).
 
-        In the norm with the weights s that is ``1 - y f``, and the multiplier of the equation is
-        that of the O(n) projection.
-        """
-        moved = center + step * (1.0 - self.risk.y * point.scores)
-        if not self.risk.free:
-            return self._evaluated(np.clip(moved, 0.0, 1.0))
-        y, weights, signed = self._signs
-        box, moved = (constant(0.0), constant(1.0)), frozen(moved)
-        t = multiplier(moved, y, weights, *box, 0.0)
-        return self._evaluated(solution(moved, y, signed, *box, 0.0, t)[0])
+class HingeDual:
+    """The dual of the hinge loss, whose distances have the weights s."""
 
-    def _curvature(self, start: Dual, end: Dual) -> float:
-        """Curvature of -D from start to end, over the squared distance; 0 if they are equal."""
-        change = start.combined - end.combined
-        distance = float(self.risk.weights @ (start.u - end.u) ** 2)
-        return float(change @ change) / self.reg_lambda / distance if distance > 0.0 else 0.0
+    def __init__(self, risk: ScoreRisk, reg_lambda: float):
+        self._risk, self._lambda = risk, reg_lambda
+        self.signed = risk.weights * risk.y
+        self._box = np.zeros(len(risk.y)), np.ones(len(risk.y))
 
-    def _power_estimate(self, seed: int | None) -> float:
+    def combine(self, u: Array) -> Array:
+        """A product with X'."""
+        return self._risk.rows.gradient(self.signed * u)
+
+    def value(self, u: Array, combined: Array) -> float:
+        return float(self._risk.weights @ u) - 0.5 * self.bend(combined)
+
+    def point(self, combined: Array) -> Primal:
+        """A product with X."""
+        w = combined / self._lambda
+        return Primal(w, self._risk.scores(w))
+
+    def blend(self, start: Primal, end: Primal, share: float) -> Primal:
+        return Primal(*((1.0 - share) * x + share * y for x, y in zip(start, end, strict=True)))
+
+    def offer(self, best: Best, point: Primal) -> None:
+        risk, w = self._risk, point.w
+        b = risk.best_intercept(point.scores, 0.0) if risk.free else 0.0
+        penalty = 0.5 * self._lambda * float(w @ w)
+        best.offer(penalty + risk.value(point.scores, b), At(w, b))
+
+    def project(self, center: Array, point: Primal, step: float, series: int) -> Array:
+        """(23) and (25): the gradient in this norm is ``1 - y f``, the projection the O(n) one."""
+        moved = center + step * (1.0 - self._risk.y * point.scores)
+        if not self._risk.free:
+            return np.clip(moved, 0.0, 1.0)
+        return projected(moved, self._risk.y, self.signed, *self._box, 0.0)[0]
+
+    def bend(self, change: Array) -> float:
+        return float(change @ change) / self._lambda
+
+    def distance(self, u: Array, v: Array) -> float:
+        return float(self._risk.weights @ (u - v) ** 2)
+
+    def largest_curvature(self, seed: int | None) -> float:
         """L of the gradient of D: the largest eigenvalue of ``X'SX / reg_lambda``, centered."""
-        risk, value = self.risk, 0.0
+        risk, value = self._risk, 0.0
         w = np.random.default_rng(seed).standard_normal(risk.dimension)
         for step in range(MOST_STEPS):  # of two products each
             scores = risk.scores(w / np.linalg.norm(w))
@@ -245,4 +259,51 @@ class ExcessiveGap(Solver):
             settled = value - before <= _POWER_PRECISION * value
             if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):
                 break
-        return _POWER_MARGIN * value / self.reg_lambda
+        return _POWER_MARGIN * value / self._lambda
+
+
+class ExcessiveGap(Solver):
+    """The series for the hinge loss; ``lipschitz`` is L, "adaptive" or "power", which estimates it."""
+
+    name = "excessive-gap"
+    history_fields = ()
+    advice = "the features are too large for double precision; scale them"
+    patience = PATIENCE
+    risk: ScoreRisk
+
+    def __init__(self, task: Task, start: Start, lipschitz: str | float, seed: int | None):
+        super().__init__(task, start)
+        self._dual, self._seed = HingeDual(self.risk, self.reg_lambda), seed
+        self._is_unknown, adaptive = lipschitz == "power", lipschitz == "adaptive"
+        known = isinstance(start.state, np.ndarray) and adaptive
+        u = start.state if known else np.zeros(len(self.risk.y))
+        given = None if adaptive else 0.0 if isinstance(lipschitz, str) else lipschitz
+        self._series = Series(self._dual, given, u, self.best)
+
+    @property
+    def reusable(self) -> Array:
+        """The best u."""
+        return self._series.highest.u
+
+    def begin(self) -> None:
+        """Learn the constant of Algorithm 1 if it has to be computed."""
+        if self._is_unknown:
+            self._series.L = self._dual.largest_curvature(self._seed)
+
+    def step(self) -> None:
+        self.idle = 0 if self._series.step() else self.idle + 1
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """Make the best u feasible again despite rounding."""
+        signed = self._dual.signed
+        g = -signed * self._series.highest.u
+        if self.risk.free:
+            scale_heavier_down(g)
+            u = np.divide(-g, signed, out=np.zeros_like(g), where=signed != 0.0)
+            self._series.highest = self._series.evaluated(np.clip(u, 0.0, 1.0))
+        self.best.dual_certificate = Proof(derivatives=g)
+
+    def state(self) -> Any:
+        state = super().state()
+        state.further = ()
+        return state

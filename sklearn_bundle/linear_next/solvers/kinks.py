@@ -21,7 +21,10 @@ _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
 _SLOPE_LEFT = 0.1  # share of the slope at 0 that a line search may leave: Newton's steps are exact
-_WHOLE, _SHORT = 0.5, 0.1  # steps after which the ridge falls, or the width may; and the ridge rises
+_WHOLE, _SHORT = (
+    0.5,
+    0.1,
+)  # steps after which the ridge falls, or the width may; and the ridge rises
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
 _NEARER = 0.1  # and its share from which a method that has failed is tried again

@@ -34,7 +34,10 @@ _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its c
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
 _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
 _COLUMN_EPOCHS = 200
-_TRUSTED, _MOST_TRUSTED = 10.0, 500.0  # epochs of sparse columns in the first step, and in later ones
+_TRUSTED, _MOST_TRUSTED = (
+    10.0,
+    500.0,
+)  # epochs of sparse columns in the first step, and in later ones
 # Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would be
 # unbounded. With a thousandth of the largest, 300 steps were not enough for what now takes 4.
 _LEAST_CURVATURE = 1e-5
@@ -55,6 +58,7 @@ class Lasso(Solver):
 
     name = "coordinate-descent"
     yields_start = True
+    keeps_rows = True
     risk: ScoreRisk
 
     def __init__(self, task: Task, start: Start):
@@ -69,7 +73,7 @@ class Lasso(Solver):
         self._sparse = isinstance(self.risk.rows, CSRRows) and not self.risk.loss.quadratic
 
     @property
-    def kept(self) -> Kept:
+    def reusable(self) -> Kept:
         return Kept(self._chosen, self.here)
 
     def begin(self) -> None:

@@ -39,7 +39,14 @@ class Solution(NamedTuple):
 
 
 def solve(
-    A: Array, c: Array, E: Array, omega: Any, lam: float, gram: Array | None, start: Array, tol: float
+    A: Array,
+    c: Array,
+    E: Array,
+    omega: Any,
+    lam: float,
+    gram: Array | None,
+    start: Array,
+    tol: float,
 ) -> Solution:
     """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
     t, B = len(c), np.column_stack([np.ones(len(c)), -E])
@@ -61,12 +68,11 @@ def solve(
         if not np.isfinite(gap) or (gap <= tol and balanced.max(initial=0.0) <= _BALANCED):
             break
         Q = (gram if gram is not None else omega.conjugate_curvature(m, A)) / lam
-        system = _System.of(Q, B, alpha, z, r_dual, r_primal)
-        if system is None:
+        system, mu = _System.of(Q, B, alpha, z, r_dual, r_primal), float(alpha @ z) / t
+        if system is None or not mu > np.finfo(float).tiny:
             break
         da, _, dz = system.move(0.0)
         after = (alpha + _longest(alpha, da) * da) @ (z + _longest(z, dz) * dz)
-        mu = float(alpha @ z) / t
         da, dy, dz = system.move(min((float(after) / (t * mu)) ** 3, 1.0) * mu)
         step = min(1.0, _TO_THE_WALL * min(_longest(alpha, da), _longest(z, dz)))
         alpha, y, z = alpha + step * da, y + step * dy, z + step * dz

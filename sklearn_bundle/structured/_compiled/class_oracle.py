@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.limits import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, inner, registered
-from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear._compiled.classes import class_scores, highest
+from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.linear_next._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
 
 
@@ -35,6 +34,40 @@ class ClassOutputs(NamedTuple):
     indptr: NDArray[np.int64]
     indices: NDArray[np.uint32]
     data: NDArray[np.float64] | NDArray[np.float32]
+
+
+@jit
+def class_scores(scores, starts, nodes, out):
+    """The sum of its nodes' scores for each class, row by row."""
+    for i in range(scores.shape[0]):
+        for k in range(starts.shape[0] - 1):
+            total = 0.0
+            for j in range(starts[k], starts[k + 1]):
+                total += scores[i, nodes[j]]
+            out[i, k] = total
+
+
+@jit
+def highest(scores, row, label, costs, slack):
+    """Loss of a row, and the class k that attains it: the label itself if the loss is zero.
+
+    ``costs`` has a row per class, or one row of ones for all. The loss is NaN if a score is. NaN is
+    tracked separately, since the comparison of a class waits for that of the class before.
+    """
+    c = min(label, costs.shape[0] - 1)
+    own = scores[row, label]
+    best = 0.0
+    at = label
+    broken = False
+    for k in range(scores.shape[1]):
+        cost = costs[c, k] * (k != label)
+        gamma = cost if slack else 1.0
+        v = gamma * (scores[row, k] - own) + cost
+        higher = v > best
+        broken |= v != v
+        best = v if higher else best
+        at = k if higher else at
+    return (np.nan if broken else best), at
 
 
 @inner
@@ -65,7 +98,7 @@ def node_scores(outputs, i, w, out):
     d = outputs.n_features
     if outputs.width > 0:
         row = outputs.data[i * d : (i + 1) * d]
-        design.dense_scores(w.reshape(outputs.n_nodes, d), row, 0, outputs.n_nodes, out)
+        dense_scores(w.reshape(outputs.n_nodes, d), row, 0, outputs.n_nodes, out)
     else:
         first, last = outputs.indptr[i], outputs.indptr[i + 1]
         _sparse_scores(outputs.data, outputs.indices, first, last, w, d, out)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain_dual import largest
 from sklearn_bundle.jit.decorators import inner, jit, registered
-from sklearn_bundle.linear._compiled import design
+from sklearn_bundle.linear_next._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
 
 # Work between two computations of the distances, in nodes of the graph: 1 to 4 took the same time
@@ -199,7 +199,7 @@ def _cut(outputs, i, w, augmented, work):
     n, d, p = outputs.nodes[i + 1] - first, outputs.node_features.shape[1], w.shape[0]
     left, balances = work.cut.left, work.cut.balances
     features = outputs.node_features[first : first + n]
-    design.dense_scores(features, w[:d], 0, n, work.ones)
+    dense_scores(features, w[:d], 0, n, work.ones)
     for a in range(n):
         loss = 0.0
         if augmented:

@@ -5,9 +5,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
 from sklearn_bundle.chain.model import values_of
-from sklearn_bundle.core_next.certificate import Rounding
+from sklearn_bundle.core_next.certificate import Best, Rounding
 from sklearn_bundle.core_next.parallel import row_blocks
-from sklearn_bundle.linear.problems.linear import Point
 from sklearn_bundle.structured._compiled import chain_marginals
 from sklearn_bundle.structured.problems.structured import StructuredProblem, sum_of_features
 
@@ -71,19 +70,11 @@ class MarginalDual:
         """Oracle calls over n, rounded down."""
         return self.problem.passes
 
-    def origin(self) -> tuple[Array, Array]:
+    def origin(self) -> Array:
         """The true labels, where D and w are 0."""
         u = np.zeros(self._places[-1])
         chain_marginals.truth(self._chains.tokens, self._places, self._labels, *self._size, u)
-        return u, np.zeros(self.problem.dimension + 1)
-
-    def point(self, w: Array, intercept: float | None = None) -> Point:
-        """The point w."""
-        return Point(w, None, None)
-
-    def blend(self, start: Point, end: Point, step: float) -> Point:
-        """The point ``start + step (end - start)``."""
-        return self.point((1.0 - step) * start.w + step * end.w)
+        return u
 
     def combine(self, u: Array) -> Array:
         """The features that the marginals lack, and the loss."""
@@ -101,19 +92,36 @@ class MarginalDual:
         self.problem.runner.run(task, n_blocks)
         return parts[0] if n_blocks == 1 else parts.sum(axis=0)
 
-    def primal_point(self, combined: Array) -> Point:
+    def value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+        return float(combined[-1]) - 0.5 * self.bend(combined)
+
+    def point(self, combined: Array) -> Array:
         """w(u)."""
-        return self.point(combined[:-1] / self.problem.reg_lambda)
+        return combined[:-1] / self.problem.reg_lambda
 
-    def primal_value(self, point: Point) -> float:
-        """P at the point: one pass of the oracle."""
-        squares = float(np.sum(point.w * point.w))
-        risk = self.problem.risk(self.problem.find(point.w))
-        return 0.5 * self.problem.reg_lambda * squares + risk
+    def blend(self, start: Array, end: Array, share: float) -> Array:
+        """The w ``start + share (end - start)``."""
+        return (1.0 - share) * start + share * end
 
-    objective = primal_value
+    def offer(self, best: Best, w: Array) -> None:
+        """Offer P at w: one pass of the oracle."""
+        best.offer(self.objective(w), w)
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
+    def objective(self, w: Array) -> float:
+        """P at w."""
+        squares = float(np.sum(w * w))
+        return 0.5 * self.problem.reg_lambda * squares + self.problem.risk(self.problem.find(w))
+
+    def bend(self, change: Array) -> float:
+        """``-<v, D'' v>`` of a change of ``combined``."""
+        return float(np.sum(change[:-1] * change[:-1])) / self.problem.reg_lambda
+
+    def distance(self, u: Array, v: Array) -> float:
+        """The squared distance in the prox-function."""
+        return float(chain_marginals.squared_distance(self._places, self.problem.weights, u, v))
+
+    def rounding(self, combined: Array) -> Rounding:
         """What rounding of the features that the marginals lack may add to D(u).
 
         Each sequence adds at most the features of its tokens, and subtracts as many of the truth.
@@ -122,17 +130,7 @@ class MarginalDual:
         error = sum_of_features(self._chains.tokens[-1]) * 2.0 * self._lengths
         return Rounding(of_bound=error * (length + 0.5 * error) / self.problem.reg_lambda)
 
-    def ball(
-        self, point: Point, objective: float, combined: Array, bound: float, taken: Rounding
-    ) -> None:
-        """None: nothing asks for it."""
-
-    def dual_value(self, u: Array, combined: Array) -> float:
-        """D(u)."""
-        squares = float(np.sum(combined[:-1] * combined[:-1]))
-        return float(combined[-1]) - squares / (2.0 * self.problem.reg_lambda)
-
-    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
+    def project(self, center: Array, w: Array, step: float, series: int) -> Array:
         """Marginals nearest to a step from the center along the gradient of D at w.
 
         They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - center_i||^2 / (2 step))``.
@@ -142,12 +140,12 @@ class MarginalDual:
         unary, out = self._charges.copy(), np.empty_like(center)
         nu = self._multipliers[series]
         at = chains.n_attributes * S
-        pairs = point.w[at : at + K * S]
+        pairs = w[at : at + K * S]
         counts = np.empty((n_blocks, 3))
 
         def task(k: int) -> None:
             block = self._bounds[k : k + 2]
-            chain_marginals.add_scores(chains, point.w, *block, unary)
+            chain_marginals.add_scores(chains, w, *block, unary)
             data = chains.tokens, self._places, center, unary, pairs, step, K, S
             counts[k] = chain_marginals.project(*data, self._precision, *block, nu, out)
 
@@ -165,23 +163,6 @@ class MarginalDual:
         n = self.problem.n_examples
         chain_marginals.repair(self._chains.tokens, self._places, *self._size, 0, n, u)
         return u
-
-    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
-        change = (u_combined - v_combined)[:-1]
-        squared = float(np.sum(change * change)) / self.problem.reg_lambda
-        weights = self.problem.weights
-        distance = float(chain_marginals.squared_distance(self._places, weights, u, v))
-        return squared / distance if distance > 0.0 else 0.0
-
-    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
-        change, reg_lambda = v_combined - u_combined, self.problem.reg_lambda
-        slope = float(change[-1]) - float(np.sum(u_combined[:-1] * change[:-1])) / reg_lambda
-        curvature = float(np.sum(change[:-1] * change[:-1])) / reg_lambda
-        if slope <= 0.0:
-            return 0.0
-        return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
 
 
 def _lengths(chains: Chains, weights: Array) -> float:

@@ -11,7 +11,8 @@ from sklearn_bundle.core_next.certificate import Best
 from sklearn_bundle.core_next.contract import ABSENT, State
 from sklearn_bundle.core_next.dual_methods import Idling
 from sklearn_bundle.core_next.limits import TINY
-from sklearn_bundle.linear._compiled import simplex_qp
+from sklearn_bundle.linear_next.regularizers import L2
+from sklearn_bundle.linear_next.solvers import master
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
 
@@ -19,7 +20,6 @@ Array = NDArray[np.float64]
 
 _POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom help
 _MASTER_SHARE = 1e-3  # of the gap: the least gain of a further step on the master problem
-_MASTER_STEPS = 1000  # of the inner active-set method
 _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays with a smaller one depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
@@ -229,11 +229,13 @@ class OneSimplexSolver:
 
 def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:
     """The q on the unit simplex that minimizes ``q'gram q/2 - linear'q``."""
-    n, q = len(q), q.copy()
-    scratch = np.empty(n, np.int64), np.empty((n, n)), np.empty((3, n))
-    simplex_qp.solve(gram, linear, q, n, tolerance, _MASTER_STEPS, *scratch)
-    q = np.maximum(q, 0.0)
-    return q / q.sum()
+    values, vectors = np.linalg.eigh(gram)
+    planes = vectors * np.sqrt(np.maximum(values, 0.0))
+    none = np.empty((len(q), 0))
+    # About what there is to gain: less than the tolerance where reg_lambda is small.
+    gain = float(np.ptp(linear)) ** 2 / max(float(values[-1]), TINY)
+    tolerance = min(tolerance, _MASTER_SHARE * gain)
+    return master.solve(planes, linear, none, L2(), 1.0, gram, q, tolerance).alpha
 
 
 def _on_cone(gram: Array, linear: Array) -> Array:

@@ -87,7 +87,7 @@ def test_planes_are_kept_for_a_larger_reg_lambda_alone():
         model = likelihood(solver="bundle", warm_start=True, max_iter=8)
         quiet(model, X, y)
         quiet(model.set_params(reg_lambda=after, max_iter=1), X, y)
-        kept[after] = model._warm.start(0).bundle.size
+        kept[after] = model._warm.start(0).planes.size
     assert kept == {0.05: 10, 0.06: 10, 0.04: 2}  # of nine, one and one in a fit from none
 
 

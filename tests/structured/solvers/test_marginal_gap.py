@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.core_next.certificate import Best
 from sklearn_bundle.core_next.contract import Status, run
-from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
+from sklearn_bundle.linear_next.solvers.excessive_gap import Series
 from sklearn_bundle.models import Chain, Multiclass
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.examples import CompiledExamples
@@ -35,6 +36,11 @@ def made(seed=0, n=9, K=K, reg_lambda=0.1, cost=None, intercept=True, n_threads=
     return StructuredProblem(
         examples, weights / weights.sum(), reg_lambda, False, n_threads
     ), reference
+
+
+def series_of(dual):
+    """A series from the true labels."""
+    return Series(dual, None, dual.origin(), Best(least=0.0))
 
 
 def weights_of(w, reference):
@@ -64,7 +70,7 @@ def labelings(u, tokens):
 
 def smoothed(reference, dual, w, center, mu, tokens):
     """J_mu(w) by the projection, its value by enumeration: at least that, as a maximum is."""
-    u = dual.project(center, dual.point(w), 1.0 / mu, 0)
+    u = dual.project(center, w, 1.0 / mu, 0)
     q = list(labelings(u, tokens))
     v = weights_of(w, reference)
     value = 0.5 * reference.reg_lambda * v @ v
@@ -107,10 +113,11 @@ def test_bounds_of_every_state(settings):
 def test_the_bound_is_that_of_a_distribution_of_labelings():
     """D by enumeration, at the distribution that has the marginals."""
     problem, reference = made()
-    solver = ExcessiveGapSolver(MarginalDual(problem), None)
+    series = series_of(MarginalDual(problem))
     tokens = problem.examples.structure.chains.tokens
-    for _ in islice(solver.states(), 60):
-        for point in (solver.u, solver.dual_point):
+    for _ in range(60):
+        series.step()
+        for point in (series.u, series.highest):
             q = list(labelings(point.u, tokens))
             assert_allclose([p.sum() for p in q], 1.0, rtol=0.0, atol=1e-13)
             assert min(p.min() for p in q) >= 0.0
@@ -126,7 +133,7 @@ def test_rounding_of_the_bound_grows_with_the_features():
         chains.values[:] *= size
         dual = MarginalDual(problem)
         combined = np.ones(problem.dimension + 1)
-        taken.append(dual.rounding(dual.point(combined[:-1]), 1.0, combined, 0.0).total)
+        taken.append(dual.rounding(combined).total)
         largest = np.abs(chains.values).max() * np.sqrt(problem.dimension) / problem.reg_lambda
         assert 2.0**-53 * largest < taken[-1] < 1e4 * 2.0**-53 * largest
     assert taken[1] > 2.0**16 * taken[0]
@@ -136,13 +143,14 @@ def test_the_condition_at_every_step():
     """J_mu(w) <= D(u), with projections that are exact."""
     problem, reference = made()
     dual = MarginalDual(problem, 1e-12)
-    solver = ExcessiveGapSolver(dual, None)
+    series = series_of(dual)
     tokens = problem.examples.structure.chains.tokens
     starts = set()
-    for _ in islice(solver.states(), 120):
-        starts.add(id(solver.center))
-        of_w = smoothed(reference, dual, solver.point.w, solver.center, solver.mu, tokens)
-        assert of_w <= solver.u.value + 1e-11
+    for _ in range(120):
+        series.step()
+        starts.add(id(series.center))
+        of_w = smoothed(reference, dual, series.point, series.center, series.mu, tokens)
+        assert of_w <= series.u.value + 1e-11
     assert len(starts) > 1
 
 
@@ -150,9 +158,12 @@ def test_the_condition_at_every_step():
 def test_bounds_hold_with_projections_that_are_not_exact(precision):
     problem, reference = made(1)
     best = reference.optimum()
-    solver = ExcessiveGapSolver(MarginalDual(problem, precision), None)
-    for state in islice(solver.states(), 60):
-        assert state.lower_bound <= best.value * (1.0 + 1e-13) <= state.primal * (1.0 + 2e-13)
+    series = series_of(MarginalDual(problem, precision))
+    for _ in range(60):
+        series.step()
+        feasible = series.evaluated(series.dual.feasible(series.highest.u))
+        assert feasible.value <= best.value * (1.0 + 1e-13)
+        assert best.value <= series.best.primal * (1.0 + 2e-13)
 
 
 def test_the_optimum_is_reached():
@@ -170,10 +181,12 @@ def test_threads_change_no_bit():
         problem.examples.n_entries = 1 << 22
         dual = MarginalDual(problem)
         dual._bounds = [0, 3, 9]
-        solver = ExcessiveGapSolver(dual, None)
-        results.append(list(islice(solver.states(), 20))[-1])
+        series = series_of(dual)
+        for _ in range(20):
+            series.step()
+        results.append(series)
     assert_array_equal(results[0].point, results[1].point)
-    assert results[0].lower_bound == results[1].lower_bound
+    assert results[0].highest.value == results[1].highest.value
 
 
 def test_one_label():

@@ -1,0 +1,445 @@
+"""Linear classification by bundle methods."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_softmax
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
+
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import Fit, Points, points_of, with_callbacks
+from sklearn_bundle.core_next.misread import is_collection
+from sklearn_bundle.core_next.parameters import Interval, Names
+from sklearn_bundle.core_next.validation import (
+    check_classification_data,
+    check_prediction_data,
+    names_of,
+)
+from sklearn_bundle.linear_next.estimators.bounds import ScoreRegion
+from sklearn_bundle.linear_next.estimators.data import MemoryData, binary_targets
+from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
+from sklearn_bundle.linear_next.estimators.formulation import (
+    MOST_NEWTON_FEATURES,
+    loss_of,
+    refuse_both,
+    refuse_solver,
+    refuse_solver_of_blocks,
+)
+from sklearn_bundle.linear_next.estimators.lazy import lazily
+from sklearn_bundle.linear_next.estimators.linear import (
+    BundleEstimator,
+    CertifiedLinear,
+    LinearClassifier,
+    best_thresholds,
+    regions_of,
+)
+from sklearn_bundle.linear_next.losses import (
+    BINARY_LOSSES,
+    MEASURES,
+    MULTICLASS_LOSSES,
+    BinaryLoss,
+    Loss,
+    MeasureLoss,
+    MulticlassLoss,
+    Target,
+)
+from sklearn_bundle.linear_next.regularizers import Regularizer
+
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
+    *("line-search", "cutting-plane"),
+)
+
+
+def _has_probability(estimator: BMRMClassifier) -> bool:
+    return loss_of(estimator).probability is not None
+
+
+@fill_doc
+class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
+    """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
+
+    Take it for linear classification of any size, dense or sparse, also with costs of confusions,
+    or to train for ROC area or F-beta. For several classes prefer "softmax" to the default. For
+    kernels take :class:`SwapSVC`. With ``Omega(w) = ||w||^2 / 2`` by default it minimizes::
+
+        J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
+
+    where s_i is sample times class weight, normalized to the sum one. Three or more classes are one
+    problem per class, one-versus-rest, except with a joint loss.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
+"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
+        With the score f and y in {-1, +1}: ``max(0, 1 - y f)``; ``max(0, 1 - y f)^2 / 2``;
+        ``log(1 + exp(-y f))``; ``exp(-y f)``. In place of the sum, "roc_auc" is the mean of
+        ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j, and "fbeta" is
+        :class:`~sklearn_bundle.losses.FBeta`. The last three are joint: ``max_k f_k - f_y +
+        Delta(y, k)``; ``log sum_k exp f_k - f_y``; :class:`~sklearn_bundle.losses.Ontology`. Or an
+        instance from :mod:`sklearn_bundle.losses`, or your own.
+    %(reg_lambda)s
+    %(mean_loss_C)s
+        With "squared_hinge" it is twice the C of LinearSVC.
+    %(regularizer)s
+    %(l1_ratio)s
+    %(positive: with losses that are not joint)s
+    cost : array-like of shape (n_classes, n_classes), default=None
+        For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``.
+        None means 1 or, in a tree, the length of the path between the classes.
+    scaling : {"margin", "slack"}, default="margin"
+        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
+    edges : list of (parent, child) pairs, default=None
+        For "ontology": an acyclic graph whose leaves are the classes.
+    beta : float, default=1.0
+        For "fbeta": recall counts beta times as much as precision.
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
+"cutting-plane"}, default="auto"
+        "auto": by expected cost.
+        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
+        "lbfgs": L2; the same losses and "softmax".
+        "newton": L2, up to 10,000 features; the same losses and "hinge".
+        "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
+        "line-search": Algorithm 3 of [1]_, for everything.
+        "cutting-plane": Algorithm 2 of [1]_, for comparison.
+    %(bundle_size)s
+    %(theta)s
+    %(tol: 1e-3)s
+    max_iter : int, default=1000
+        Maximum number of iterations per class.
+    %(max_time)s
+    fit_intercept : bool, default=True
+        Whether to fit b, which is not penalized.
+    %(class_weight: the sample weights)s
+    %(warm_start_planes: data, loss and regularizer)s
+    %(n_jobs_exact: the classes or blocks of rows)s
+    %(verbose)s
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights w.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts b.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; the second of two is +1.
+    %(reg_lambda_)s
+    %(certificates: classes)s
+    %(histories)s
+        and ``solver``.
+    %(features)s
+
+    Raises
+    ------
+    %(invalid)s
+        a single class, multilabel y, or weights, a cost or edges that the loss cannot take.
+
+    Warns
+    -----
+    %(missed_tol)s
+    UserWarning
+        If w is nearly 0, or for a parameter that nothing uses.
+
+    See Also
+    --------
+    BMRMClassifierCV : Cross-validation over reg_lambda.
+    bmrm_path : Many values of reg_lambda.
+
+    Notes
+    -----
+    User guide: :ref:`classify`, :doc:`/user_guide/bmrm_solvers`.
+
+    Losses: tables 5 and 6, appendices A.3, A.4 of [1]_. Bound: theorem 2, for L2 (10).
+
+    References
+    ----------
+    %(bmrm_paper: 1)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BMRMClassifier(reg_lambda=1e-2).fit(scale(X), y)
+    >>> model.status_
+    'converged'
+    """
+
+    positive: bool
+    cost: ArrayLike | None
+    scaling: str
+    edges: Sequence[tuple[Hashable, Hashable]] | None
+    beta: float
+    _class_maps: np.ndarray  # of a joint loss, from its scores to those of the classes
+
+    _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
+    _loss_parameters = {  # noqa: RUF012
+        "multiclass_hinge": {"cost": None, "scaling": "margin"},
+        "ontology": {"edges": None, "cost": None},
+        "fbeta": {"beta": 1.0},
+    }
+    _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
+    _allowed: ClassVar[dict[str, Any]] = {
+        **CertifiedLinear._common_constraints,
+        **LinearClassifier._class_constraints,
+        **CertifiedLinear._cost_constraints,
+        **BundleEstimator._bundle_constraints,
+        "loss": [Names(_losses), *_loss_kinds],
+        "solver": [Names({"auto", *_SOLVERS})],
+        "cost": ["array-like", None],
+        "scaling": [Names({"margin", "slack"})],
+        "edges": ["array-like", None],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "positive": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        *,
+        reg_lambda: float | None = None,
+        C: float | None = None,
+        regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
+        positive: bool = False,
+        cost: ArrayLike | None = None,
+        scaling: str = "margin",
+        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
+        beta: float = 1.0,
+        solver: str = "auto",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self._store(locals())
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        run = Fit(self, X, y, sample_weight=sample_weight)
+        data = run.params._checked(X, y, sample_weight)
+        fitted, solved = run.params._solved(run, data)
+        return run.finish(fitted, solved.results, caveat=solved.caveat)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The checked data with their problems: one of a joint loss, else one per class."""
+        refuse_both(self)
+        if self.loss == "ontology" and self.edges is None:
+            raise ValueError(
+                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
+                "acyclic graph whose leaves are the classes; got edges=None."
+            )
+        loss = loss_of(self)
+        if not loss.supports_weights and (sample_weight is not None or self.class_weight):
+            name = "class_weight" if sample_weight is None else "sample_weight"
+            raise ValueError(
+                f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
+            )
+        if loss.joint and self.positive:
+            raise ValueError(
+                f"positive=True is for losses of two classes, but loss={self.loss!r} is one of all "
+                "classes: its weights are known only up to what all classes share."
+            )
+        refuse_solver(self, loss)
+        if is_collection(X):
+            from sklearn_bundle.linear_next.blocks import check_blocks
+
+            refuse_solver_of_blocks(self, loss)
+            blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
+            self._refuse_large(loss, blocked)
+            blocked.prepare([loss], self.loss)
+            return blocked
+        samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
+        self._refuse_large(loss, samples)
+        n, classes = len(samples.labels), samples.classes
+        if loss.joint:
+            targets, names = [Target(samples.labels.astype(np.int64), n, classes)], [""]
+        else:
+            signs = binary_targets(samples.labels, len(classes))
+            targets = [Target(y, n) for y in signs]
+            names = names_of(classes) if len(signs) > 1 else [""]
+        prepared = [loss.prepare_target(target) for target in targets]
+        return MemoryData(samples, prepared, self.n_jobs, names)
+
+    def _refuse_large(self, loss: Loss, data: Any) -> None:
+        """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
+        n_classes = len(data.classes)
+        width = data.n_features * (n_classes if loss.joint else 1)
+        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
+            of_classes = f" times {n_classes} classes" if loss.joint else ""
+            raise ValueError(
+                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
+                f"X has {data.n_features} features{of_classes}. Use solver='auto'."
+            )
+
+    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
+        """Fitted attributes, and the results; parameters are checked."""
+        solved = solve_problems(run, self, data, partial(self._attributes, data))
+        return self._attributes(data, points_of(solved.results)) | solved.reg_lambda, solved
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the points of all problems."""
+        loss, target = data.prepared[0]
+        fitted = {"classes_": data.classes}
+        if loss.joint:
+            w, b = points[0]
+            k = loss.n_outputs(target)
+            coef = loss.class_scores(w.reshape(k, -1).T).T
+            intercept = loss.class_scores(np.broadcast_to(b, (1, k)))[0]
+            if len(coef) == 2:
+                coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+            fitted |= {"_class_maps": loss.class_scores(np.eye(k)).T}
+        else:
+            coef = np.array([w for w, _ in points])
+            intercept = np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64)
+            if loss.free_intercept is None and self.fit_intercept:
+                intercept = self._thresholds(data, coef)
+        return fitted | {"coef_": coef, "intercept_": intercept}
+
+    def _thresholds(self, data: MemoryData, coef: np.ndarray) -> np.ndarray:
+        """The intercept of the best training accuracy, for a loss without one.
+
+        The accuracy is balanced, or weighted by class weights if there are any.
+        """
+        intercepts = []
+        for (_, target), w in zip(data.prepared, coef, strict=True):
+            positive = (target > 0.0).astype(np.intp)
+            counts = data.weights
+            if not self.class_weight:
+                counts = counts / np.bincount(positive, counts)[positive]
+            scores = safe_sparse_dot(data.samples.X, w, dense_output=True)
+            intercepts.append(-best_thresholds(scores, positive, counts)[0])
+        return np.array(intercepts)
+
+    # ---- predictions, and bounds of those of the optimum ----------------------------------------
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, with a loss that has them ("log_loss", "softmax").
+
+        With "log_loss" and three or more classes the one-versus-rest probabilities are scaled to
+        sum to one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
+        """
+        scores, loss = self.decision_function(X), loss_of(self)
+        assert loss.probability is not None
+        if loss.joint:
+            return loss.probability(_of_classes(scores))
+        positive = loss.probability(scores)
+        if positive.ndim == 1:
+            return np.column_stack([1.0 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0.0, positive, 1.0) / np.where(
+            total > 0.0, total, positive.shape[1]
+        )
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, finite even if a probability is 0.
+
+        Like :meth:`predict_proba`. A loss of your own without ``log_probability`` gets the
+        logarithm of its probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
+        """
+        loss = loss_of(self)
+        if loss.log_probability is None:
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
+        scores = self.decision_function(X)
+        if loss.joint:
+            return loss.log_probability(_of_classes(scores))
+        if scores.ndim == 1:
+            return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
+        return log_softmax(loss.log_probability(scores), axis=1)
+
+    def _intervals(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of classes also for a joint loss; an intercept that was chosen after the fit counts."""
+        loss = loss_of(self)
+        if not loss.joint:
+            low, high = super()._intervals(X)
+            chosen = self.intercept_ if loss.free_intercept is None else 0.0
+            return low + chosen, high + chosen
+        region, maps = self._joint_region()
+        return region.intervals(check_prediction_data(self, X), maps)
+
+    def _possible(self, X: Any) -> np.ndarray:
+        if not loss_of(self).joint or len(self.classes_) == 2:
+            return super()._possible(X)
+        region, maps = self._joint_region()
+        return region.may_be_largest(check_prediction_data(self, X), maps)
+
+    def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
+        """The region of a joint loss, and the map from its scores to those of ``coef_``."""
+        (region,) = regions_of(self)
+        maps = self._class_maps
+        return region, np.diff(maps, axis=0) if len(maps) == 2 else maps
+
+
+def _of_classes(scores: np.ndarray) -> np.ndarray:
+    """Scores of all classes, where those of two may be their difference."""
+    return np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores

@@ -1,0 +1,139 @@
+"""The largest useful reg_lambda: above it w is 0, or explains next to nothing."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core_next.contract import MISSES, SolverResult, Status
+from sklearn_bundle.linear_next.losses import BinaryLoss, Softmax
+from sklearn_bundle.linear_next.regularizers import Regularizer
+from sklearn_bundle.linear_next.risk import Point, Risk, risk_of
+from sklearn_bundle.linear_next.rows import rows_of
+from sklearn_bundle.linear_next.solvers.base import step_length
+
+Array = NDArray[np.float64]
+_BALANCED = 1e-12  # a sum of derivatives of a mean loss up to this is taken for rounding
+_SHARE_OF_USEFUL = 1.0 / 3.0  # of the largest useful reg_lambda: above it fits warn
+_EXPLAINS = 0.1  # share of the loss that a w explains that is not nearly 0
+_USEFUL = 0.1  # share of the loss that a useful w explains, of what it could without regularization
+_NOTHING = 1e-9  # share of the loss: what explains less than this is taken for rounding
+_STEPS = 20  # of a geometric bisection, for about two digits over many orders of magnitude
+
+
+def largest_reg_lambda(risk: Risk, omega: Regularizer) -> float | None:
+    """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
+
+    From this value on, w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of
+    Omega, and g sums to zero. If there is only one such g, as with smooth losses, no smaller value
+    will do. None if the best intercept is not known in closed form, or not all features are
+    penalized.
+    """
+    w, b = np.zeros(risk.dimension), None
+    if risk.n_free and isinstance(risk.loss, Softmax):
+        b = _shares(risk)
+    point = risk.at(w, b)
+    if not np.isfinite(point.risk):
+        raise ValueError(
+            "The loss is not finite at w = 0: check the loss, and the scale of X and y."
+        )
+    balance = risk.plane(point).balance
+    if np.abs(balance).max(initial=0.0) > _BALANCED or omega.unpenalized is not None:
+        return None
+    a = -risk.gradient(point)
+    reach = np.maximum(a, 0.0) if omega.nonnegative else np.abs(a)
+    return float(np.max(reach / omega.lasso_form.thresholds, initial=0.0))
+
+
+def _shares(risk: Risk) -> Array:
+    """The best intercepts of softmax at w = 0."""
+    b = np.log(np.bincount(risk.y, risk.weights, risk.n_outputs))
+    return b - b.mean()
+
+
+def nearly_zero(
+    risk: Risk, omega: Regularizer, reg_lambda: float, result: SolverResult
+) -> tuple[float, float] | None:
+    """reg_lambda and the largest useful one, if w is nearly 0 because of it.
+
+    A first test needs no product with X: if w gained more than its penalty, it is far from 0. With
+    L1, where w = 0 from the largest useful value on, one that explains a tenth of the loss is not
+    nearly 0 either.
+    """
+    known = omega.is_euclidean or omega.lasso_form is not None
+    if not (known and risk.loss.nonnegative and np.isfinite(result.primal)):
+        return None
+    if result.status not in (Status.CONVERGED, *MISSES):
+        return None
+    penalty = reg_lambda * omega.value(result.point)
+    constant, b = constant_risk(risk, result.intercept)
+    gain = constant - result.primal  # with the penalty of w
+    if not (constant > 0.0 and gain <= 2.0 * (penalty + result.gap) < np.inf):
+        return None
+    if omega.lasso_form is not None and gain + penalty > _EXPLAINS * constant:
+        return None
+    largest = _largest_useful(risk, omega, b)
+    useful = largest and reg_lambda <= _SHARE_OF_USEFUL * largest
+    return None if useful or not largest else (reg_lambda, largest)
+
+
+def constant_risk(risk: Risk, b: Any) -> tuple[float, Any]:
+    """The risk at w = 0 with its intercept: no product with X.
+
+    Equal scores make a loss of labels a risk of one row per label. If the best intercept has no
+    closed form, it is the better one of b and 0.
+    """
+    loss, few = risk.loss, risk
+    if isinstance(loss, BinaryLoss | Softmax):
+        labels = (risk.y > 0.0).astype(np.int64) if isinstance(loss, BinaryLoss) else risk.y
+        shares = np.bincount(labels, risk.weights)
+        y = np.array([-1.0, 1.0]) if isinstance(loss, BinaryLoss) else np.arange(len(shares))
+        present = np.flatnonzero(shares)
+        rows = rows_of(np.zeros((len(present), 1)))
+        free = risk.free or risk.n_free > 0
+        few = risk_of(rows, y[present], shares[present], loss, free)
+    if isinstance(loss, Softmax):
+        b = _shares(few) if few.n_free else None
+    zero = np.zeros(few.dimension)
+    points = [few.at(zero)] + ([few.at(zero, b)] if few.n_free else [])
+    best = min(points, key=lambda point: point.risk)
+    return best.risk, best.b
+
+
+def _largest_useful(risk: Risk, omega: Regularizer, b: Any) -> float | None:
+    """The reg_lambda above which there is nothing to gain from w; None if it is not known.
+
+    With L1 or the elastic net it is that of :func:`largest_reg_lambda`, above which w = 0. With L2
+    it is where the best multiple of the steepest descent direction at w = 0 explains a tenth of the
+    loss that it can explain without regularization. This takes two products with X and X'.
+    """
+    if omega.lasso_form is not None:
+        return largest_reg_lambda(risk, omega)
+    start = risk.at(np.zeros(risk.dimension), b if risk.n_free else None)
+    a = risk.gradient(start)
+    square = float(a @ a)
+    if not _NOTHING**2 < square < np.inf:
+        return None
+    scores = risk.scores(-a)
+    moved = start.b  # steps do not change the mean score
+    if risk.free or risk.n_free:
+        moved = start.b - scores @ risk.weights
+    line = risk.line(start, Point(-a, scores, moved))
+    bend = _NOTHING * square * square / start.risk  # that matters only where there is no minimum
+
+    def derivative(t: float) -> tuple[float, float]:
+        _, first, second = line(t)
+        return first + t * bend, second + bend
+
+    longest = step_length(derivative, _NOTHING * square)
+    gain = start.risk - line(longest)[0]
+    if not gain > _NOTHING * start.risk:
+        return None
+    low, high = _USEFUL * gain / square, _USEFUL * longest  # as the gain is concave in the step
+    for _ in range(_STEPS):
+        step = np.sqrt(low * high)
+        if start.risk - line(step)[0] < _USEFUL * gain:
+            low = step
+        else:
+            high = step
+    return -line(high)[1] / (high * square)
