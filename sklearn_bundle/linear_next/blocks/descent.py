@@ -230,7 +230,7 @@ class OnBlocks:
                 yield self._counted(state)
 
     def confirm(self, *, moving: bool = True) -> State:
-        self._solver.risk.rows.rounds.confirming()
+        self._solver.risk.rounds.confirming()
         with self._in_time():
             return self._counted(self._solver.confirm(moving=moving))
 
@@ -247,6 +247,6 @@ class OnBlocks:
         """The state with rounds; an intercept of one coordinate is a number."""
         if np.shape(state.intercept) == (1,):
             state.intercept = float(state.intercept[0])
-        state.further = (*state.further, self._solver.risk.rows.rounds.n_rounds)
+        state.further = (*state.further, self._solver.risk.rounds.n_rounds)
         self._last = state
         return state
