@@ -14,10 +14,11 @@ from sklearn_bundle.core_next.limits import CONSTANT, MOST_SIDE
 from sklearn_bundle.linear_next.blocks.risk import BlockPoint, BlockRisk, Curved
 from sklearn_bundle.linear_next.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear_next.certificate import Proof, bound_of
-from sklearn_bundle.linear_next.solvers.base import Solver, step_length
+from sklearn_bundle.linear_next.solvers.base import Solver
 from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
+_WIDEST = 2.0  # first width, in units of the scores: every row bends at w = 0
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
@@ -44,7 +45,7 @@ class BlockDescent(Descent):
     def start_moving(self) -> None:
         d, kinked = self.risk.dimension, self.risk.kinked
         self._newton = d <= MOST_SIDE and self.task.solver != "lbfgs"
-        self._width = self.risk.units.unit if kinked else 0.0
+        self._width = _WIDEST * self.risk.units.unit if kinked else 0.0
         self._ridge, self._detail, self._count, self._fresh = 0.0, 1, 0, True
         self._scale = 1.0
         self._factor: Array | None = None

@@ -265,7 +265,8 @@ class BlockRisk(Risk):
         value = float(answer.sums[:, 0].sum())
         given = w, w, b, value, None, plane.offset, plane.gradient
         point = BlockPoint(*given, answer=answer, width=width)
-        self._last.append((key, point))
+        if not every:  # Hessians would fill the memory
+            self._last.append((key, point))
         return point
 
     def value(self, scores: Array, b: Any) -> float:
@@ -296,7 +297,7 @@ class BlockRisk(Risk):
         sums = np.abs(point.answer.outputs[:, 1, 0])
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
-        return point.answer.plane(shares)
+        return point.answer.plane(shares, self.problem.center)
 
     def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
         """Derivatives of the risk, smoothed as at the start, at steps towards the end: one round."""
