@@ -1,7 +1,7 @@
 """Collections of dask as delayed blocks of rows that are cut alike."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -16,6 +16,9 @@ from sklearn_bundle.linear_next.blocks.rounds import Rounds
 # Dask reads several files of a frame as one block if few of their columns are needed, of each frame
 # so many: X and y of the same files would have other blocks.
 _BLOCKS_AS_GIVEN = {"optimization.tune.active": False}
+
+
+UNLIMITED = TimeLimit(None)
 
 
 class Parts(NamedTuple):
@@ -52,9 +55,28 @@ def parts_of(name: str, X: Any) -> Parts:
 
 
 def calls_of(
-    task: Callable[..., Any], columns: dict[str, Any], limit: TimeLimit | None = None
+    task: Callable[..., Any], X: Any, y: Any, sample_weight: Any, limit: TimeLimit = UNLIMITED
 ) -> list[Any]:
-    """A delayed ``task(X, y, sample_weight)`` for each block; None stands for what is not given.
+    """A delayed ``task(X, y, sample_weight)`` for each block, as :func:`aligned` cuts these.
+
+    Frames are read and given to the task in one step: they are never stored as they were read.
+    """
+    from dask.delayed import delayed
+
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {name: values for name, values in given.items() if values is not None}
+    if len(_alike(given)) == len(given):
+        return _mapped(_Named(task, tuple(given)), list(given.values()))
+    columns = aligned(X, y, sample_weight, limit)
+    nothing = [None] * len(columns[0])
+    rows = zip(*(nothing if column is None else column for column in columns), strict=True)
+    return [delayed(task, pure=False)(*row) for row in rows]
+
+
+def aligned(
+    X: Any, y: Any, sample_weight: Any = None, limit: TimeLimit = UNLIMITED
+) -> list[list[Any] | None]:
+    """Delayed blocks of X, y and weights, which hold the same rows; None for what is not given.
 
     What has other blocks than X is cut where X is cut. Blocks that the caller has cut stay: as many
     as X has are taken for the same rows, which tasks check.
@@ -64,19 +86,14 @@ def calls_of(
     ValueError
         If the numbers of rows differ, or those of blocks that the caller has cut.
     """
-    from dask.delayed import delayed
-
-    limit = limit or TimeLimit(None)
-    given = {name: values for name, values in columns.items() if values is not None}
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
     frames = _alike(given)
-    if len(frames) == len(given):
-        return _mapped(_named(task, tuple(given)), list(frames.values()))
     joint = _mapped(_together, list(frames.values())) if frames else []
-    found = {name: [row[k] for row in joint] for k, name in enumerate(frames)}
-    parts = Parts(found["X"], None) if frames else parts_of("X", given["X"])
+    found: dict[str, Any] = {name: [row[k] for row in joint] for k, name in enumerate(frames)}
+    parts = Parts(found["X"], None) if frames else parts_of("X", X)
     found["X"], lengths = parts.blocks, parts.lengths
     for name, values in given.items():
-        if name in found:
+        if name in found or values is None:
             continue
         other = parts_of(name, values) if is_collection(values) else None
         if other is not None and (other.fixed or parts.fixed):
@@ -85,9 +102,7 @@ def calls_of(
             continue
         lengths = lengths or _counted(parts.blocks, limit)
         found[name] = _cut(name, values, other, lengths, limit)
-    nothing = [None] * len(parts.blocks)
-    rows = zip(*(found.get(name, nothing) for name in ("X", "y", "sample_weight")), strict=True)
-    return [delayed(task, pure=False)(*row) for row in rows]
+    return [found.get(name) for name in given]
 
 
 def _is_frame(values: Any) -> bool:
@@ -125,15 +140,16 @@ def _together(*parts: Any) -> tuple:
     return parts
 
 
-def _named(task: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class _Named:
     """The task of arguments with these names; dask takes no other one for it."""
 
-    @wraps(task)
-    def once(*parts: Any) -> Any:
-        return task(**dict(zip(names, parts, strict=True)))
+    task: Callable[..., Any]
+    names: tuple[str, ...]
+    token: str = field(default_factory=lambda: uuid4().hex)
 
-    once.__dask_tokenize__ = lambda token=uuid4().hex: token  # type: ignore[attr-defined]
-    return once
+    def __call__(self, *parts: Any) -> Any:
+        return self.task(**dict(zip(self.names, parts, strict=True)))
 
 
 def _refuse_other_blocks(name: str, other: Parts, X: Parts) -> None:

@@ -14,10 +14,11 @@ from sklearn_bundle.core_next.limits import CONSTANT, MOST_SIDE
 from sklearn_bundle.linear_next.blocks.risk import BlockPoint, BlockRisk, Curved
 from sklearn_bundle.linear_next.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear_next.certificate import Proof, bound_of
-from sklearn_bundle.linear_next.solvers.base import Solver, step_length
+from sklearn_bundle.linear_next.solvers.base import Solver
 from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
+_WIDEST = 2.0  # first width, in units of the scores: every row bends at w = 0
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
@@ -44,8 +45,9 @@ class BlockDescent(Descent):
     def start_moving(self) -> None:
         d, kinked = self.risk.dimension, self.risk.kinked
         self._newton = d <= MOST_SIDE and self.task.solver != "lbfgs"
-        self._width = self.risk.units.unit if kinked else 0.0
+        self._width = _WIDEST * self.risk.units.unit if kinked else 0.0
         self._ridge, self._detail, self._count, self._fresh = 0.0, 1, 0, True
+        self._scale = 1.0
         self._factor: Array | None = None
         self._every = self._next_every()
         self._moments: Any = None
@@ -95,6 +97,8 @@ class BlockDescent(Descent):
 
     def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
         """About where the slope is 0, from the slopes at several steps at once."""
+        if self.risk.loss.quadratic:
+            return start / (start - first)
         here, lam, p = self.point, self.reg_lambda, len(self.point.w)
         image = self.omega.image(along[:p])
         across, square = lam * blas.ddot(image, here.w), lam * blas.ddot(image, along[:p])
@@ -143,9 +147,14 @@ class BlockDescent(Descent):
         return point.risk - plane.offset - float(plane.gradient @ point.w) - free
 
     def remember(self, step: Array, change: Array) -> None:
-        """Of a kinked loss and Newton's method every step has its own Hessian."""
-        if not (self._width > 0.0 and self._newton):
-            super().remember(step, change)
+        """Of a kinked loss every step has its own Hessian; a diagonal is scaled to fit the pair."""
+        if self._width > 0.0:
+            return
+        super().remember(step, change)
+        if self._factor is None:
+            product, square = blas.ddot(step, change), blas.ddot(change, self.solve(change))
+            good = product > 0.0 and square > 0.0
+            self._scale = self._scale * product / square if good else self._scale
 
     def renew_metric(self) -> None:
         if not self._fresh:
@@ -186,7 +195,8 @@ class BlockDescent(Descent):
             return self._solved(x, self._factor, self._mean, total)
         variances, mean = self._moments
         diagonal = total * variances + self.reg_lambda * self.omega.diagonal
-        return self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
+        scale = self._scale if len(self.pairs) else 1.0
+        return scale * self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
 
     def _solved(self, x: Array, factor: Array, mean: Array, total: float) -> Array:
         """The metric's inverse times x; b keeps the mean score of the rows that bend."""
@@ -221,7 +231,7 @@ class OnBlocks:
                 yield self._counted(state)
 
     def confirm(self, *, moving: bool = True) -> State:
-        self._solver.risk.rows.rounds.confirming()
+        self._solver.risk.rounds.confirming()
         with self._in_time():
             return self._counted(self._solver.confirm(moving=moving))
 
@@ -238,6 +248,6 @@ class OnBlocks:
         """The state with rounds; an intercept of one coordinate is a number."""
         if np.shape(state.intercept) == (1,):
             state.intercept = float(state.intercept[0])
-        state.further = (*state.further, self._solver.risk.rows.rounds.n_rounds)
+        state.further = (*state.further, self._solver.risk.rounds.n_rounds)
         self._last = state
         return state

@@ -102,5 +102,5 @@ def _lazy_score(of_block: Callable, together: Callable, X: Any, y: Any, weights:
     from dask import array
     from dask.delayed import delayed
 
-    found = calls_of(of_block, {"X": X, "y": y, "sample_weight": weights})
+    found = calls_of(of_block, X, y, weights)
     return array.from_delayed(delayed(together)(found), (), dtype=np.float64)

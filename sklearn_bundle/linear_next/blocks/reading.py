@@ -22,6 +22,7 @@ from sklearn_bundle.core_next.validation import (
     check_sample_weight,
     class_factors,
     distinct,
+    names_of,
     refuse_one_class,
     well_formed,
 )
@@ -204,7 +205,8 @@ class BlockedData:
     """Checked training data on workers, without rows of weight zero.
 
     ``shares`` are the weights of the classes, ``total`` the sum of all weights before they were
-    normalized; ``extremes`` are the smallest and largest targets, and ``some`` a few of them.
+    normalized; ``extremes`` are the smallest and largest targets, and ``some`` a few of them. What
+    data in memory have too is explained there (``MemoryData``).
     """
 
     rounds: Rounds
@@ -220,17 +222,15 @@ class BlockedData:
     extremes: Any
     moments: Moments | None
     some: tuple[Any, Any]
-    names: list | None
+    names: Sequence[str] = ("",)
+    units: Sequence[float] = (1.0,)
+    threads: tuple[int, int] = (1, 1)
     prepared: Sequence[Prepared] = ()
     problems: Sequence[Problem] = ()
 
     @property
     def n_problems(self) -> int:
         return len(self.prepared)
-
-    def limit(self, seconds: float | None) -> None:
-        """Give all rounds from now on a time limit that starts now."""
-        self.rounds.limit = TimeLimit(seconds)
 
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
@@ -287,7 +287,9 @@ class BlockedData:
                 (each.prepare_target(Target(ends, self.n_samples)), {"column": k})
                 for k, (each, ends) in columns
             ]
-        self.prepared = [prepared for prepared, _ in found]
+        self.prepared, self.units = [prepared for prepared, _ in found], [1.0] * len(found)
+        several = list(map(str, range(len(found)))) if self.classes is None else self.classes
+        self.names = names_of(several) if len(found) > 1 else [""]
         self.problems = [
             Problem(uuid4().hex, loss, None if y is None else loss.n_outputs(y), **common, **part)
             for (loss, y), part in found
@@ -328,8 +330,7 @@ def check_blocks(
     limit = TimeLimit(params.max_time)
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
-    calls = calls_of(_Read(kind), given, limit)
+    calls = calls_of(_Read(kind), X, None if kind == "nothing" else y, sample_weight, limit)
     rounds = Rounds(calls, limit, "reading and checking the blocks of rows")
     summaries = rounds.map(summary_of, kind)
     _refuse_faults(summaries)
@@ -371,7 +372,6 @@ def check_blocks(
         extremes=np.concatenate([s.extremes for s in summaries]) if numbers else None,
         moments=reduce(add, (s.moments for s in summaries)) if numbers else None,
         some=tuple(map(np.concatenate, some)) if numbers else (None, None),
-        names=first.names,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core_next.contract import TimeLimit
 from sklearn_bundle.linear_next.losses import Softmax, Target
 from sklearn_bundle.linear_next.losses.base import SampleLoss
 from sklearn_bundle.linear_next.losses.one_score import Start as Units
@@ -221,16 +222,14 @@ class BlockPoint(Point):
     width: float = 0.0
 
 
+@dataclass
 class BlockedRows:
-    """What solvers and certificates need to know of all rows; a pass is half a round."""
+    """What solvers and certificates need to know of all rows."""
 
-    def __init__(self, rounds: Any, shape: tuple[int, int], n_entries: int, column_norms: Array):
-        self.rounds, self.shape, self.n_entries = rounds, shape, n_entries
-        self.column_norms, self._first = column_norms, rounds.n_rounds
-
-    @property
-    def passes(self) -> int:
-        return 2 * (self.rounds.n_rounds - self._first)
+    shape: tuple[int, int]
+    n_entries: int
+    column_norms: Array
+    passes: int = 0  # two in a round
 
 
 class BlockRisk(Risk):
@@ -239,12 +238,15 @@ class BlockRisk(Risk):
     def __init__(
         self, rounds, problem, shape, n_entries, column_norms, shares: Array, fit_intercept: bool
     ):
-        self.rows: Any = BlockedRows(rounds, shape, n_entries, column_norms)
-        self._rounds, self.problem = rounds, replace(problem, free=fit_intercept)
+        self.rows: Any = BlockedRows(shape, n_entries, column_norms)
+        self.rounds, self.problem = rounds, replace(problem, free=fit_intercept)
         self.loss, self.units, self.shares = problem.loss, problem.units, shares
         self.n_outputs, self.free = problem.n_outputs, False
         self.n_free = (self.n_outputs or 1) if fit_intercept else 0
         self._last: deque[tuple[bytes, BlockPoint]] = deque(maxlen=_POINTS)
+
+    def limit(self, seconds: float | None) -> None:
+        self.rounds.limit = TimeLimit(seconds)
 
     def scores(self, w: Array) -> Array:
         """The weights, of which scores are a linear function: no round."""
@@ -257,12 +259,14 @@ class BlockRisk(Risk):
         for known, point in self._last:
             if known == key:
                 return point
-        answer = self._rounds.total(look, self.problem, w, b, width, every)
+        self.rows.passes += 2
+        answer = self.rounds.total(look, self.problem, w, b, width, every)
         plane = answer.plane(np.ones(len(answer.sums)), self.problem.center)
         value = float(answer.sums[:, 0].sum())
         given = w, w, b, value, None, plane.offset, plane.gradient
         point = BlockPoint(*given, answer=answer, width=width)
-        self._last.append((key, point))
+        if not every:  # Hessians would fill the memory
+            self._last.append((key, point))
         return point
 
     def value(self, scores: Array, b: Any) -> float:
@@ -288,17 +292,17 @@ class BlockRisk(Risk):
             return self.plane(point)
         if self.n_outputs is not None:
             args = point.w, point.b, self.balance(point), self.shares
-            answer = self._rounds.total(balanced, self.problem, *args)
+            answer = self.rounds.total(balanced, self.problem, *args)
             return answer.plane(np.ones(1))
         sums = np.abs(point.answer.outputs[:, 1, 0])
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
-        return point.answer.plane(shares)
+        return point.answer.plane(shares, self.problem.center)
 
     def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
         """Derivatives of the risk, smoothed as at the start, at steps towards the end: one round."""
         ends = (start.w, start.b), (end.w, end.b)
-        return self._rounds.total(slopes, self.problem, *ends, start.width, steps)
+        return self.rounds.total(slopes, self.problem, *ends, start.width, steps)
 
     def line(self, start: Point, end: Point) -> Line:
         """Of full points, whose planes have the slopes; second derivatives are secants."""
@@ -323,11 +327,11 @@ class BlockRisk(Risk):
 
     def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
         b = np.ravel(b).astype(np.float64)
-        (value, terms), squares, totals = self._rounds.total(reached, self.problem, w, b)
+        (value, terms), squares, totals = self.rounds.total(reached, self.problem, w, b)
         return float(value), b, Sizes(np.sqrt(squares), totals, float(terms))
 
     def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
-        found = self._rounds.total(moments, self.problem, whole)
+        found = self.rounds.total(moments, self.problem, whole)
         return found.matrix, found.mean
 
     def first_intercepts(self) -> Array:

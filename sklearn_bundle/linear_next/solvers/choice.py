@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sklearn_bundle.core_next.limits import MOST_SIDE
 from sklearn_bundle.linear_next.blocks.descent import BlockDescent, OnBlocks
 from sklearn_bundle.linear_next.blocks.risk import BlockRisk
 from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss, PlaneLoss
@@ -67,7 +68,8 @@ def _on_blocks(task: Task) -> type[Solver]:
         return Bundle
     if risk.n_outputs is not None:
         return ClassDescent if risk.loss.covariance is not None else Bundle
-    return BlockDescent if risk.kinked or risk.loss.smooth else Bundle
+    narrow = risk.kinked and risk.rows.shape[1] <= MOST_SIDE
+    return BlockDescent if narrow or risk.loss.smooth else Bundle
 
 
 def _chosen(task: Task) -> type[Solver]:
