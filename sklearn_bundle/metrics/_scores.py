@@ -17,6 +17,7 @@ from sklearn_bundle.metrics._spans import spans
 
 # As scikit-learn's, None for one number per type.
 _AVERAGES = ("micro", "macro", "weighted", None)
+_DIVISIONS = "warn", "0.0", "1.0", "nan"
 _ALLOWED = {"beta": [Interval(Real, 0, None, closed="left")]}
 
 
@@ -203,6 +204,9 @@ def span_precision_recall_fscore_support(
     if not any(average is known or average == known for known in _AVERAGES):
         raise ValueError(f"average must be one of {_AVERAGES}, got {shown(average)}.")
     (beta,) = checked_parameters("span_precision_recall_fscore_support", _ALLOWED, beta=beta)
+    given = float(zero_division) if isinstance(zero_division, Real) else zero_division
+    if str(given) not in _DIVISIONS:
+        raise ValueError(f"zero_division must be 'warn', 0, 1 or nan, got {shown(zero_division)}.")
     types = None if labels is None else _strings(labels)
     y_true, y_pred, weights = _checked(y_true, y_pred, sample_weight, single_labels=False)
     counts = _counts(y_true, y_pred, weights, scheme)
