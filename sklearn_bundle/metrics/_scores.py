@@ -206,7 +206,10 @@ def span_precision_recall_fscore_support(
     (beta,) = checked_parameters("span_precision_recall_fscore_support", _ALLOWED, beta=beta)
     given = float(zero_division) if isinstance(zero_division, Real) else zero_division
     if str(given) not in _DIVISIONS:
-        raise ValueError(f"zero_division must be 'warn', 0, 1 or nan, got {shown(zero_division)}.")
+        raise ValueError(
+            "The 'zero_division' parameter of span_precision_recall_fscore_support must be a float "
+            f"among {{0.0, 1.0, nan}} or 'warn'. Got {shown(zero_division)} instead."
+        )
     types = None if labels is None else _strings(labels)
     y_true, y_pred, weights = _checked(y_true, y_pred, sample_weight, single_labels=False)
     counts = _counts(y_true, y_pred, weights, scheme)
