@@ -17,7 +17,7 @@ from sklearn_bundle.metrics._spans import spans
 
 # As scikit-learn's, None for one number per type.
 _AVERAGES = ("micro", "macro", "weighted", None)
-_DIVISIONS = "warn", "0.0", "1.0", "nan"
+_DIVISIONS = "warn", 0.0, 1.0  # or NaN
 _ALLOWED = {"beta": [Interval(Real, 0, None, closed="left")]}
 
 
@@ -204,8 +204,9 @@ def span_precision_recall_fscore_support(
     if not any(average is known or average == known for known in _AVERAGES):
         raise ValueError(f"average must be one of {_AVERAGES}, got {shown(average)}.")
     (beta,) = checked_parameters("span_precision_recall_fscore_support", _ALLOWED, beta=beta)
-    given = float(zero_division) if isinstance(zero_division, Real) else zero_division
-    if str(given) not in _DIVISIONS:
+    is_nan = isinstance(zero_division, Real) and zero_division != zero_division
+    known = isinstance(zero_division, str | Real) and zero_division in _DIVISIONS
+    if not (is_nan or known):
         raise ValueError(
             "The 'zero_division' parameter of span_precision_recall_fscore_support must be a float "
             f"among {{0.0, 1.0, nan}} or 'warn'. Got {shown(zero_division)} instead."
