@@ -64,7 +64,7 @@ def calls_of(
     from dask.delayed import delayed
 
     given = {"X": X, "y": y, "sample_weight": sample_weight}
-    given = {name: values for name, values in given.items() if values is not None}
+    given = {name: _existing(values) for name, values in given.items() if values is not None}
     if len(_alike(given)) == len(given):
         return _mapped(_Named(task, tuple(given)), list(given.values()))
     columns = aligned(X, y, sample_weight, limit)
@@ -86,11 +86,11 @@ def aligned(
     ValueError
         If the numbers of rows differ, or those of blocks that the caller has cut.
     """
-    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {"X": _existing(X), "y": _existing(y), "sample_weight": _existing(sample_weight)}
     frames = _alike(given)
     joint = _mapped(_together, list(frames.values())) if frames else []
     found: dict[str, Any] = {name: [row[k] for row in joint] for k, name in enumerate(frames)}
-    parts = Parts(found["X"], None) if frames else parts_of("X", X)
+    parts = Parts(found["X"], None) if frames else parts_of("X", given["X"])
     found["X"], lengths = parts.blocks, parts.lengths
     for name, values in given.items():
         if name in found or values is None:
@@ -112,6 +112,25 @@ def _is_frame(values: Any) -> bool:
     if isinstance(values, list | tuple | Delayed) or not is_collection(values):
         return False
     return hasattr(values, "to_dask_array")
+
+
+def _existing(values: Any) -> Any:
+    """A frame with the blocks that it has, where it says that it has more.
+
+    ``persist()`` of a frame that was read from some columns of parquet files joins neighboring
+    blocks, but the frame that it returns has the old number of them, of which the last ones have no
+    task (https://github.com/dask/dask/issues/12488).
+    """
+    if not _is_frame(values):
+        return values
+    import dask.dataframe as dd
+    from dask.core import flatten
+
+    graph = values.__dask_graph__()
+    here = [key in graph for key in flatten(values.__dask_keys__())]
+    if all(here):
+        return values
+    return dd.from_delayed(values.to_delayed()[: sum(here)])
 
 
 def _alike(given: dict[str, Any]) -> dict[str, Any]:
@@ -196,10 +215,9 @@ def _cut(
         )
     if parts.lengths is None:
         rows = [delayed(np.asarray)(block) for block in parts.blocks]
-        like = {"dtype": getattr(values, "dtype", object)}
         values = array.concatenate(
             [
-                array.from_delayed(row, (size, *values.shape[1:]), **like)
+                array.from_delayed(row, (size, *values.shape[1:]), dtype=object)
                 for row, size in zip(rows, there, strict=True)
             ]
         )

@@ -26,9 +26,9 @@ from sklearn_bundle.core_next.validation import (
     refuse_one_class,
     well_formed,
 )
-from sklearn_bundle.core_next.values import is_missing, require_y, shown
+from sklearn_bundle.core_next.values import is_missing, require_y
 from sklearn_bundle.linear_next.blocks.cutting import calls_of
-from sklearn_bundle.linear_next.blocks.risk import BlockRisk, Problem
+from sklearn_bundle.linear_next.blocks.risk import BlockedRows, BlockRisk, Problem
 from sklearn_bundle.linear_next.blocks.rounds import Rounds
 from sklearn_bundle.linear_next.losses import Loss, Prepared, RegressionLoss, Target
 from sklearn_bundle.linear_next.losses.base import SampleLoss
@@ -64,38 +64,30 @@ class Moments:
 class Summary(NamedTuple):
     """What the client needs to know about a block.
 
-    ``classes`` are its labels, ``counts`` and ``weights`` their numbers of rows and sums of weights;
-    without labels there is one of each. ``names`` and ``dtypes`` are those of a frame.
+    ``like`` has to be the same in all blocks. ``classes`` are its labels, or a single number, with
+    their rows and weights; ``targets`` are moments of numbers, their ends, and some with weights.
     """
 
-    fault: str | None
-    n_features: int = 0
-    dtype: Any = None
-    names: Any = None
-    dtypes: Any = None
-    n_targets: int | None = None
-    n_entries: int = 0
-    column_squares: Any = None
-    classes: Any = None
-    counts: Any = np.zeros(1)
-    weights: Any = np.zeros(1)
-    extremes: Any = None
-    moments: Any = None
-    some: Any = None
+    like: dict[str, Any]
+    n_entries: int
+    column_squares: Array
+    classes: NDArray
+    counts: Array
+    weights: Array
+    targets: tuple[Moments, Array, NDArray, Array] | None
 
 
 class Block:
     """Checked rows of positive weight, with what is computed from them once for a problem."""
 
-    def __init__(self, X: Any, y: Any, weights: Array, given: Any):
+    def __init__(self, kind: str, X: Any, y: Any, weights: Array, given: Any):
         kept = np.flatnonzero(weights)
         if len(kept) < len(weights):
             X, y, weights = X[kept], None if y is None else y[kept], weights[kept]
-        self.X, self.y, self.weights, self.fault = X, y, weights, None
-        columns = getattr(given, "columns", None)
-        self.names = None if columns is None else list(columns)
-        self.dtypes = None if columns is None else [str(kind) for kind in given.dtypes]
-        self._borrowed, self._risk = X is given, (None, None)
+        self.X, self.y, self.weights, self.kind = X, y, weights, kind
+        self.names = list(given.columns) if hasattr(given, "columns") else None
+        self._own = [y, weights, *([] if X is given else arrays_of(X))]
+        self._risk: tuple[Any, Any] = None, None
 
     def risk(self, problem: Problem) -> Any:
         """The problem's part of these rows, kept until another one is asked for."""
@@ -106,32 +98,29 @@ class Block:
         return risk
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_risk": (None, None), "_borrowed": False}
+        return vars(self) | {"_risk": (None, None)}
 
     def __sizeof__(self) -> int:
-        """Bytes of arrays of its own, which dask counts."""
-        arrays = [self.y, self.weights]
-        if not self._borrowed:
-            arrays += [self.X] if not sp.issparse(self.X) else [self.X.data, self.X.indices]
-        return sum(array.nbytes for array in arrays if array is not None)
+        """Bytes of arrays of its own: dask counts those that the caller has persisted."""
+        return sum(getattr(array, "nbytes", 0) for array in self._own)
 
 
-class Fault(NamedTuple):
-    """What is wrong with a block, in place of it."""
+@dataclass(frozen=True)
+class ReadBlock:
+    """The task that checks a block; it returns what is wrong, so that the first one is reported."""
 
-    fault: str
+    kind: str
 
-
-def read_block(kind: str, X: Any, y: Any = None, sample_weight: Any = None) -> Block | Fault:
-    """The task that checks a block; it returns a fault, so that the first one is reported."""
-    try:
-        refuse_misread("X", X)
-        rows = _checked_rows(X)
-        n = rows.shape[0]
-        y = None if kind == "nothing" else _checked_targets(kind, y, n)
-        return Block(rows, y, check_sample_weight(sample_weight, n, all_zero=True), X)
-    except (ValueError, TypeError) as error:
-        return Fault(str(error))
+    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
+        try:
+            refuse_misread("X", X)
+            rows = _checked_rows(X)
+            n = rows.shape[0]
+            y = None if self.kind == "nothing" else _checked_targets(self.kind, y, n)
+            weights = check_sample_weight(sample_weight, n, all_zero=True)
+            return Block(self.kind, rows, y, weights, X)
+        except (ValueError, TypeError) as error:
+            return str(error)
 
 
 def _checked_rows(X: Any) -> Any:
@@ -168,31 +157,28 @@ def _checked_targets(kind: str, y: Any, n: int) -> NDArray:
     return np.ascontiguousarray(check_array(y, dtype=np.float64, **checks))
 
 
-def summary_of(block: Block | Fault, kind: str) -> Summary:
-    if isinstance(block, Fault):
-        return Summary(block.fault)
+def summary_of(block: Block | str) -> Summary | str:
+    if isinstance(block, str):
+        return block
     X, y, weights = block.X, block.y, block.weights
-    found = Summary(None, X.shape[1], X.dtype, block.names, block.dtypes)
-    if kind == "numbers":
-        found = found._replace(n_targets=y.shape[1] if y.ndim == 2 else None)
-    if not len(weights):
-        return found
-    sizes = X.nnz if sp.issparse(X) else X.size, rows_of(X).squares(np.ones(len(weights)))
-    found = found._replace(n_entries=sizes[0], column_squares=sizes[1])
-    if kind == "labels":
+    n, d = X.shape
+    like = {"features": d, "a dtype of": X.dtype, "columns": block.names}
+    classes, numbers, targets = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
+    if block.kind == "labels":
         classes = distinct(y)
         numbers = np.searchsorted(classes, y)
-        counts = np.bincount(numbers), np.bincount(numbers, weights)
-        return found._replace(classes=classes, counts=counts[0], weights=counts[1])
-    found = found._replace(counts=np.array([len(weights)]), weights=np.array([weights.sum()]))
-    if kind == "nothing":
-        return found
-    every = slice(None, None, -(-len(y) // _SOME_TARGETS))
-    return found._replace(
-        extremes=np.array([y.min(axis=0), y.max(axis=0)]),
-        moments=Moments.of(y, weights),
-        some=(y[every], weights[every]),
-    )
+        # numpy would convert a mixture of both kinds to strings
+        like["labels that are"] = "numbers" if y.dtype.kind in "biuf" else "text"
+    elif block.kind == "numbers":
+        like["targets"] = y.shape[1] if y.ndim == 2 else None
+        if n:
+            every = slice(None, None, -(-n // _SOME_TARGETS))
+            ends = np.array([y.min(axis=0), y.max(axis=0)])
+            targets = Moments.of(y, weights), ends, y[every], weights[every]
+    counts, sums = np.bincount(numbers), np.bincount(numbers, weights)
+    squares = rows_of(X).squares(np.ones(n)) if n else np.zeros(d)
+    n_entries = X.nnz if sp.issparse(X) else X.size
+    return Summary(like, n_entries, squares, classes, counts, sums, targets)
 
 
 def digest(block: Block) -> str:
@@ -205,8 +191,8 @@ class BlockedData:
     """Checked training data on workers, without rows of weight zero.
 
     ``shares`` are the weights of the classes, ``total`` the sum of all weights before they were
-    normalized; ``extremes`` are the smallest and largest targets, and ``some`` a few of them. What
-    data in memory have too is explained there (``MemoryData``).
+    normalized; ``extremes`` have the smallest and largest targets, ``some`` a few with
+    ``some_weights``. What data in memory have too is explained there (``MemoryData``).
     """
 
     rounds: Rounds
@@ -217,11 +203,12 @@ class BlockedData:
     total: float
     classes: Any
     factors: Any
-    shares: Any
+    shares: Array
     n_targets: int | None
+    moments: Any
     extremes: Any
-    moments: Moments | None
-    some: tuple[Any, Any]
+    some: Any
+    some_weights: Any
     names: Sequence[str] = ("",)
     units: Sequence[float] = (1.0,)
     threads: tuple[int, int] = (1, 1)
@@ -241,7 +228,6 @@ class BlockedData:
 
     def spreads(self, centered: bool) -> list[float]:
         """The spread of each target; 1 if it is constant, or zero without centering."""
-        assert self.moments is not None
         about = self.moments.squares / self.moments.weight
         spreads = np.sqrt(about if centered else about + self.moments.mean**2)
         constant = centered & (np.ravel(np.ptp(self.extremes, axis=0)) == 0.0)
@@ -269,48 +255,40 @@ class BlockedData:
                 f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
                 "place; they lie in blocks here. Fit to arrays in memory."
             )
-        common = {"classes": self.classes, "factors": self.factors, "total": self.total}
-        if self.classes is not None and loss.joint:
-            numbers = np.arange(len(self.classes))
-            found = [(loss.prepare_target(Target(numbers, len(numbers), self.classes)), {})]
-        elif self.classes is not None:
-            prepared = loss.prepare_target(Target(np.array([-1.0, 1.0]), self.n_samples))
-            positives = [1] if len(self.classes) == 2 else range(len(self.classes))
-            found = [(prepared, {"positive": k}) for k in positives]
-        elif self.extremes is None:
-            found = [(loss.prepare_target(Target(None, self.n_samples)), {})]
-        elif self.n_targets is None or (isinstance(loss, RegressionLoss) and loss.multi_output):
-            found = [(loss.prepare_target(Target(self.extremes, self.n_samples)), {})]
+        n, classes, ends = self.n_samples, self.classes, self.extremes
+        if classes is not None and loss.joint:
+            targets, parts = [Target(np.arange(len(classes)), len(classes), classes)], [{}]
+        elif classes is not None:
+            parts = [{"positive": k} for k in range(len(classes))][len(classes) == 2 :]
+            targets = [Target(np.array([-1.0, 1.0]), n)] * len(parts)
+        elif np.ndim(ends) < 2 or (isinstance(loss, RegressionLoss) and loss.multi_output):
+            targets, parts = [Target(ends, n)], [{}]
         else:
-            columns = enumerate(zip(losses, self.extremes.T, strict=True))
-            found = [
-                (each.prepare_target(Target(ends, self.n_samples)), {"column": k})
-                for k, (each, ends) in columns
-            ]
-        self.prepared, self.units = [prepared for prepared, _ in found], [1.0] * len(found)
-        several = list(map(str, range(len(found)))) if self.classes is None else self.classes
-        self.names = names_of(several) if len(found) > 1 else [""]
+            parts = [{"column": k} for k in range(ends.shape[1])]
+            targets = [Target(column, n) for column in ends.T]
+        pairs = zip(list(losses) * (len(parts) // len(losses)), targets, strict=True)
+        self.prepared = [each.prepare_target(target) for each, target in pairs]
+        common = {"classes": classes, "factors": self.factors, "total": self.total}
         self.problems = [
-            Problem(uuid4().hex, loss, None if y is None else loss.n_outputs(y), **common, **part)
-            for (loss, y), part in found
+            Problem(uuid4().hex, bound, None if y is None else bound.n_outputs(y), **common, **part)
+            for (bound, y), part in zip(self.prepared, parts, strict=True)
         ]
+        several = range(len(parts)) if classes is None else classes
+        self.names = names_of(several) if len(parts) > 1 else [""]  # type: ignore[arg-type]
+        self.units = [1.0] * len(parts)
 
     def risk(self, k: int, fit_intercept: bool) -> BlockRisk:
         """The risk of a problem."""
-        problem, (y, weights) = self.problems[k], self.some
+        problem, y = self.problems[k], self.some
         if y is not None and problem.n_outputs is None:
             y = y if problem.column is None else y[:, problem.column]
-            units = problem.loss.start(y, weights, fit_intercept)
-            compiled = problem.loss.formula is not None
-            center = problem.loss.center(y, weights) if compiled and fit_intercept else 0.0
-            problem = replace(
-                problem, units=units, center=center, token=f"{problem.token} {center}"
-            )
-        shape = self.n_samples, self.n_features
-        return BlockRisk(
-            *(self.rounds, problem, shape, self.n_entries, self.column_norms),
-            *(self.shares, fit_intercept),
-        )
+            units = problem.loss.start(y, self.some_weights, fit_intercept)
+            centered = problem.loss.formula is not None and fit_intercept
+            center = problem.loss.center(y, self.some_weights) if centered else 0.0
+            token = f"{problem.token} {center}"
+            problem = replace(problem, units=units, center=center, token=token)
+        rows = BlockedRows((self.n_samples, self.n_features), self.n_entries, self.column_norms)
+        return BlockRisk(self.rounds, problem, rows, self.shares, fit_intercept)
 
 
 def check_blocks(
@@ -327,66 +305,38 @@ def check_blocks(
     ClusterTimeout
         If a cluster has not answered in time.
     """
-    limit = TimeLimit(params.max_time)
+    limit, labels = TimeLimit(params.max_time), kind == "labels"
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    calls = calls_of(_Read(kind), X, None if kind == "nothing" else y, sample_weight, limit)
+    calls = calls_of(ReadBlock(kind), X, None if kind == "nothing" else y, sample_weight, limit)
     rounds = Rounds(calls, limit, "reading and checking the blocks of rows")
-    summaries = rounds.map(summary_of, kind)
-    _refuse_faults(summaries)
-    filled = [k for k, s in enumerate(summaries) if s.counts.sum() > 0]
-    summaries = [summaries[k] for k in filled]
-    total, n = (float(sum(part.sum() for part in parts)) for parts in _weights_of(summaries))
-    _refuse_total(total)
-    classes = factors = shares = None
-    if kind == "labels":
-        classes, counts, sums = _classes_of(params, summaries)
+    summaries = _without_faults(rounds.map(summary_of))
+    classes, counts, sums = _classes_of(list(summaries.values()))
+    _refuse_total(float(sums.sum()))
+    factors = np.ones(1)
+    if labels:
+        check_discrete(classes)
+        refuse_one_class(params, classes)
         factors = class_factors(class_weight, classes, np.arange(len(classes)), sums)
         present = factors > 0.0
-        classes, factors, sums = (
-            classes[present],
-            factors[present],
-            sums[present] * factors[present],
-        )
+        classes, factors, counts = classes[present], factors[present], counts[present]
         refuse_one_class(params, classes)
-        total, n = float(sums.sum()), int(counts[present].sum())
-        _refuse_total(total)
-        shares = sums / total
-        used = [k for k, s in enumerate(summaries) if np.isin(s.classes, classes).any()]
-        filled, summaries = [filled[k] for k in used], [summaries[k] for k in used]
-    rounds.only(filled)
-    first, numbers = summaries[0], kind == "numbers"
-    some = list(zip(*(s.some for s in summaries), strict=True)) if numbers else ()
-    _name_features(params, first, getattr(X, "columns", None))
+        sums = sums[present] * factors
+        _refuse_total(float(sums.sum()))
+    filled = {k: s for k, s in summaries.items() if np.isin(s.classes, classes).any()}
+    rounds.only(list(filled))
+    used = list(filled.values())
+    _name_features(params, used[0].like, getattr(X, "columns", None))
+    targets: Any = [None] * 4
+    if kind == "numbers":
+        moments, *arrays = zip(*(s.targets for s in used if s.targets), strict=True)
+        targets = [reduce(add, moments), *map(np.concatenate, arrays)]
     return BlockedData(
-        rounds=rounds,
-        n_samples=int(n),
-        n_features=first.n_features,
-        n_entries=sum(s.n_entries for s in summaries),
-        column_norms=np.sqrt(reduce(add, (s.column_squares for s in summaries))),
-        total=total,
-        classes=classes,
-        factors=factors,
-        shares=shares,
-        n_targets=first.n_targets,
-        extremes=np.concatenate([s.extremes for s in summaries]) if numbers else None,
-        moments=reduce(add, (s.moments for s in summaries)) if numbers else None,
-        some=tuple(map(np.concatenate, some)) if numbers else (None, None),
+        *(rounds, int(counts.sum()), used[0].like["features"], sum(s.n_entries for s in used)),
+        *(np.sqrt(reduce(add, (s.column_squares for s in used))), float(sums.sum())),
+        *((classes, factors) if labels else (None, None)),
+        *(sums / sums.sum(), used[0].like.get("targets"), *targets),
     )
-
-
-@dataclass(frozen=True)
-class _Read:
-    """The task :func:`read_block` of one kind."""
-
-    kind: str
-
-    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> Block | Fault:
-        return read_block(self.kind, X, y, sample_weight)
-
-
-def _weights_of(summaries: list[Summary]) -> tuple[list[Array], list[Array]]:
-    return [s.weights for s in summaries], [s.counts for s in summaries]
 
 
 def _refuse_total(total: float) -> None:
@@ -394,69 +344,41 @@ def _refuse_total(total: float) -> None:
         raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
 
 
-def _refuse_faults(summaries: list[Summary]) -> None:
-    """Raise ValueError for the first faulty block, or one that differs from the first."""
-    faults = [f"Block {k}: {s.fault}" for k, s in enumerate(summaries) if s.fault is not None]
+def _without_faults(found: list[Summary | str]) -> dict[int, Summary]:
+    """Those of blocks with rows, by number; ValueError for a faulty block or one unlike the first."""
+    faults = [f"Block {k}: {one}" for k, one in enumerate(found) if isinstance(one, str)]
     if faults:
         more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
         raise ValueError(faults[0] + more)
-    filled = [(k, s) for k, s in enumerate(summaries) if s.column_squares is not None]
+    filled = {
+        k: one for k, one in enumerate(found) if isinstance(one, Summary) and len(one.classes)
+    }
     if not filled:
         raise ValueError("X has no rows with a positive weight in any block.")
-    number, first = filled[0]
-    for k, s in filled:
-        for what, here, there in (
-            ("features", s.n_features, first.n_features),
-            ("a dtype of", s.dtype, first.dtype),
-            ("targets", s.n_targets, first.n_targets),
-            ("columns", s.names, first.names),
-        ):
+    number, first = next(iter(filled.items()))
+    for k, summary in filled.items():
+        for what, there in first.like.items():
+            here = summary.like[what]
             if here != there:
-                which = _which_columns(s, first)
-                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}{which}.")
-        if s.classes is not None and _kind(s.classes) != _kind(first.classes):
-            kind = _kind(s.classes)
-            raise ValueError(f"Block {k} has labels that are {kind}, blocks before it have others.")
+                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}.")
+    return filled
 
 
-def _which_columns(here: Summary, there: Summary) -> str:
-    """The columns by which two frames differ, for a message."""
-    if here.names is None or there.names is None:
-        return ""
-    absent = [shown(name) for name in there.names if name not in here.names]
-    further = [shown(name) for name in here.names if name not in there.names]
-    if absent or further:
-        lacks = f"; it lacks {', '.join(absent)}" if absent else ""
-        return lacks + (f"; it has also {', '.join(further)}" if further else "")
-    kinds = dict(zip(there.names, there.dtypes, strict=True))
-    for name, kind in zip(here.names, here.dtypes, strict=True):
-        if kind != kinds[name]:
-            return f"; column {shown(name)} is {kind}, not {kinds[name]}"
-    return ""
-
-
-def _kind(classes: Any) -> str:
-    """The kind of labels: numpy would convert a mixture of both kinds to strings."""
-    return "numbers" if classes.dtype.kind in "biuf" else "text"
-
-
-def _classes_of(params: Any, summaries: list[Summary]) -> tuple[NDArray, NDArray, Array]:
+def _classes_of(summaries: list[Summary]) -> tuple[NDArray, Array, Array]:
     """All classes, with the number of rows and the sample weights of each."""
     classes = distinct(np.concatenate([s.classes for s in summaries]))
-    check_discrete(classes)
     counts, sums = np.zeros(len(classes)), np.zeros(len(classes))
     for s in summaries:
         places = np.searchsorted(classes, s.classes)
         counts[places] += s.counts
         sums[places] += s.weights
-    refuse_one_class(params, classes)
     return classes, counts, sums
 
 
-def _name_features(params: Any, first: Summary, columns: Any) -> None:
+def _name_features(params: Any, like: dict[str, Any], columns: Any) -> None:
     """Set names like scikit-learn, for a frame whose columns all have names."""
-    params.n_features_in_ = first.n_features
+    params.n_features_in_ = like["features"]
     vars(params).pop("feature_names_in_", None)
-    names = first.names if columns is None else list(columns)
+    names = like["columns"] if columns is None else list(columns)
     if names is not None and all(isinstance(name, str) for name in names):
         params.feature_names_in_ = np.array(names, dtype=object)

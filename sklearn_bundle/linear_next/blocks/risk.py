@@ -9,7 +9,7 @@ and those with negative derivatives the heavier side is scaled down until their 
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,20 +182,10 @@ def balanced(
     return Answer(sums[None], outputs[None], risk.rows.gradient(g).ravel()[None])
 
 
-class Reached(NamedTuple):
-    """Risk, and squares, totals and terms of :class:`Sizes`."""
-
-    values: Array
-    squares: Array
-    totals: Array
-
-    def __add__(self, other: Any) -> "Reached":
-        return Reached(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-def reached(block: Any, problem: Problem, w: Array, b: Array) -> Reached:
+def reached(block: Any, problem: Problem, w: Array, b: Array) -> Array:
+    """Risk, terms, squares of norms and totals, see :class:`Sizes`."""
     value, _, sizes = block.risk(problem).reached(w, b, False)
-    return Reached(np.array([value, sizes.terms]), sizes.norms**2, sizes.totals)
+    return np.concatenate([[value, sizes.terms], sizes.norms**2, sizes.totals])
 
 
 def moments(block: Any, problem: Problem, whole: bool) -> Curved:
@@ -236,9 +226,9 @@ class BlockRisk(Risk):
     """The sum of the risks of all blocks, whose intercepts are all coordinates."""
 
     def __init__(
-        self, rounds, problem, shape, n_entries, column_norms, shares: Array, fit_intercept: bool
+        self, rounds: Any, problem: Problem, rows: BlockedRows, shares: Array, fit_intercept: bool
     ):
-        self.rows: Any = BlockedRows(shape, n_entries, column_norms)
+        self.rows: Any = rows
         self.rounds, self.problem = rounds, replace(problem, free=fit_intercept)
         self.loss, self.units, self.shares = problem.loss, problem.units, shares
         self.n_outputs, self.free = problem.n_outputs, False
@@ -327,7 +317,8 @@ class BlockRisk(Risk):
 
     def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
         b = np.ravel(b).astype(np.float64)
-        (value, terms), squares, totals = self.rounds.total(reached, self.problem, w, b)
+        value, terms, *sizes = self.rounds.total(reached, self.problem, w, b)
+        squares, totals = np.array_split(sizes, 2)
         return float(value), b, Sizes(np.sqrt(squares), totals, float(terms))
 
     def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
