@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core_next.contract import MISSES, SolverResult, Status
 from sklearn_bundle.linear_next.losses import BinaryLoss, Softmax
 from sklearn_bundle.linear_next.regularizers import Regularizer
-from sklearn_bundle.linear_next.risk import Point, Risk, risk_of
+from sklearn_bundle.linear_next.risk import Point, Risk, ScoreRisk, risk_of
 from sklearn_bundle.linear_next.rows import rows_of
 from sklearn_bundle.linear_next.solvers.base import step_length
 
@@ -81,8 +81,8 @@ def nearly_zero(
 def constant_risk(risk: Risk, b: Any) -> tuple[float, Any]:
     """The risk at w = 0 with its intercept: no product with X.
 
-    Equal scores make a loss of labels a risk of one row per label. If the best intercept has no
-    closed form, it is the better one of b and 0.
+    Equal scores make a loss of labels a risk of one row per label. Other losses of one score have
+    about the best intercept; if nothing is known of it, it is the better one of b and 0.
     """
     loss, few = risk.loss, risk
     if isinstance(loss, BinaryLoss | Softmax):
@@ -93,6 +93,9 @@ def constant_risk(risk: Risk, b: Any) -> tuple[float, Any]:
         rows = rows_of(np.zeros((len(present), 1)))
         free = risk.free or risk.n_free > 0
         few = risk_of(rows, y[present], shares[present], loss, free)
+    elif isinstance(risk, ScoreRisk):
+        b = risk.units.intercept if risk.free else 0.0
+        return risk.value(np.zeros(len(risk.weights)), b), b
     if isinstance(loss, Softmax):
         b = _shares(few) if few.n_free else None
     zero = np.zeros(few.dimension)

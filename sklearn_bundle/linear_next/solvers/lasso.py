@@ -5,17 +5,17 @@ quadratic model of the risk plus the penalty over them, and moves as far along a
 falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from sklearn_bundle.core_next.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear_next._compiled import lasso
-from sklearn_bundle.linear_next.certificate import Proof
 from sklearn_bundle.linear_next.risk import Point, ScoreRisk
 from sklearn_bundle.linear_next.rows import CSRRows, Rows
 from sklearn_bundle.linear_next.solvers.base import At, Solver, Start, Task
@@ -34,6 +34,8 @@ _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its c
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
 _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
 _COLUMN_EPOCHS = 200
+_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
+_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _TRUSTED, _MOST_TRUSTED = (
     10.0,
     500.0,
@@ -109,9 +111,9 @@ class Lasso(Solver):
         reach = self._reach(self._a)[used] / self._limits[used]
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
-            g, lam = theta * point.g, self.reg_lambda
-            conjugate = lam * self.omega.conjugate(-theta * self._a / lam)
-            self.prove(Proof(derivatives=g), self.risk.offset(g) - conjugate)
+            g = theta * point.g
+            scaled = replace(point, g=g, offset=self.risk.offset(g), gradient=theta * self._a)
+            self.prove_plane(self.risk.plane(scaled))
 
     def _reach(self, a: Array) -> Array:
         """How far slopes reach beyond 0 in directions that w may take."""
@@ -266,10 +268,53 @@ class Chosen:
         v = w.copy()
         if self.matrix is not None:
             epochs = _EPOCHS_OF_SQUARES if self.rows is self.all_rows else _EPOCHS
-            lasso.matrix_epochs(self.matrix, a.copy(), v, limits, ridge, low, epochs, 0.25 * tol)
+            _minimize(self.matrix, a.copy(), v, limits, ridge, low, epochs, 0.25 * tol)
             return v
         r, order = np.zeros(len(self._unit)), np.arange(len(v))
         given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, 0.25 * tol, self._seed
         columns = frozen(self._data), *self._places, self._unit, r, self._mean, self._squares
         lasso.column_epochs(*columns, *given)
         return v
+
+
+def _minimize(
+    H: Array, slopes: Array, v: Array, limits: Array, ridge: float, low: float, most: int, tol: float
+) -> None:
+    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
+    longer = 1.0
+    while most > 0:
+        of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
+        epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
+        worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
+        most -= taken
+        if worst <= tol:
+            return
+        used, start = np.flatnonzero(v), v.copy()
+        square = H[np.ix_(used, used)]
+        np.einsum("ii->i", square)[:] += ridge
+        x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
+        while len(x):
+            _, step, failed = lapack.dposv(square, -r, lower=1)
+            if failed:
+                longer *= 2.0
+                break
+            change = _with_signs(square, r, x, step)
+            x, r = x + change, r + square @ change
+            v[used] = x
+            left = x != 0.0
+            if left.all():
+                break
+            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
+        moved = np.flatnonzero(v != start)
+        slopes += (v - start)[moved] @ H[moved]
+
+
+def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
+    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
+    for length in _LENGTHS:
+        change = np.where((x + length * step) * x > 0.0, length * step, -x)
+        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
+            return change
+    ends = np.where(step * x < 0.0, -x / step, np.inf)
+    length = min(1.0, float(ends.min()))
+    return np.where(ends <= length, -x, length * step)
