@@ -29,6 +29,7 @@ from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
     MOST_NEWTON_FEATURES,
+    hints_of,
     loss_of,
     loss_values,
     omega_of,
@@ -260,7 +261,7 @@ class BMRMRegressor(
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        run = Fit(self, X, y, sample_weight=sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
         data = run.params._checked(X, y, sample_weight)
         fitted, solved = run.params._solved(run, data)
         return run.finish(fitted, solved.results, caveat=solved.caveat)

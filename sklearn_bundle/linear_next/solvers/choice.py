@@ -20,11 +20,11 @@ BUNDLES = "line-search", "cutting-plane"
 
 def supports(name: str, loss: Loss, omega: Any) -> bool:
     """Whether a solver of this name takes the loss and the regularizer: known before the data."""
+    if name in ("auto", *BUNDLES):
+        return True
     by_class = getattr(loss, "covariance", None) is not None
     one_score = not isinstance(loss, PlaneLoss | MulticlassLoss) and not by_class
     compiled = one_score and loss.formula is not None
-    if name in ("auto", *BUNDLES):
-        return True
     if name == "coordinate-descent":
         return compiled and loss.smooth and has_l1(omega)
     if name == "dual-coordinate":
