@@ -140,6 +140,10 @@ class Best:
             self.primal, self.point = primal, point if is_free else copied(point)
         return better
 
+    def replace(self, primal: float, point: Any) -> None:
+        """Take the point with its objective from the data, whether it is better or not."""
+        self.primal, self.point, self._excess = primal, point, 0.0
+
     def raise_bound(self, bound: float, dual_certificate: Any = None) -> bool:
         """Keep the bound with its dual certificate if it is higher; returns whether it is.
 

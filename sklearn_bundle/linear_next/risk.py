@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.certificate import DOUBLE, likely
 from sklearn_bundle.linear_next._compiled import scores as loops
-from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss
+from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss, Softmax
 from sklearn_bundle.linear_next.losses.base import SampleLoss
 from sklearn_bundle.linear_next.rows import Rows
 
@@ -35,6 +35,9 @@ _SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves 
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
 _FEWEST_OF_A_CLASS = 20
 _LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
+# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as take
+# no longer than so many passes over the data.
+_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
 _NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
 _FEW = 16.0  # roundings of a score beside those of its product
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
@@ -159,7 +162,7 @@ class Risk(ABC):
         g = np.atleast_2d(point.g)
         sizes = np.abs(g)
         balance = g.sum(axis=1) if self.n_free else np.zeros(0)
-        total, terms = float(sizes.sum()), abs(point.offset) + self._size_of_targets(sizes)
+        total, terms = float(sizes.sum()), abs(point.offset) + self.size_of_targets(sizes)
         norms = np.sqrt(np.einsum("ki,ki->k", g, g))
         return Plane(self.gradient(point), point.offset, balance, norms, total, terms)
 
@@ -189,7 +192,7 @@ class Risk(ABC):
             np.maximum(G, np.abs(g), out=G, where=np.isfinite(g))
         return Sizes.of(G)
 
-    def _size_of_targets(self, sizes: Array) -> float:
+    def size_of_targets(self, sizes: Array) -> float:
         """``sum |g_i y_i|``, for a loss whose offset has such terms."""
         return 0.0
 
@@ -333,7 +336,7 @@ class ScoreRisk(Risk):
 
         return self.rows.sums(part)  # type: ignore[return-value]
 
-    def _size_of_targets(self, sizes: Array) -> float:
+    def size_of_targets(self, sizes: Array) -> float:
         return 2.0 * float(sizes[0] @ np.abs(self.y - self.center))
 
 
@@ -523,6 +526,46 @@ class ClassRisk(Risk):
 
     def offset(self, G: Array) -> float:
         return self.loss.offset(G, self.y, self.weights)
+
+    @cached_property
+    def shares(self) -> Array:
+        """The weights of the classes."""
+        return np.bincount(self.y, self.weights, self.n_outputs)
+
+    def first_intercepts(self) -> Array:
+        """A good b at W = 0, where it is a coordinate."""
+        if not (self.n_free and isinstance(self.loss, Softmax)):
+            return np.zeros(self.n_outputs)
+        return np.log(self.shares) - np.log(self.shares).mean()
+
+    def balance(self, point: Point) -> Array:
+        """The derivatives in the intercepts."""
+        return point.g.sum(axis=1)
+
+    def covariance(self, point: Point) -> Array:
+        """The second derivatives in the intercepts."""
+        return self.loss.covariance(point.g, self.y, self.weights)
+
+    def balanced(self, g: Array, surplus: Array, shares: Array) -> Array:
+        """Derivatives that sum to zero for each output, given their sums over all rows."""
+        if isinstance(self.loss, Softmax):
+            return self.loss.balanced(g, self.y, self.weights, surplus, shares)
+        return g - np.outer(surplus, self.weights)
+
+    def balanced_plane(self, point: Point) -> Plane:
+        """A plane near that of the point, which no intercept changes."""
+        g = self.balanced(point.g, self.balance(point), self.shares)
+        return self.plane(Point(point.w, g, 0.0, g=g, offset=self.offset(g)))
+
+    def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
+        """The covariance of the features and their means, or without ``whole`` mean squares."""
+        rows, centered, (n, d) = self.rows, self.free or self.n_free > 0, self.rows.shape
+        if not whole:
+            means = rows.gradient(self.weights) if centered else np.zeros(d)
+            return rows.squares(self.weights), means
+        enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
+        drawn = np.arange(0, n, 1 if exact else max(1, n // enough))
+        return rows.hessian(drawn, self.weights[drawn] / self.weights[drawn].sum(), centered)
 
     def _moved(self, scores: Array, b: Any) -> Array:
         return scores + np.reshape(b, (-1, 1)) if np.any(b) else scores

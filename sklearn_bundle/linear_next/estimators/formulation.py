@@ -13,7 +13,6 @@ from sklearn_bundle.core_next.parameters import is_same
 from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.linear_next import losses
 from sklearn_bundle.linear_next.losses import Loss
-from sklearn_bundle.linear_next.losses.base import SampleLoss
 from sklearn_bundle.linear_next.regularizers import (
     REGULARIZERS,
     ElasticNet,
@@ -24,7 +23,7 @@ from sklearn_bundle.linear_next.regularizers import (
 )
 from sklearn_bundle.linear_next.risk import Risk
 from sklearn_bundle.linear_next.solvers.base import Task
-from sklearn_bundle.linear_next.solvers.choice import BUNDLES, has_form, supports
+from sklearn_bundle.linear_next.solvers.choice import BUNDLES, supports
 
 DEFAULT_REG_LAMBDA = 1e-4  # for a target of spread one
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
@@ -206,9 +205,8 @@ def _in_words(names: list[str]) -> str:
 
 def refuse_solver_of_blocks(params: Any, loss: Loss) -> None:
     """Raise ValueError if the solver needs all rows in one place."""
-    known = ["auto", *BUNDLES]
-    if isinstance(loss, SampleLoss) and loss.smooth and has_form(omega_of(params)):
-        known += ["newton", "lbfgs"]
+    omega = omega_of(params)
+    known = ["auto", *BUNDLES, *(one for one in ("newton", "lbfgs") if supports(one, loss, omega))]
     if params.solver not in known:
         raise ValueError(
             f"solver={params.solver!r} needs all rows in memory, but X lies in blocks. Solvers "

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
+from sklearn_bundle.core_next.limits import TINY
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.linear_next.losses.base import Array
@@ -227,3 +228,42 @@ class Softmax(MulticlassLoss):
         np.fill_diagonal(covariance, 0.0)
         np.fill_diagonal(covariance, -covariance.sum(axis=1))
         return covariance
+
+    def balanced(
+        self, derivatives: Array, y: Labels, weights: Array, surplus: Array, shares: Array
+    ) -> Array:
+        """Derivatives ``s (P - Y)`` that sum to zero for every class.
+
+        A class that has too much probability gives a share of it away, in every row, to classes
+        that have too little: ``Q = P M`` with rows of M on the simplex. The entropy of Q makes a
+        plane.
+
+        Parameters
+        ----------
+        derivatives : ndarray of shape (K, n)
+            Of all rows or of some.
+        y : ndarray of shape (n,)
+            Numbers of the classes.
+        weights : ndarray of shape (n,)
+            The s_i of these rows.
+        surplus : ndarray of shape (K,)
+            The sums of the derivatives over all rows.
+        shares : ndarray of shape (K,)
+            The weights of the classes.
+
+        Returns
+        -------
+        balanced : ndarray of shape (K, n)
+            Derivatives of the mixed probabilities.
+        """
+        deficit, excess = np.maximum(-surplus, 0.0), np.maximum(surplus, 0.0)
+        total = float(deficit.sum())
+        if not total > 0.0:
+            return derivatives.copy()
+        # The part that moves, not the part that stays: next to 1 it would lose digits.
+        moved = np.minimum(excess / np.maximum(excess + shares, TINY), 1.0)[:, None]
+        places = np.arange(len(y))
+        probabilities = np.maximum(derivatives, 0.0)
+        probabilities[y, places] = np.maximum(weights + derivatives[y, places], 0.0)
+        lost = moved * probabilities
+        return derivatives - lost + np.outer(deficit / total, lost.sum(axis=0))

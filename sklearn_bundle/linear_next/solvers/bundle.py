@@ -17,7 +17,6 @@ from sklearn_bundle.linear_next.losses import Softmax
 from sklearn_bundle.linear_next.risk import Plane, Point
 from sklearn_bundle.linear_next.solvers import master
 from sklearn_bundle.linear_next.solvers.base import At, Solver, Start, Task
-from sklearn_bundle.linear_next.solvers.class_descent import balanced
 
 Array = NDArray[np.float64]
 #: Why bounds from planes may cross, and what a user can do.
@@ -282,8 +281,7 @@ class Bundle(Solver):
         risk, here = self.risk, self._here
         if not (risk.n_free and isinstance(risk.loss, Softmax)):
             return
-        g = balanced(here.g, risk.y, risk.weights)
-        plane = risk.plane(Point(here.w, here.scores, here.b, g=g, offset=risk.offset(g)))
+        plane = risk.balanced_plane(here)
         self.planes.add(plane._replace(balance=np.zeros(risk.n_free)))
         self.prove_plane(plane, here.b)
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from sklearn_bundle.core_next.limits import MOST_SIDE
+from sklearn_bundle.linear_next.blocks.descent import BlockDescent, OnBlocks
+from sklearn_bundle.linear_next.blocks.risk import BlockRisk
 from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss, PlaneLoss
 from sklearn_bundle.linear_next.losses.multiclass import has_dual
 from sklearn_bundle.linear_next.risk import ClassRisk, ScoreRisk
@@ -48,12 +51,25 @@ def has_l1(omega: Any) -> bool:
     return omega.lasso_form is not None
 
 
-def solver_for(task: Task, start: Start) -> Solver:
+def solver_for(task: Task, start: Start) -> Any:
     """The solver of a task, by its name or as "auto" chooses it."""
+    if isinstance(task.risk, BlockRisk):
+        return OnBlocks(_on_blocks(task)(task, start))
     kind = _named(task) if task.solver != "auto" else _chosen(task)
     if kind is Bundle or issubclass(kind, ClassDual | ClassDescent | Lasso):
         return kind(task, start)
     return kind(in_span(task), start)
+
+
+def _on_blocks(task: Task) -> type[Solver]:
+    """What takes few rounds; it has no names of its own."""
+    risk, omega = task.risk, task.omega
+    if task.solver in BUNDLES or not has_form(omega):
+        return Bundle
+    if risk.n_outputs is not None:
+        return ClassDescent if risk.loss.covariance is not None else Bundle
+    narrow = risk.kinked and risk.rows.shape[1] <= MOST_SIDE
+    return BlockDescent if narrow or risk.loss.smooth else Bundle
 
 
 def _chosen(task: Task) -> type[Solver]:

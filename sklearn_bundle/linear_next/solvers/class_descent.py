@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
 from sklearn_bundle.core_next.lbfgs import Corrections
-from sklearn_bundle.core_next.limits import CONSTANT, MEMORY, MOST_SIDE, TINY
-from sklearn_bundle.linear_next.certificate import Proof
+from sklearn_bundle.core_next.limits import CONSTANT, MEMORY, MOST_SIDE
+from sklearn_bundle.linear_next.certificate import Proof, bound_of
 from sklearn_bundle.linear_next.losses import MultivariateSquaredError
-from sklearn_bundle.linear_next.risk import ClassRisk, Plane, Point
+from sklearn_bundle.linear_next.risk import ClassRisk, Point
 from sklearn_bundle.linear_next.solvers.base import step_length
 from sklearn_bundle.linear_next.solvers.descent import Descent, cholesky
 
@@ -28,9 +28,6 @@ _LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvat
 # Lower limit of eigenvalues for the intercepts, relative to those of equally likely classes: without
 # it, intercepts would take huge steps when all probabilities are certain.
 _FLATTEST = 1e-4
-# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as take
-# no longer than so many passes over the data.
-_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
 
 
 class ClassDescent(Descent):
@@ -47,10 +44,7 @@ class ClassDescent(Descent):
 
     def go(self, w: Array, b: Any) -> None:
         if b is None:
-            b = np.zeros(self.risk.n_outputs)
-            if self.risk.n_free:
-                b = np.log(np.bincount(self.risk.y, self.risk.weights, self.risk.n_outputs))
-                b -= b.mean()
+            b = self.risk.first_intercepts()
         self.arrive(self.risk.arrive(w, self.risk.scores(w), b))
 
     def arrive(self, point: Point) -> None:
@@ -60,7 +54,7 @@ class ClassDescent(Descent):
     def differentiate(self) -> Array:
         point, lam = self.point, self.reg_lambda
         slopes = self.risk.gradient(point) + lam * self.omega.image(point.w)
-        return np.append(slopes, point.g.sum(axis=1)) if self.risk.n_free else slopes
+        return np.append(slopes, self.risk.balance(point)) if self.risk.n_free else slopes
 
     def proof(self) -> tuple[Proof, float] | None:
         best, lam, risk = self.best, self.reg_lambda, self.risk
@@ -71,15 +65,9 @@ class ClassDescent(Descent):
         if not (predicted <= asked or useful or self.idle or self.n_steps == 0):
             return None
         if not risk.n_free:
-            return Proof(derivatives=self.point.g), self.value - predicted
-        g = balanced(self.point.g, risk.y, risk.weights)
-        plane = risk.plane(Point(self.point.w, g, 0.0, g=g, offset=risk.offset(g)))
-        return Proof(derivatives=g), self._bound(plane)
-
-    def _bound(self, plane: Plane) -> float:
-        return plane.offset - self.reg_lambda * self.omega.conjugate(
-            -plane.gradient / self.reg_lambda
-        )
+            return Proof(plane=risk.plane(self.point)), self.value - predicted
+        plane = risk.balanced_plane(self.point)
+        return Proof(plane=plane), bound_of(plane, self.omega, lam)
 
     def move(self, along: Array, left: float) -> float:
         risk, point, lam, p = self.risk, self.point, self.reg_lambda, self.risk.dimension
@@ -122,25 +110,18 @@ class KroneckerMetric:
     def __init__(self, risk: ClassRisk, reg_lambda: float, omega: Any):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
         self._own, self._exact = risk.n_free > 0, isinstance(risk.loss, MultivariateSquaredError)
-        self._centered, rows, (n, d) = self._own or risk.free, risk.rows, risk.rows.shape
         self._gram: Array | None = None
-        if d <= MOST_SIDE:
-            enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
-            drawn = np.arange(0, n, 1 if self._exact else max(1, n // enough))
-            coefs = risk.weights[drawn] / risk.weights[drawn].sum()
-            self._gram, self._means = rows.hessian(drawn, coefs, self._centered)
+        if risk.rows.shape[1] <= MOST_SIDE:
+            self._gram, self._means = risk.feature_moments(True, self._exact)
             return
-        self._means = rows.gradient(risk.weights) if self._centered else np.zeros(d)
-        squares = rows.squares(risk.weights)
+        squares, self._means = risk.feature_moments(False, self._exact)
         self._variances = np.maximum(squares - self._means**2, CONSTANT * squares)
 
     def refresh(self, point: Point) -> None:
         """Take C of the derivatives at a point."""
-        values, self._classes = eigh(
-            self._risk.loss.covariance(point.g, self._risk.y, self._risk.weights)
-        )
+        values, self._classes = eigh(self._risk.covariance(point))
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
-        if self._own:
+        if self._own and not self._exact:
             self._inverse[0] = 0.0  # a common change of all intercepts has no effect
             values = np.maximum(values, _LEAST_SHARE * values.mean())
         self._values = np.maximum(values, 0.0)
@@ -180,24 +161,3 @@ class KroneckerMetric:
         for members, factor in self._factors:
             found[members] = lapack.dpotrs(factor, right[members].T, lower=0)[0].T
         return found
-
-
-def balanced(g: Array, y: NDArray[np.int64], weights: Array) -> Array:
-    """Derivatives ``s (P - Y)`` of softmax that sum to zero for every class.
-
-    A class that has too much probability gives a share of it away, in every row, to classes that
-    have too little: ``Q = P M`` with rows of M on the simplex. The entropy of Q makes a plane.
-    """
-    surplus, places = g.sum(axis=1), np.arange(len(y))
-    deficit = np.maximum(-surplus, 0.0)
-    total = float(deficit.sum())
-    if not total > 0.0:
-        return g.copy()
-    shares = np.bincount(y, weights, len(g))
-    excess = np.maximum(surplus, 0.0)
-    # The part that moves, not the part that stays: next to 1 it would lose digits.
-    moved = np.minimum(excess / np.maximum(excess + shares, TINY), 1.0)[:, None]
-    probabilities = np.maximum(g, 0.0)
-    probabilities[y, places] = np.maximum(weights + g[y, places], 0.0)
-    lost = moved * probabilities
-    return g - lost + np.outer(deficit / total, lost.sum(axis=0))
