@@ -5,8 +5,9 @@ from typing import Any
 from sklearn_bundle.core_next.limits import MOST_SIDE
 from sklearn_bundle.linear_next.blocks.descent import BlockDescent, OnBlocks
 from sklearn_bundle.linear_next.blocks.risk import BlockRisk
-from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss, PlaneLoss
+from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss
 from sklearn_bundle.linear_next.losses.multiclass import has_dual
+from sklearn_bundle.linear_next.losses.planes import PlaneLoss
 from sklearn_bundle.linear_next.risk import ClassRisk, ScoreRisk
 from sklearn_bundle.linear_next.solvers.base import Solver, Start, Task, in_span
 from sklearn_bundle.linear_next.solvers.bundle import Bundle
