@@ -38,6 +38,7 @@ from sklearn_bundle.core_next.validation import (
     rows_of,
 )
 from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.linear_next.blocks import aligned
 from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear_next.estimators.fitting import along
@@ -205,8 +206,6 @@ class _FoldsOfBlocks(NamedTuple):
 
     @classmethod
     def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
-        from sklearn_bundle.linear_next.blocks import aligned
-
         columns, own = aligned(X, y, sample_weight), task.own
         n_blocks, given = len(columns[0]), _FOLDS if own.cv is None else own.cv
         n_folds = int(given) if isinstance(given, Integral) else 0

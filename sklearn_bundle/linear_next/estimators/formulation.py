@@ -203,6 +203,18 @@ def _in_words(names: list[str]) -> str:
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
 
 
+def refuse_large(params: Any, X_shape: tuple[int, int], k: int, dense: bool) -> None:
+    """Raise ValueError if a matrix of Newton's method would have too many rows; k outputs."""
+    in_span = dense and k == 1 and omega_of(params).is_euclidean  # rows then span no more
+    side = min(X_shape) if in_span else X_shape[1] * k
+    if params.solver == "newton" and side > MOST_NEWTON_FEATURES:
+        of_outputs = f" times {k} classes or targets" if k > 1 else ""
+        raise ValueError(
+            f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; X has "
+            f"shape {X_shape}{of_outputs}. Use solver='auto'."
+        )
+
+
 def refuse_solver_of_blocks(params: Any, loss: Loss) -> None:
     """Raise ValueError if the solver needs all rows in one place."""
     omega = omega_of(params)
