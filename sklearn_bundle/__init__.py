@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
-    from sklearn_bundle.linear_next.estimators.listing import list_losses, list_regularizers
-    from sklearn_bundle.linear_next.estimators.path import bmrm_path, reg_lambda_max
     from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
     from sklearn_bundle.linear_next.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
     from sklearn_bundle.linear_next.estimators.bmrm_novelty import BMRMNoveltyDetector
     from sklearn_bundle.linear_next.estimators.bmrm_ranker import BMRMRanker
     from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
+    from sklearn_bundle.linear_next.estimators.listing import list_losses, list_regularizers
+    from sklearn_bundle.linear_next.estimators.path import bmrm_path, reg_lambda_max
     from sklearn_bundle.linear_next.estimators.pragam import PragamSVC
     from sklearn_bundle.structured.estimators.structured import StructuredSVM
 

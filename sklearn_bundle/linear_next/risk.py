@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.certificate import DOUBLE, likely
 from sklearn_bundle.linear_next._compiled import scores as loops
-from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, PlaneLoss, Softmax
+from sklearn_bundle.linear_next.losses import BinaryLoss, Loss, Softmax
 from sklearn_bundle.linear_next.losses.base import SampleLoss
+from sklearn_bundle.linear_next.losses.planes import PlaneLoss
 from sklearn_bundle.linear_next.rows import Rows
 
 Array = NDArray[np.float64]

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.utils.extmath import safe_sparse_dot
@@ -22,17 +23,18 @@ from sklearn_bundle.core_next.validation import (
     check_prediction_data,
     names_of,
 )
+from sklearn_bundle.linear_next.blocks import check_blocks, lazily
 from sklearn_bundle.linear_next.estimators.bounds import ScoreRegion
 from sklearn_bundle.linear_next.estimators.data import MemoryData, binary_targets
 from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
-    MOST_NEWTON_FEATURES,
+    hints_of,
     loss_of,
     refuse_both,
+    refuse_large,
     refuse_solver,
     refuse_solver_of_blocks,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily
 from sklearn_bundle.linear_next.estimators.linear import (
     BundleEstimator,
     CertifiedLinear,
@@ -251,7 +253,7 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        run = Fit(self, X, y, sample_weight=sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
         data = run.params._checked(X, y, sample_weight)
         fitted, solved = run.params._solved(run, data)
         return run.finish(fitted, solved.results, caveat=solved.caveat)
@@ -277,16 +279,15 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
             )
         refuse_solver(self, loss)
         if is_collection(X):
-            from sklearn_bundle.linear_next.blocks import check_blocks
-
             refuse_solver_of_blocks(self, loss)
             blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
-            self._refuse_large(loss, blocked)
+            shape = blocked.n_samples, blocked.n_features
+            refuse_large(self, shape, len(blocked.classes) if loss.joint else 1, False)
             blocked.prepare([loss], self.loss)
             return blocked
         samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        self._refuse_large(loss, samples)
-        n, classes = len(samples.labels), samples.classes
+        n, classes, dense = len(samples.labels), samples.classes, not sp.issparse(samples.X)
+        refuse_large(self, samples.X.shape, len(classes) if loss.joint else 1, dense)
         if loss.joint:
             targets, names = [Target(samples.labels.astype(np.int64), n, classes)], [""]
         else:
@@ -295,17 +296,6 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
             names = names_of(classes) if len(signs) > 1 else [""]
         prepared = [loss.prepare_target(target) for target in targets]
         return MemoryData(samples, prepared, self.n_jobs, names)
-
-    def _refuse_large(self, loss: Loss, data: Any) -> None:
-        """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
-        n_classes = len(data.classes)
-        width = data.n_features * (n_classes if loss.joint else 1)
-        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
-            of_classes = f" times {n_classes} classes" if loss.joint else ""
-            raise ValueError(
-                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
-                f"X has {data.n_features} features{of_classes}. Use solver='auto'."
-            )
 
     def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
         """Fitted attributes, and the results; parameters are checked."""

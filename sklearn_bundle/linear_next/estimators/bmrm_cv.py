@@ -38,10 +38,15 @@ from sklearn_bundle.core_next.validation import (
     rows_of,
 )
 from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.linear_next.blocks import aligned
 from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear_next.estimators.fitting import along
-from sklearn_bundle.linear_next.estimators.formulation import checked_reg_lambda_of, loss_of
+from sklearn_bundle.linear_next.estimators.formulation import (
+    checked_reg_lambda_of,
+    hints_of,
+    loss_of,
+)
 from sklearn_bundle.linear_next.estimators.path import values_for
 from sklearn_bundle.linear_next.estimators.scores import (
     default_scores,
@@ -100,7 +105,7 @@ class PathSearch(Search):
             For another parameter.
         """
         metadata = metadata_of_folds(self, X, sample_weight, params)
-        run = Fit(self, X, y, sample_weight=sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
         own, limit = run.params, TimeLimit(run.params.max_time)
         data = own._checked(X, y, sample_weight)  # errors come before any work starts
         values, grid = _values(own, data)
@@ -201,8 +206,6 @@ class _FoldsOfBlocks(NamedTuple):
 
     @classmethod
     def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
-        from sklearn_bundle.linear_next.blocks import aligned
-
         columns, own = aligned(X, y, sample_weight), task.own
         n_blocks, given = len(columns[0]), _FOLDS if own.cv is None else own.cv
         n_folds = int(given) if isinstance(given, Integral) else 0

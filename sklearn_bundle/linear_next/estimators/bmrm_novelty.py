@@ -24,6 +24,7 @@ from sklearn_bundle.core_next.misread import is_collection
 from sklearn_bundle.core_next.optimum import CertainDetector
 from sklearn_bundle.core_next.parameters import Interval
 from sklearn_bundle.core_next.validation import check_unlabeled_data
+from sklearn_bundle.linear_next.blocks import check_blocks, lazily
 from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
@@ -31,7 +32,6 @@ from sklearn_bundle.linear_next.estimators.formulation import (
     omega_of,
     refuse_solver_of_blocks,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily
 from sklearn_bundle.linear_next.estimators.linear import BundleEstimator
 from sklearn_bundle.linear_next.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear_next.regularizers import Regularizer
@@ -235,8 +235,6 @@ class BMRMNoveltyDetector(
             )
         loss = loss_of(self)
         if is_collection(X):
-            from sklearn_bundle.linear_next.blocks import check_blocks
-
             refuse_solver_of_blocks(self, loss)
             blocked = check_blocks(self, X, None, sample_weight, "nothing")
             blocked.prepare([loss], self.loss)

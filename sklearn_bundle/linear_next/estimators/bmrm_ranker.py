@@ -35,7 +35,7 @@ from sklearn_bundle.core_next.validation import (
 from sklearn_bundle.core_next.values import as_numbers, require_y
 from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import solve_problems
-from sklearn_bundle.linear_next.estimators.formulation import loss_of
+from sklearn_bundle.linear_next.estimators.formulation import hints_of, loss_of
 from sklearn_bundle.linear_next.estimators.linear import BundleEstimator, best_thresholds
 from sklearn_bundle.linear_next.losses import (
     RANKING_LOSSES,
@@ -246,7 +246,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
             As listed for the class. Nothing is fitted then.
         """
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
-        run = Fit(self, X, y, sample_weight=sample_weight, group=group)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight, group=group)
         params = run.params
         require_y(run.name, y)
         X = checked_data(params, X, **X_CHECKS, ensure_min_samples=2)

@@ -25,19 +25,20 @@ from sklearn_bundle.core_next.mixins import RegressorMixin
 from sklearn_bundle.core_next.optimum import CertainRegressor
 from sklearn_bundle.core_next.parameters import Interval, Names
 from sklearn_bundle.core_next.validation import check_regression_data, spread
+from sklearn_bundle.linear_next.blocks import check_blocks, lazily, lazy_r2
 from sklearn_bundle.linear_next.estimators.data import MemoryData
 from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
-    MOST_NEWTON_FEATURES,
+    hints_of,
     loss_of,
     loss_values,
     omega_of,
     refuse_both,
+    refuse_large,
     refuse_solver,
     refuse_solver_of_blocks,
     takes_loss,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_score
 from sklearn_bundle.linear_next.estimators.linear import BundleEstimator, CertifiedLinear
 from sklearn_bundle.linear_next.losses import (
     REGRESSION_LOSSES,
@@ -260,7 +261,7 @@ class BMRMRegressor(
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        run = Fit(self, X, y, sample_weight=sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
         data = run.params._checked(X, y, sample_weight)
         fitted, solved = run.params._solved(run, data)
         return run.finish(fitted, solved.results, caveat=solved.caveat)
@@ -271,8 +272,6 @@ class BMRMRegressor(
         loss = loss_of(self)
         refuse_solver(self, loss)
         if is_collection(X):
-            from sklearn_bundle.linear_next.blocks import check_blocks
-
             refuse_solver_of_blocks(self, loss)
             data = check_blocks(self, X, y, sample_weight, "numbers")
             self._refuse_metric(data.n_targets, data.n_samples)
@@ -281,7 +280,8 @@ class BMRMRegressor(
         else:
             samples = check_regression_data(self, X, y, sample_weight)
             self._refuse_metric(samples.n_targets, samples.n_samples)
-            self._refuse_large(loss, samples.X)
+            k = (samples.n_targets or 1) if loss.multi_output else 1
+            refuse_large(self, samples.X.shape, k, not sp.issparse(samples.X))
             y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
             spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
             together = y.ndim == 1 or loss.multi_output
@@ -327,17 +327,6 @@ class BMRMRegressor(
                 f"more, got y of shape ({n_samples},)."
             )
 
-    def _refuse_large(self, loss: RegressionLoss, X: Any) -> None:
-        """Raise ValueError for a matrix of Newton's method that is too large."""
-        of_samples = loss.quadratic and omega_of(self).is_euclidean and not sp.issparse(X)
-        side = min(X.shape) if of_samples else X.shape[1]
-        if self.solver == "newton" and side > MOST_NEWTON_FEATURES:
-            raise ValueError(
-                "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
-                "X, 'squared_error' and regularizer='l2' of n_samples x n_samples, at most "
-                f"{MOST_NEWTON_FEATURES} of them a row; X has shape {X.shape}. Use solver='auto'."
-            )
-
     @lazily
     def predict(self, X: Any) -> np.ndarray:
         """``<w, x> + b``; with "poisson" its exponential, the mean.
@@ -372,7 +361,7 @@ class BMRMRegressor(
             At most 1; the mean over several targets.
         """
         if is_collection(X):
-            return lazy_score("r2", self.predict, X, y, sample_weight)
+            return lazy_r2(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
     def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

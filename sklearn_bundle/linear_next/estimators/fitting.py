@@ -28,6 +28,7 @@ from sklearn_bundle.linear_next.estimators.largest import nearly_zero
 from sklearn_bundle.linear_next.regularizers import Regularizer
 from sklearn_bundle.linear_next.risk import Risk
 from sklearn_bundle.linear_next.solvers.base import Solver, Start, Task
+from sklearn_bundle.linear_next.solvers.bundle import Bundle
 from sklearn_bundle.linear_next.solvers.choice import solver_for
 
 # Advice if a limit ended a fit with L1; replaces that of linear models.
@@ -115,7 +116,14 @@ def _key(params: Any, data: Any) -> Any:
 
 
 def _new_solver(task: Task, start: Start | None) -> Solver:
-    return solver_for(task, Start() if start is None else start)
+    solver, omega = solver_for(task, Start() if start is None else start), task.omega
+    if isinstance(solver, Bundle) and omega.is_quadratic and omega.unpenalized is not None:
+        raise ValueError(
+            "The regularizer has features without a penalty, which the bundle method takes only "
+            "with WeightedL1. Use solver='auto' with a loss of the package that is a sum over "
+            "samples (but 'multiclass_hinge' and 'ontology'), or a small penalty."
+        )
+    return solver
 
 
 def located(risk: Risk, result: SolverResult) -> SolverResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from inspect import signature
 from typing import Any
@@ -58,6 +59,22 @@ def owners(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, 
     """The parameters in the table, each with the role and the names to which it belongs."""
     names = sorted({name for parameters in table.values() for name in parameters})
     return {name: (role, tuple(one for one, own in table.items() if name in own)) for name in names}
+
+
+def hints_of(kind: type) -> Callable[[str, Any], str]:
+    """What to say of a wrong value: which estimator has a loss that this one lacks."""
+
+    def hint(name: str, value: Any) -> str:
+        loss = NAMED_LOSSES.get(value) if isinstance(value, str) else type(value)
+        bases = [base for base in TAKERS if loss is not None and issubclass(loss, base)]
+        takers = [one for one in TAKERS[bases[0]] if one != kind.__name__] if bases else []
+        if name != "loss" or not takers:
+            return ""
+        single, *searches = takers
+        taker = searches[0] if searches and kind.__name__.endswith("CV") else single
+        return f" {shown(value)} is a loss of {taker}."
+
+    return hint
 
 
 # ---- what parameters stand for -------------------------------------------------------------------
@@ -184,6 +201,18 @@ def _in_words(names: list[str]) -> str:
     if len(names) == 1:
         return f"loss={names[0]!r}"
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
+
+
+def refuse_large(params: Any, X_shape: tuple[int, int], k: int, dense: bool) -> None:
+    """Raise ValueError if a matrix of Newton's method would have too many rows; k outputs."""
+    in_span = dense and k == 1 and omega_of(params).is_euclidean  # rows then span no more
+    side = min(X_shape) if in_span else X_shape[1] * k
+    if params.solver == "newton" and side > MOST_NEWTON_FEATURES:
+        of_outputs = f" times {k} classes or targets" if k > 1 else ""
+        raise ValueError(
+            f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; X has "
+            f"shape {X_shape}{of_outputs}. Use solver='auto'."
+        )
 
 
 def refuse_solver_of_blocks(params: Any, loss: Loss) -> None:

@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 _BALANCED = 1e-12  # a sum of derivatives of a mean loss up to this is taken for rounding
 _SHARE_OF_USEFUL = 1.0 / 3.0  # of the largest useful reg_lambda: above it fits warn
 _EXPLAINS = 0.1  # share of the loss that a w explains that is not nearly 0
-_USEFUL = 0.1  # share of the loss that a useful w explains, of what it could without regularization
+# Times 1/T, see below: sqrt(.9) / (1 - sqrt(.9)), and 10.
+_OF_CURVED, _OF_KINKED = 18.5, 10.0
 _NOTHING = 1e-9  # share of the loss: what explains less than this is taken for rounding
-_STEPS = 20  # of a geometric bisection, for about two digits over many orders of magnitude
 
 
 def largest_reg_lambda(risk: Risk, omega: Regularizer) -> float | None:
@@ -108,8 +108,10 @@ def _largest_useful(risk: Risk, omega: Regularizer, b: Any) -> float | None:
     """The reg_lambda above which there is nothing to gain from w; None if it is not known.
 
     With L1 or the elastic net it is that of :func:`largest_reg_lambda`, above which w = 0. With L2
-    it is where the best multiple of the steepest descent direction at w = 0 explains a tenth of the
-    loss that it can explain without regularization. This takes two products with X and X'.
+    it is about where the best multiple of the steepest descent direction at w = 0 explains a tenth
+    of the loss that it can explain without regularization, at the step T. Along a quadratic that is
+    ``t = (1 - sqrt(.9)) T`` with the slope ``(1 - t/T) ||a||^2 = reg_lambda t ||a||^2``; along a
+    line with one kink ``t = T/10``. This takes two products with X and X'.
     """
     if omega.lasso_form is not None:
         return largest_reg_lambda(risk, omega)
@@ -130,14 +132,6 @@ def _largest_useful(risk: Risk, omega: Regularizer, b: Any) -> float | None:
         return first + t * bend, second + bend
 
     longest = step_length(derivative, _NOTHING * square)
-    gain = start.risk - line(longest)[0]
-    if not gain > _NOTHING * start.risk:
+    if not start.risk - line(longest)[0] > _NOTHING * start.risk:
         return None
-    low, high = _USEFUL * gain / square, _USEFUL * longest  # as the gain is concave in the step
-    for _ in range(_STEPS):
-        step = np.sqrt(low * high)
-        if start.risk - line(step)[0] < _USEFUL * gain:
-            low = step
-        else:
-            high = step
-    return -line(high)[1] / (high * square)
+    return (_OF_CURVED if risk.loss.smooth else _OF_KINKED) / longest

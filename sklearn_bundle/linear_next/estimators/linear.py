@@ -22,6 +22,7 @@ from sklearn_bundle.core_next.optimum import CertainClassifier, known_regions
 from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core_next.validation import check_prediction_data
 from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.linear_next.blocks import lazily, lazy_accuracy
 from sklearn_bundle.linear_next.estimators.bounds import ScoreRegion
 from sklearn_bundle.linear_next.estimators.class_intercepts import MOST_CLASSES
 from sklearn_bundle.linear_next.estimators.fitting import advice_of
@@ -30,7 +31,6 @@ from sklearn_bundle.linear_next.estimators.formulation import (
     REGULARIZER_PARAMETERS,
     owners,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_score
 from sklearn_bundle.linear_next.losses import Loss
 from sklearn_bundle.linear_next.regularizers import REGULARIZERS, Regularizer
 
@@ -339,7 +339,7 @@ class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, Certifi
             Between 0 and 1.
         """
         if is_collection(X):
-            return lazy_score("accuracy", self.predict, X, y, sample_weight)
+            return lazy_accuracy(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
 

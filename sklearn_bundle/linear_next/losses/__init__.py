@@ -11,10 +11,10 @@ from sklearn_bundle.linear_next.losses.logistic import LogLoss
 from sklearn_bundle.linear_next.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.linear_next.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.linear_next.losses.novelty import Novelty, NuNovelty
-from sklearn_bundle.linear_next.losses.one_score import BinaryLoss, RegressionLoss, ScoreLoss
+from sklearn_bundle.linear_next.losses.one_score import BinaryLoss, RegressionLoss
 from sklearn_bundle.linear_next.losses.ontology import Ontology
 from sklearn_bundle.linear_next.losses.pairs import Ordinal, Preference
-from sklearn_bundle.linear_next.losses.planes import MeasureLoss, PlaneLoss, RankingLoss
+from sklearn_bundle.linear_next.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear_next.losses.poisson import Poisson
 from sklearn_bundle.linear_next.losses.positions import NDCG, PositionMeasure, PrecisionAtK
 from sklearn_bundle.linear_next.losses.regression import (
@@ -81,7 +81,6 @@ __all__ = [
     "NuNovelty",
     "Ontology",
     "Ordinal",
-    "PlaneLoss",
     "Poisson",
     "PositionMeasure",
     "PrecisionAtK",
@@ -91,7 +90,6 @@ __all__ = [
     "RankingLoss",
     "RegressionLoss",
     "SampleLoss",
-    "ScoreLoss",
     "Softmax",
     "SquaredEpsilonInsensitive",
     "SquaredError",

@@ -5,8 +5,9 @@ from typing import Any
 from sklearn_bundle.core_next.limits import MOST_SIDE
 from sklearn_bundle.linear_next.blocks.descent import BlockDescent, OnBlocks
 from sklearn_bundle.linear_next.blocks.risk import BlockRisk
-from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss, PlaneLoss
+from sklearn_bundle.linear_next.losses import Loss, MulticlassLoss
 from sklearn_bundle.linear_next.losses.multiclass import has_dual
+from sklearn_bundle.linear_next.losses.planes import PlaneLoss
 from sklearn_bundle.linear_next.risk import ClassRisk, ScoreRisk
 from sklearn_bundle.linear_next.solvers.base import Solver, Start, Task, in_span
 from sklearn_bundle.linear_next.solvers.bundle import Bundle
@@ -23,11 +24,11 @@ BUNDLES = "line-search", "cutting-plane"
 
 def supports(name: str, loss: Loss, omega: Any) -> bool:
     """Whether a solver of this name takes the loss and the regularizer: known before the data."""
+    if name in ("auto", *BUNDLES):
+        return True
     by_class = getattr(loss, "covariance", None) is not None
     one_score = not isinstance(loss, PlaneLoss | MulticlassLoss) and not by_class
     compiled = one_score and loss.formula is not None
-    if name in ("auto", *BUNDLES):
-        return True
     if name == "coordinate-descent":
         return compiled and loss.smooth and has_l1(omega)
     if name == "dual-coordinate":

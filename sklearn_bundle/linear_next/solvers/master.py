@@ -89,9 +89,7 @@ def solve(
     return Solution(_balanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
 
 
-def _far_below(
-    A: Array, c: Array, omega: Any, lam: float, start: Array
-) -> Callable[[Array], bool]:
+def _far_below(A: Array, c: Array, omega: Any, lam: float, start: Array) -> Callable[[Array], bool]:
     """Tells where the value is far below that of the start: a step too far for an exponential.
 
     The conjugate of an entropy is one, and the way back takes a step for each factor of e.
