@@ -447,7 +447,7 @@ class _Numpy:
             moved = b - np.copysign(step, slope)
             of_moved, offset_there = risk._cut(scores, moved, width, other)
             there = float(other.sum())
-            if there * slope <= 0.0:
+            if np.sign(there) != np.sign(slope):  # products of small ones may be 0
                 share = slope / (slope - there)
                 out += share * (other - out)
                 return min(value, of_moved), offset + share * (offset_there - offset)

@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import f1_score, make_scorer, precision_recall_fscore_support
 
-from sklearn_bundle.core.parameters import checked_parameters
-from sklearn_bundle.core.sklearn_internals import Interval, Options, StrOptions
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.core_next.parameters import Interval, checked_parameters
+from sklearn_bundle.core_next.validation import check_sample_weight
+from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.metrics._spans import spans
 
 # As scikit-learn's, None for one number per type.
 _AVERAGES = ("micro", "macro", "weighted", None)
-_ALLOWED = {
-    "beta": [Interval(Real, 0, None, closed="both")],
-    "zero_division": [Options(Real, {0.0, 1.0}), "nan", StrOptions({"warn"})],
-}
+_DIVISIONS = "warn", 0.0, 1.0  # or NaN
+_ALLOWED = {"beta": [Interval(Real, 0, None, closed="left")]}
 
 
 def token_accuracy_score(
@@ -206,9 +203,14 @@ def span_precision_recall_fscore_support(
     """
     if not any(average is known or average == known for known in _AVERAGES):
         raise ValueError(f"average must be one of {_AVERAGES}, got {shown(average)}.")
-    beta, zero_division = checked_parameters(
-        "span_precision_recall_fscore_support", _ALLOWED, beta=beta, zero_division=zero_division
-    )
+    (beta,) = checked_parameters("span_precision_recall_fscore_support", _ALLOWED, beta=beta)
+    is_nan = isinstance(zero_division, Real) and zero_division != zero_division
+    known = isinstance(zero_division, str | Real) and zero_division in _DIVISIONS
+    if not (is_nan or known):
+        raise ValueError(
+            "The 'zero_division' parameter of span_precision_recall_fscore_support must be a float "
+            f"among {{0.0, 1.0, nan}} or 'warn'. Got {shown(zero_division)} instead."
+        )
     types = None if labels is None else _strings(labels)
     y_true, y_pred, weights = _checked(y_true, y_pred, sample_weight, single_labels=False)
     counts = _counts(y_true, y_pred, weights, scheme)

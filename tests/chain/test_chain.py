@@ -11,8 +11,6 @@ from scipy.optimize import minimize_scalar
 from sklearn_bundle.chain._compiled.chain_dual import Potentials
 from sklearn_bundle.chain.dual_ascent import DualSolver
 from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart, unpacked
-from sklearn_bundle.core_next.lbfgs import SmoothObjective
-from sklearn_bundle.linear.solvers.protocols import missing
 from tests import reference_chain as reference
 from tests.chains import bound, sequences
 
@@ -351,8 +349,3 @@ def test_marginals_and_log_probabilities(model_and_joints):
     assert_allclose(ours.pair_marginals(), pairs, atol=1e-14)
     labels = np.concatenate([joint.paths[-1] for joint in expected])
     assert_allclose(ours.log_probabilities(labels), [j.log_p[-1] for j in expected], atol=1e-12)
-
-
-def test_the_problem_offers_what_lbfgs_needs():
-    problem, _ = bound(3, [4, 1])
-    assert not missing(problem, SmoothObjective)

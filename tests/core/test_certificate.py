@@ -5,8 +5,8 @@ import pytest
 
 from sklearn_bundle.core_next.certificate import Best, Rounding, attained
 from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.solver import DualCertificate
+from sklearn_bundle.linear_next.certificate import Proof
+from sklearn_bundle.linear_next.solvers.base import At
 
 
 def numbers(best):
@@ -39,15 +39,13 @@ def test_kept_arrays_are_copies():
     """Solvers offer views of arrays that their steps change."""
     w, b, a = np.ones(3), np.ones(2), np.ones(3)
     best = Best()
-    best.offer(2.0, Point(w, None, b))
-    best.raise_bound(1.0, DualCertificate(0.1, (a, 0.5)))
+    best.offer(2.0, At(w, b))
+    best.raise_bound(1.0, Proof(derivatives=a))
     w[:] = b[:] = a[:] = 0.0
-    assert (
-        best.point.w.all() and best.point.intercept.all() and best.dual_certificate.plane[0].all()
-    )
-    best.recompute(2.0, Point(w, None, b), 1.0, best.dual_certificate)
+    assert best.point.w.all() and best.point.b.all() and best.dual_certificate.derivatives.all()
+    best.recompute(2.0, At(w, b), 1.0, best.dual_certificate)
     w[:] = b[:] = 1.0
-    assert not best.point.w.any() and not best.point.intercept.any()
+    assert not best.point.w.any() and not best.point.b.any()
 
 
 def test_state_has_all_that_it_is_given():

@@ -24,7 +24,6 @@ from sklearn_bundle import (
     bmrm_path,
 )
 from sklearn_bundle.core_next.validation import squared_lengths, well_formed
-from sklearn_bundle.datasets import save_mapped
 from sklearn_bundle.regularizers import Quadratic
 
 # A process that reads out of bounds may live on: the fault has to be far away to end it.
@@ -148,13 +147,11 @@ def test_every_estimator_looks_before_it_works(estimator, kind):
             model.score(bad, y)
 
 
-def test_functions_and_parameters_look_as_well(tmp_path):
+def test_functions_and_parameters_look_as_well():
     X, y = matrix(sp.csr_array), load_iris().target
     X.indices[7] = FAR
     with pytest.raises(ValueError, match="X is a malformed"):
         bmrm_path(X, y)
-    with pytest.raises(ValueError, match="X is a malformed"):
-        save_mapped(tmp_path / "mapped", [(X, y)])
     with pytest.raises(ValueError, match="Sequence 1 of X is a malformed"):
         SDCACRF().fit([matrix(sp.csr_array), X], [y, y])
     B = sp.csr_array(np.eye(4))

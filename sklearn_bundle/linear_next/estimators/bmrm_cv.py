@@ -114,7 +114,7 @@ class PathSearch(Search):
         fitted, solved = final._solved(run, data)
         fitted |= found.attributes() | grid.chosen(found.place)
         fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
-        caveat = found.advice(run.name, own.max_time, fitted["coef_"]) or solved.caveat
+        caveat = found.advice(run.name, own.max_time, fitted["coef_"])
         return run.finish(fitted, solved.results, caveat=caveat)
 
 

@@ -14,6 +14,7 @@ from sklearn_bundle.linear_next import losses
 from sklearn_bundle.linear_next.losses import Loss
 from sklearn_bundle.linear_next.regularizers import (
     REGULARIZERS,
+    ElasticNet,
     Nonnegative,
     Quadratic,
     Regularizer,
@@ -85,6 +86,8 @@ def loss_values(params: Any, spread: float = 1.0) -> dict[str, Any]:
 def omega_of(params: Any) -> Regularizer:
     """The regularizer, on the cone w >= 0 with ``positive=True``."""
     omega = _named_omega(params) if isinstance(params.regularizer, str) else params.regularizer
+    if isinstance(omega, ElasticNet):  # which may be L1 or L2
+        omega = omega.bind(1, 1)
     return Nonnegative(omega) if getattr(params, "positive", False) else omega
 
 

@@ -33,14 +33,15 @@ def largest_reg_lambda(risk: Risk, omega: Regularizer) -> float | None:
     if risk.n_free and isinstance(risk.loss, Softmax):
         b = _shares(risk)
     point = risk.at(w, b)
-    if not np.isfinite(point.risk):
+    plane = risk.plane(point)
+    if not np.isfinite([point.risk, np.abs(plane.gradient).max(initial=0.0)]).all():
         raise ValueError(
             "The loss is not finite at w = 0: check the loss, and the scale of X and y."
         )
-    balance = risk.plane(point).balance
+    balance = plane.balance
     if np.abs(balance).max(initial=0.0) > _BALANCED or omega.unpenalized is not None:
         return None
-    a = -risk.gradient(point)
+    a = -plane.gradient
     reach = np.maximum(a, 0.0) if omega.nonnegative else np.abs(a)
     return float(np.max(reach / omega.lasso_form.thresholds, initial=0.0))
 

@@ -7,6 +7,7 @@ signs, ``B'alpha = e_1`` for ``B = [1, -E]``, ``A w + c - B y + z = 0`` at ``w =
 / lam)``, and products ``alpha z`` that fall to 0. Its gap is ``alpha'z`` and what the equations lack.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ _MOST_STEPS = 60  # usually 10 to 20
 _TO_THE_WALL = 0.995  # of the longest step
 _STALLED = 1e-8  # length of a step from which nothing comes
 _SPREAD = 0.1  # share of equal weights that the start gets, so that it is inside
+_FAR_BELOW, _LEAST_SPREAD = 10.0, 1e-13  # in values of the start; the smallest share
 _RIDGES = 1e-15, 1e-13  # of diagonal entries: rounding of the factors
 _BALANCED = 1e-9  # E'alpha over the largest entries of E, after which it is repaired
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
@@ -52,7 +54,10 @@ def solve(
     t, B = len(c), np.column_stack([np.ones(len(c)), -E])
     scale = np.maximum(np.abs(B).max(axis=0), np.finfo(float).tiny)
     B, target = B / scale, np.eye(B.shape[1])[0] / scale
-    alpha = (1.0 - _SPREAD) * start / start.sum() + _SPREAD / t
+    start, share, is_far = start / start.sum(), _SPREAD, _far_below(A, c, omega, lam, start)
+    while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
+        share *= _SPREAD
+    alpha = (1.0 - share) * start + share / t
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
     v = A @ w + c
     spread = max(float(np.ptp(v)), 1e-12 * float(np.abs(v).max()), tol, np.finfo(float).tiny)
@@ -75,11 +80,31 @@ def solve(
         after = (alpha + _longest(alpha, da) * da) @ (z + _longest(z, dz) * dz)
         da, dy, dz = system.move(min((float(after) / (t * mu)) ** 3, 1.0) * mu)
         step = min(1.0, _TO_THE_WALL * min(_longest(alpha, da), _longest(z, dz)))
+        while is_far(alpha + step * da) and step > _STALLED:
+            step *= 0.5
         alpha, y, z = alpha + step * da, y + step * dy, z + step * dz
         if step < _STALLED:
             break
     alpha = np.maximum(alpha, 0.0)
     return Solution(_balanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+
+
+def _far_below(
+    A: Array, c: Array, omega: Any, lam: float, start: Array
+) -> Callable[[Array], bool]:
+    """Tells where the value is far below that of the start: a step too far for an exponential.
+
+    The conjugate of an entropy is one, and the way back takes a step for each factor of e.
+    """
+    if omega.is_quadratic:
+        return lambda alpha: False
+
+    def value(alpha: Array) -> float:
+        return float(c @ alpha) - lam * omega.conjugate(-(alpha @ A) / lam)
+
+    there = value(start)
+    lowest = there - _FAR_BELOW * (abs(there) + float(np.abs(c).max()))
+    return lambda alpha: not value(alpha) >= lowest
 
 
 class _System(NamedTuple):
@@ -106,6 +131,8 @@ class _System(NamedTuple):
         MB = lapack.dpotrs(factor, B, lower=1)[0].reshape(B.shape)
         S = B.T @ MB
         np.einsum("ii->i", S)[:] *= 1.0 + _RIDGES[1]
+        if not np.isfinite(S).all():
+            return None
         return cls(factor, MB, S, B, alpha, z, r_dual, r_primal)
 
     def move(self, mu: float) -> tuple[Array, Array, Array]:
@@ -144,6 +171,8 @@ def _balanced(alpha: Array, E: Array) -> Array:
 
 class NearL1:
     """``sum_j limits_j |w_j| + weight/2 ||w - center||^2``: L1 has no minimizer of its own."""
+
+    is_quadratic = True  # between kinks: no step is too far
 
     def __init__(self, limits: Array, weight: float, center: Array, nonnegative: bool):
         self._limits, self._weight, self._center = limits, weight, center

@@ -7,11 +7,11 @@ from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, losses
 from sklearn_bundle.core_next.contract import run
-from sklearn_bundle.linear.solvers.bundle import BundleSolver
 from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.problems.structured import StructuredProblem
+from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
 
 K = 5
 COST = np.array([[0, 1, 2, 3, 1], [0.5, 0, 1, 2, 0], [2, 1, 0, 0, 4], [3, 1, 0.2, 0, 1], [1] * 5])
@@ -220,8 +220,7 @@ def check_optimum(model, loss, X, y, scaling):
     peer = BMRMClassifier(loss, reg_lambda=reg_lambda, fit_intercept=False, tol=tol).fit(X, y)
     examples = model.examples(Rows(X, K, peer.classes_), y, scaling)
     with StructuredProblem(examples, np.full(len(y), 1 / len(y)), reg_lambda) as problem:
-        solver = BundleSolver(problem, reg_lambda, algorithm="cutting-plane")
-        result = run(solver, tol=tol, max_iter=2000)
+        result = run(OneSlackSolver(problem), tol=tol, max_iter=2000)
     assert result.relative_gap <= tol
     assert result.lower_bound <= peer.objective_
     assert peer.lower_bound_ <= result.primal

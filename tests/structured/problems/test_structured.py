@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
-from sklearn_bundle.structured.solvers.adapted import _Planes
+from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
@@ -146,8 +144,10 @@ def test_rounding_of_planes(squared):
         gradient, offset = ours.plane(found)
         error = float(np.linalg.norm((gradient - exact).astype(float)))
         covered.append(error / ours.of_plane(found))
-        plane = _Planes(ours, Bundle(reference.d)).cut(Point(w, None, None), np.inf)
+        solver = OneSlackSolver(ours)
+        solver._cut(w)
+        lowered = solver.kept.planes.highest(np.zeros(reference.d))
         value = reference.objective(w)
         farthest = np.sqrt(2.0 * value / ours.reg_lambda)
-        assert plane.offset <= offset - error * farthest * (1.0 - 1e-9)
+        assert lowered <= offset - error * farthest * (1.0 - 1e-9)
     assert 1e-3 < max(covered) <= 1.0
