@@ -152,6 +152,8 @@ def _checked_targets(kind: str, y: Any, n: int) -> NDArray:
     if len(y) != n:
         raise ValueError(f"X has {n} rows, y has {len(y)}.")
     if kind == "labels":
+        if y.dtype.kind == "O":
+            distinct(y)  # of labels that cannot be sorted, the block is known here
         return y
     checks = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}
     return np.ascontiguousarray(check_array(y, dtype=np.float64, **checks))
@@ -282,9 +284,10 @@ class BlockedData:
         problem, y = self.problems[k], self.some
         if y is not None and problem.n_outputs is None:
             y = y if problem.column is None else y[:, problem.column]
-            units = problem.loss.start(y, self.some_weights, fit_intercept)
+            weights = self.some_weights / self.some_weights.sum()
+            units = problem.loss.start(y, weights, fit_intercept)
             centered = problem.loss.formula is not None and fit_intercept
-            center = problem.loss.center(y, self.some_weights) if centered else 0.0
+            center = problem.loss.center(y, weights) if centered else 0.0
             token = f"{problem.token} {center}"
             problem = replace(problem, units=units, center=center, token=token)
         rows = BlockedRows((self.n_samples, self.n_features), self.n_entries, self.column_norms)

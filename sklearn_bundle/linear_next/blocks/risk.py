@@ -118,8 +118,9 @@ class Answer:
         _, offset, total, terms = shares @ self.sums
         norms, balance = np.tensordot(shares, self.outputs, 1)
         gradient = shares @ self.gradient
-        offset -= center * float(balance.sum())
-        return Plane(gradient, float(offset), balance, np.sqrt(norms), float(total), float(terms))
+        moved = center * float(balance.sum())
+        sizes = np.sqrt(norms), float(total), float(terms) + abs(moved)
+        return Plane(gradient, float(offset) - moved, balance, *sizes)
 
 
 def _side(risk: Risk, g: Array, value: float, offset: float) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from sklearn_bundle.core_next.contract import TimeLimit
 PATIENCE = 30.0
 _CHECK_SECONDS = 1.0  # between checks of the workers
 _CONFIRMED = 2.0  # times the longest round: what the last one may take after the time limit
-_ADDED_THERE = 1 << 20  # bytes of an answer, from which workers add theirs before they send them
+_LARGE = 1 << 20  # bytes of arguments, and of an answer: then workers add theirs before they send it
 
 
 class ClusterLost(RuntimeError):
@@ -82,11 +82,13 @@ class Rounds:
         if self.client is None:
             with ThreadPoolExecutor() as pool:
                 return list(pool.map(lambda block: task(block, *args), self.blocks))
-        began, call = monotonic(), partial(_answers, task, args)
+        began, call, sent = monotonic(), partial(_answers, task, args), []
+        if sum(getattr(one, "nbytes", 0) for one in args) > _LARGE:  # to each worker once
+            call, sent = partial(_answers, task), self.client.scatter([args], broadcast=True)
         self._tasks = self._tasks or self._placed()
         futures = [
             self.client.submit(
-                *(call, [self.blocks[k] for k in numbers]),
+                *(call, *sent, [self.blocks[k] for k in numbers]),
                 workers=[worker] if worker else None,
                 allow_other_workers=bool(worker),
                 pure=False,
@@ -163,6 +165,6 @@ def _answers(task: Callable[..., Any], args: tuple, blocks: list[Any]) -> tuple[
     from distributed import get_worker
 
     answers = [task(block, *args) for block in blocks]
-    if sys.getsizeof(answers[0]) > _ADDED_THERE:
+    if sys.getsizeof(answers[0]) > _LARGE:
         answers = [reduce(add, answers)]
     return get_worker().address, answers
