@@ -26,7 +26,9 @@ Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
 _MANY = 1 << 12  # kinks, of which only those near the best intercept are sorted:
-_SOME = 2048  # of them say where that is, to so many roots of their number: four standard deviations
+_SOME = (
+    2048  # of them say where that is, to so many roots of their number: four standard deviations
+)
 _MARGIN = 2.0
 _FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own

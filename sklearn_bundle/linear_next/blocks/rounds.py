@@ -19,7 +19,9 @@ from sklearn_bundle.core_next.contract import TimeLimit
 PATIENCE = 30.0
 _CHECK_SECONDS = 1.0  # between checks of the workers
 _CONFIRMED = 2.0  # times the longest round: what the last one may take after the time limit
-_LARGE = 1 << 20  # bytes of arguments, and of an answer: then workers add theirs before they send it
+_LARGE = (
+    1 << 20
+)  # bytes of arguments, and of an answer: then workers add theirs before they send it
 
 
 class ClusterLost(RuntimeError):

@@ -278,7 +278,14 @@ class Chosen:
 
 
 def _minimize(
-    H: Array, slopes: Array, v: Array, limits: Array, ridge: float, low: float, most: int, tol: float
+    H: Array,
+    slopes: Array,
+    v: Array,
+    limits: Array,
+    ridge: float,
+    low: float,
+    most: int,
+    tol: float,
 ) -> None:
     """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
     longer = 1.0

@@ -51,6 +51,8 @@ def solve(
     tol: float,
 ) -> Solution:
     """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
+    if len(c) == 1 and not E.shape[1]:
+        return Solution(np.ones(1), omega.conjugate_gradient(-A[0] / lam), np.zeros(0))
     t, B = len(c), np.column_stack([np.ones(len(c)), -E])
     scale = np.maximum(np.abs(B).max(axis=0), np.finfo(float).tiny)
     B, target = B / scale, np.eye(B.shape[1])[0] / scale
@@ -137,15 +139,16 @@ class _System(NamedTuple):
         """Steps in alpha, y and z, after which the products are mu."""
         alpha, z = self.alpha, self.z
         x = lapack.dpotrs(self.factor, mu / alpha - self.r_dual - z, lower=1)[0]
-        dy = np.linalg.lstsq(self.S, self.B.T @ x + self.r_primal, rcond=None)[0]
+        right = self.B.T @ x + self.r_primal
+        few = len(right) == 1
+        dy = right / self.S[0] if few else np.linalg.lstsq(self.S, right, rcond=None)[0]
         da = x - self.MB @ dy
         return da, dy, (mu - alpha * z - z * da) / alpha
 
 
 def _longest(u: Array, du: Array) -> float:
     """The longest step up to 1 that leaves u nonnegative."""
-    falling = du < 0.0
-    return min(1.0, float((-u[falling] / du[falling]).min(initial=np.inf)))
+    return 1.0 / max(1.0, float((-du / u).max()))
 
 
 def _balanced(alpha: Array, E: Array) -> Array:
