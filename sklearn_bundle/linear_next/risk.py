@@ -340,7 +340,11 @@ class ScoreRisk(Risk):
         return self.rows.sums(part)  # type: ignore[return-value]
 
     def size_of_targets(self, sizes: Array) -> float:
-        return 2.0 * float(sizes[0] @ np.abs(self.y - self.center))
+        return 2.0 * float(sizes[0] @ self._distances)
+
+    @cached_property
+    def _distances(self) -> Array:
+        return np.abs(self.y - self.center)
 
 
 def _has_both(y: Array) -> bool:

@@ -125,9 +125,10 @@ class Answer:
 
 def _side(risk: Risk, g: Array, value: float, offset: float) -> tuple[Array, Array]:
     """Sums and outputs of some rows' planes; others have derivatives of 0."""
-    sizes = np.abs(np.atleast_2d(g))
+    g = np.atleast_2d(g)
+    sizes = np.abs(g)
     terms = abs(offset) + risk.size_of_targets(sizes)
-    outputs = np.array([np.einsum("ki,ki->k", sizes, sizes), np.atleast_2d(g).sum(axis=1)])
+    outputs = np.array([np.einsum("ki,ki->k", g, g), g.sum(axis=1)])
     return np.array([value, offset, float(sizes.sum()), terms]), outputs
 
 
@@ -141,14 +142,12 @@ def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: 
         gradient = risk.rows.gradient(point.g).ravel()
         covariance = risk.covariance(point) if risk.loss.covariance is not None else 0.0
         return Answer(sums[None], outputs[None], gradient[None], covariance)
-    point, parts, sides = risk.arrive(w, scores, b, width), [], np.zeros((2, len(scores)))
-    for side, rows in zip(sides, (point.g > 0.0, ~(point.g > 0.0)), strict=True):
-        given, g = (scores[rows], risk.y[rows], risk.weights[rows]), np.empty(int(rows.sum()))
-        cut = risk.form.cut(*given, point.b, width, risk.center, g) if len(g) else (0.0, 0.0)
-        side[rows] = g
-        parts.append(_side(risk, side, *cut))
-    (sums, outputs), curved = map(np.array, zip(*parts, strict=True)), 0.0
-    gradients = risk.rows.gradient(sides)
+    point, parts, curved = risk.arrive(w, scores, b, width), [], 0.0
+    for side in (point.g > 0.0, ~(point.g > 0.0)):
+        weights, g = np.where(side, risk.weights, 0.0), np.empty_like(scores)
+        cut = risk.form.cut(scores, risk.y, weights, point.b, width, risk.center, g)
+        parts.append((*_side(risk, g, *cut), risk.rows.gradient(g)))
+    sums, outputs, gradients = map(np.array, zip(*parts, strict=True))
     if risk.has_curvature:
         places, coefs = risk.curvature(point, width)
         total, d = float(coefs.sum()), risk.rows.shape[1]
