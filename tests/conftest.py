@@ -76,13 +76,6 @@ def regression():
     return X, np.exp(X @ [0.3, -0.2, 0.0, 0.1, 0.0] + 0.3 * rng.normal(size=90))
 
 
-@pytest.fixture
-def by_steps(monkeypatch):
-    """Small problems are solved by the steps that large ones need, and not at once."""
-    for name in ("takes_all_rows", "is_small"):
-        monkeypatch.setattr(f"sklearn_bundle.linear.solvers.newton.{name}", lambda problem: False)
-
-
 @pytest.fixture(scope="session")
 def tasks():
     """The benchmark tasks, from the folder that SKLEARN_BUNDLE_DATA names."""

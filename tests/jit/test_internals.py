@@ -1,16 +1,14 @@
 """What this package uses of numba and scikit-learn beyond their public interfaces has its form.
 
 A release that moves such a part fails here first. Then see sklearn_bundle/jit (cache, decorators,
-announce) and sklearn_bundle/core/sklearn_internals.py, which says what would replace it.
+announce).
 """
 
 import inspect
-from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import llvmlite
 import numba
-import numpy as np
 import pytest
 import sklearn
 from llvmlite.binding import parse_assembly
@@ -19,7 +17,6 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core import sklearn_internals
 from sklearn_bundle.jit import decorators
 
 LAST_TRIED = {"numba": "0.68.1", "llvmlite": "0.50.0", "scikit-learn": "1.9.1"}
@@ -89,51 +86,11 @@ def types_of_named_tuples():
     assert {"jit_options", "strict"} <= set(inspect.signature(numba.extending.overload).parameters)
 
 
-class Estimator(BaseEstimator):
-    def __init__(self, share=2.0):
-        self.share = share
-
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "share": [sklearn_internals.Interval(Real, 0, 1, closed="right"), None]
-    }
-
-
-def constraints_of_parameters():
-    (interval, _), wrong = Estimator._parameter_constraints["share"], "The 'share' parameter of "
-    assert interval.type is Real and interval.is_satisfied_by(1) and not interval.is_satisfied_by(0)
-    assert sklearn_internals.StrOptions({"a", "b"}).options == {"a", "b"}
-    assert sklearn_internals.Options(Real, {0.0, 1.0}).is_satisfied_by(1.0)
-    assert issubclass(sklearn_internals.InvalidParameterError, ValueError)
-    with pytest.raises(sklearn_internals.InvalidParameterError, match=f"{wrong}Estimator must be"):
-        Estimator()._validate_params()
-    with pytest.raises(sklearn_internals.InvalidParameterError, match=f"{wrong}caller must be"):
-        sklearn_internals.validate_parameter_constraints(
-            Estimator._parameter_constraints, {"share": 2.0}, "caller"
-        )
-
-
-def rows_of_what_users_pass():
-    rows = np.array([2, 0])
-    for X in (np.arange(3), [0, 1, 2]):
-        assert sklearn_internals.num_samples(X) == 3
-        assert list(sklearn_internals.safe_indexing(X, rows)) == [2, 0]
-    with pytest.raises(TypeError, match="Expected sequence or array-like"):
-        sklearn_internals.num_samples(3)
-
-
-def scores_of_classes():
-    """Of pairs: 0 and 1, 0 and 2, 1 and 2; a positive score is for the first."""
-    scores = np.array([[2.0, 1.0, -3.0]])
-    of_classes = sklearn_internals.ovr_decision_function(scores < 0, -scores, 3)
-    assert np.round(of_classes).tolist() == [[2.0, 0.0, 1.0]]  # votes
-    assert {"sparsify", "densify"} <= set(dir(sklearn_internals.SparseCoefMixin))
-
-
 def callbacks_of_fits():
     """For core/monitor.py, since scikit-learn 1.9."""
     callback = pytest.importorskip("sklearn.callback")
 
-    class Called(callback.CallbackSupportMixin, Estimator):
+    class Called(callback.CallbackSupportMixin, BaseEstimator):
         pass
 
     bar = callback.ProgressBar()
@@ -149,9 +106,6 @@ def callbacks_of_fits():
         stamp_of_an_index,
         libraries_of_code,
         types_of_named_tuples,
-        constraints_of_parameters,
-        rows_of_what_users_pass,
-        scores_of_classes,
         callbacks_of_fits,
     ],
 )
