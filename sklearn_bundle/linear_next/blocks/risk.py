@@ -123,44 +123,50 @@ class Answer:
         return Plane(gradient, float(offset) - moved, balance, *sizes)
 
 
-def _side(risk: Risk, g: Array, value: float, offset: float) -> tuple[Array, Array]:
-    """Sums and outputs of some rows' planes; others have derivatives of 0."""
-    g = np.atleast_2d(g)
-    sizes = np.abs(g)
-    terms = abs(offset) + risk.size_of_targets(sizes)
-    outputs = np.array([np.einsum("ki,ki->k", g, g), g.sum(axis=1)])
-    return np.array([value, offset, float(sizes.sum()), terms]), outputs
-
-
 def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: int) -> Answer:
-    """All that is needed at (w, b); the Hessian of one in ``every`` curved rows, if that is not 0."""
+    """What is needed at (w, b); the Hessian of one in ``every`` curved rows, if that is not 0."""
     risk = block.risk(problem)
     scores = risk.scores(w)
     if not isinstance(risk, ScoreRisk):
         point = risk.arrive(w, scores, b)
-        sums, outputs = _side(risk, point.g, point.risk, point.offset)
-        gradient = risk.rows.gradient(point.g).ravel()
         covariance = risk.covariance(point) if risk.loss.covariance is not None else 0.0
-        return Answer(sums[None], outputs[None], gradient[None], covariance)
-    point, parts, curved = risk.arrive(w, scores, b, width), [], 0.0
-    for side in (point.g > 0.0, ~(point.g > 0.0)):
-        weights, g = np.where(side, risk.weights, 0.0), np.empty_like(scores)
-        cut = risk.form.cut(scores, risk.y, weights, point.b, width, risk.center, g)
-        parts.append((*_side(risk, g, *cut), risk.rows.gradient(g)))
-    sums, outputs, gradients = map(np.array, zip(*parts, strict=True))
-    if risk.has_curvature:
-        places, coefs = risk.curvature(point, width)
-        total, d = float(coefs.sum()), risk.rows.shape[1]
-        curved = Curved(len(places), total, np.zeros(d), np.zeros((0, 0)))
-        if every:
-            some = every * coefs[::every]
-            matrix, mean = risk.rows.hessian(places[::every].copy(), some, problem.free)
-            curved = Curved(len(places), float(some.sum()), mean, matrix)
-        if width > 0.0:
-            bent = np.zeros(len(scores))
-            bent[places] = point.g[places]
-            curved.bent = np.append(risk.rows.gradient(bent), bent.sum())
-    return Answer(sums, outputs, gradients, curved)
+        return _of_classes(risk, point.g, point.risk, point.offset, covariance)
+    # Workers give freed memory back at once: a new array takes longer than a sum over it.
+    point, g = risk.arrive(w, scores, b, width), np.empty_like(scores)
+    weights, sides = np.where(point.g > 0.0, risk.weights, 0.0), []
+    for _ in range(2):
+        given = scores, risk.y, weights, point.b, width, risk.center
+        value, offset = risk.form.cut(*given, g)
+        total = float(g.sum())
+        terms = abs(offset) + abs(risk.size_of_targets(g[None]))  # all g have the same sign
+        sums, outputs = [value, offset, abs(total), terms], [[float(g @ g)], [total]]
+        sides.append((sums, outputs, risk.rows.gradient(g)))
+        np.subtract(risk.weights, weights, out=weights)
+    curved = _curved(risk, problem, point, width, every) if risk.has_curvature else 0.0
+    return Answer(*map(np.array, zip(*sides, strict=True)), curved)
+
+
+def _curved(risk: ScoreRisk, problem: Problem, point: Point, width: float, every: int) -> Curved:
+    places, coefs = risk.curvature(point, width)
+    d = risk.rows.shape[1]
+    found = Curved(len(places), float(coefs.sum()), np.zeros(d), np.zeros((0, 0)))
+    if every:
+        some = np.ascontiguousarray(places[::every]), np.ascontiguousarray(coefs[::every])
+        matrix, mean = risk.rows.hessian(*some, problem.free)
+        found = Curved(len(places), every * float(some[1].sum()), mean, every * matrix)
+    if width > 0.0:
+        bent = np.zeros_like(point.g)
+        bent[places] = point.g[places]
+        found.bent = np.append(risk.rows.gradient(bent), bent.sum())
+    return found
+
+
+def _of_classes(risk: Any, g: Array, value: float, offset: float, covariance: Any = 0.0) -> Answer:
+    """The sums of derivatives of several outputs."""
+    total, gradient = float(np.abs(g).sum()), risk.rows.gradient(g).ravel()
+    outputs = np.array([[np.einsum("ki,ki->k", g, g), g.sum(axis=1)]])
+    sums = np.array([[value, offset, total, abs(offset)]])
+    return Answer(sums, outputs, gradient[None], covariance)
 
 
 def slopes(block: Any, problem: Problem, start: Any, end: Any, width: float, steps: Array) -> Array:
@@ -178,8 +184,7 @@ def balanced(
     """The plane of derivatives that sum to zero over all rows, for several outputs."""
     risk = block.risk(problem)
     g = risk.balanced(risk.arrive(w, risk.scores(w), b).g, surplus, shares)
-    sums, outputs = _side(risk, g, 0.0, risk.offset(g))
-    return Answer(sums[None], outputs[None], risk.rows.gradient(g).ravel()[None])
+    return _of_classes(risk, g, 0.0, risk.offset(g))
 
 
 def reached(block: Any, problem: Problem, w: Array, b: Array) -> Array:
