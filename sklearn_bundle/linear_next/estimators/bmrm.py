@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,12 +18,12 @@ from sklearn_bundle.core_next.estimator import Fit, Points, points_of, with_call
 from sklearn_bundle.core_next.misread import is_collection
 from sklearn_bundle.core_next.parameters import Interval, Names
 from sklearn_bundle.core_next.validation import (
-    binary_targets,
     check_classification_data,
+    check_prediction_data,
     names_of,
 )
 from sklearn_bundle.linear_next.estimators.bounds import ScoreRegion
-from sklearn_bundle.linear_next.estimators.data import MemoryData
+from sklearn_bundle.linear_next.estimators.data import MemoryData, binary_targets
 from sklearn_bundle.linear_next.estimators.fitting import Solved, solve_problems
 from sklearn_bundle.linear_next.estimators.formulation import (
     MOST_NEWTON_FEATURES,
@@ -38,7 +38,6 @@ from sklearn_bundle.linear_next.estimators.linear import (
     CertifiedLinear,
     LinearClassifier,
     best_thresholds,
-    measured,
     regions_of,
 )
 from sklearn_bundle.linear_next.losses import (
@@ -188,7 +187,7 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
         "fbeta": {"beta": 1.0},
     }
     _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **CertifiedLinear._common_constraints,
         **LinearClassifier._class_constraints,
         **CertifiedLinear._cost_constraints,
@@ -294,7 +293,8 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
             signs = binary_targets(samples.labels, len(classes))
             targets = [Target(y, n) for y in signs]
             names = names_of(classes) if len(signs) > 1 else [""]
-        return MemoryData(samples, targets, [loss] * len(targets), self.n_jobs, names)
+        prepared = [loss.prepare_target(target) for target in targets]
+        return MemoryData(samples, prepared, self.n_jobs, names)
 
     def _refuse_large(self, loss: Loss, data: Any) -> None:
         """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
@@ -425,13 +425,13 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
             chosen = self.intercept_ if loss.free_intercept is None else 0.0
             return low + chosen, high + chosen
         region, maps = self._joint_region()
-        return region.intervals(measured(self, X), maps)
+        return region.intervals(check_prediction_data(self, X), maps)
 
     def _possible(self, X: Any) -> np.ndarray:
         if not loss_of(self).joint or len(self.classes_) == 2:
             return super()._possible(X)
         region, maps = self._joint_region()
-        return region.may_be_largest(measured(self, X), maps)
+        return region.may_be_largest(check_prediction_data(self, X), maps)
 
     def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
         """The region of a joint loss, and the map from its scores to those of ``coef_``."""

@@ -41,28 +41,6 @@ def score_rounding(weights: Array, sizes: Any, d: int) -> Array:
     return (likely(d) + _FEW) * DOUBLE * np.outer(sizes, np.linalg.norm(weights, axis=1))
 
 
-class MeasuredRows:
-    """Rows to predict with their lengths, which bounds of many models need and one pass gives."""
-
-    def __init__(self, X: Any):
-        self.X, self.shape = X, X.shape
-        self._center = np.zeros(0)
-
-    @cached_property
-    def _squares(self) -> Array:
-        return squared_lengths(self.X)
-
-    def around(self, center: Array) -> tuple[Array, Array]:
-        """``||x - c||``, rounded up, and ``||x|| + ||c||``; those of the last center are kept."""
-        if not np.array_equal(center, self._center):
-            products = safe_sparse_dot(self.X, center, dense_output=True)
-            squares = self._squares - 2.0 * products + center @ center
-            sizes: Array = np.sqrt(self._squares) + float(np.linalg.norm(center))
-            self._lengths = lengths_of(squares, sizes, self.shape[1]), sizes
-            self._center = center
-        return self._lengths
-
-
 class ScoreRegion(NamedTuple):
     """``f*(x)`` is in ``<w_m, x - c> + [low, high] +- r ||x - c||``, output by output.
 
@@ -96,12 +74,12 @@ class ScoreRegion(NamedTuple):
         """Whether a gap says anything of the intercept."""
         return not np.isnan(self.low).any()
 
-    def intervals(self, rows: MeasuredRows, maps: Array | None = None) -> tuple[Array, Array]:
+    def intervals(self, X: Any, maps: Array | None = None) -> tuple[Array, Array]:
         """Lower and upper bounds of the scores of rows, of shape (n, k).
 
         ``maps`` of shape (K, k) makes them bounds of ``maps @ f``, of shape (n, K).
         """
-        middle, reach, rounding = self._scores(rows, maps)
+        middle, reach, rounding = self._scores(X, maps)
         low, high = self.low, self.high
         if maps is not None:
             reach = reach * np.linalg.norm(maps, axis=1)
@@ -113,9 +91,9 @@ class ScoreRegion(NamedTuple):
         reach = reach + rounding
         return middle + low - reach, middle + high + reach
 
-    def may_be_largest(self, rows: MeasuredRows, maps: Array) -> NDArray[np.bool_]:
+    def may_be_largest(self, X: Any, maps: Array) -> NDArray[np.bool_]:
         """Whether a row of ``maps @ f*`` may have its largest entry there, of shape (n, K)."""
-        middle, reach, rounding = self._scores(rows, maps)
+        middle, reach, rounding = self._scores(X, maps)
         if not np.isfinite(self.low).all():
             return np.ones(middle.shape, dtype=bool)
         middle += 0.5 * maps @ (self.low + self.high)
@@ -126,13 +104,15 @@ class ScoreRegion(NamedTuple):
             possible[:, k] = (above + rounding[:, [k]] + rounding >= 0.0).all(axis=1)
         return possible
 
-    def _scores(self, rows: MeasuredRows, maps: Array | None) -> tuple[Array, Array, Array]:
+    def _scores(self, X: Any, maps: Array | None) -> tuple[Array, Array, Array]:
         """``<w_m, x - c>`` or its map, ``r ||x - c||`` of shape (n, 1), and their rounding."""
         weights = self.weights if maps is None else maps @ self.weights
-        middle = safe_sparse_dot(rows.X, weights.T, dense_output=True) - weights @ self.center
-        lengths, sizes = rows.around(self.center)
+        middle = safe_sparse_dot(X, weights.T, dense_output=True) - weights @ self.center
+        norms, products = squared_lengths(X), safe_sparse_dot(X, self.center, dense_output=True)
+        sizes = np.sqrt(norms) + float(np.linalg.norm(self.center))
+        lengths = lengths_of(norms - 2.0 * products + self.center @ self.center, sizes, X.shape[1])
         reach = self.radius * lengths[:, None]
-        rounding = score_rounding(weights, sizes, rows.shape[1])
+        rounding = score_rounding(weights, sizes, X.shape[1])
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
 
 
@@ -140,7 +120,7 @@ class Amid:
     """A point amid training rows, best in their middle, and how far each row is from it."""
 
     def __init__(self, rows: Rows):
-        n, d = rows.shape
+        n = rows.shape[0]
         self.some = rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
         few = self.some.shape[0]
         self.center: Array = self.some.gradient(np.full(few, 1.0 / few))
@@ -167,7 +147,7 @@ def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion |
     """
     if ball is None:
         return None
-    loss, (n, d), k = risk.loss, risk.rows.shape, risk.n_outputs or 1
+    loss, d, k = risk.loss, risk.rows.shape[1], risk.n_outputs or 1
     weights, nothing = ball.center.reshape(k, d), np.zeros(k)
     quantile = isinstance(loss, NuNovelty)
     if not (quantile or risk.free or risk.n_free):
@@ -193,7 +173,9 @@ def score_region(risk: Risk, ball: Ball | None, intercept: Any) -> ScoreRegion |
         rule = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
         return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
     if quantile:  # minus the best offset, which rises with each score
-        low, high = (loss.offsets(moved, risk.weights) for moved in (scores - reach, scores + reach))
+        low, high = (
+            loss.offsets(moved, risk.weights) for moved in (scores - reach, scores + reach)
+        )
         ends = -high[1], -low[0]
     else:
         ends = _of_one(risk, scores, reach, float(np.ravel(at_center)[0]))
@@ -215,9 +197,7 @@ def _is_hopeless(region: ScoreRegion, amid: Amid, level: Array | float, factor: 
     return factor * region.radius * float(reach) > size
 
 
-def _reaches(
-    risk: Risk, region: ScoreRegion, amid: Amid, at_center: Array
-) -> tuple[Array, Array]:
+def _reaches(risk: Risk, region: ScoreRegion, amid: Amid, at_center: Array) -> tuple[Array, Array]:
     """``<w_k, x_i - c>`` of all rows, and by how much each may be off, rounding included.
 
     Scores have shape (n,) or (k, n).

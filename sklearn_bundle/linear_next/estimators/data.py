@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -14,12 +14,18 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core_next.parallel import split_threads
 from sklearn_bundle.core_next.validation import TrainingData
-from sklearn_bundle.linear_next.losses import Loss, Prepared, Target
+from sklearn_bundle.linear_next.losses import Loss, Prepared
 from sklearn_bundle.linear_next.losses.base import SampleLoss, check_derivatives, is_of_package
 from sklearn_bundle.linear_next.risk import Risk, risk_of
 from sklearn_bundle.linear_next.rows import Rows, rows_of
 
 _CHECKED = 100  # rows at which the derivatives of a user's loss are compared with its values
+
+
+def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(labels == k, 1.0, -1.0) for k in positives]
 
 
 class MemoryData:
@@ -29,18 +35,14 @@ class MemoryData:
     ----------
     samples : TrainingData
         Checked rows, without those of weight zero.
-    targets : sequence of Target
-        One per problem.
-    losses : sequence of Loss
-        One per problem.
+    prepared : list of Prepared
+        Loss and target of each problem.
     n_jobs : int or None
     names : list of str
         Of the problems; [""] for a single one.
 
     Attributes
     ----------
-    prepared : list of Prepared
-        Loss and target of each problem.
     units : list of float
         For each problem the reg_lambda with the effect of 1 on a target of spread one.
     threads : tuple of int
@@ -50,16 +52,13 @@ class MemoryData:
     def __init__(
         self,
         samples: TrainingData,
-        targets: Sequence[Target],
-        losses: Sequence[Loss],
+        prepared: list[Prepared],
         n_jobs: int | None,
         names: list[str],
     ):
         self.samples, self.names, self.total = samples, names, getattr(samples, "total", 1.0)
-        pairs = zip(losses, targets, strict=True)
-        self.prepared: list[Prepared] = [loss.prepare_target(target) for loss, target in pairs]
-        self.units = [1.0] * len(self.prepared)
-        self.threads = split_threads(n_jobs, len(self.prepared))
+        self.prepared, self.units = prepared, [1.0] * len(prepared)
+        self.threads = split_threads(n_jobs, len(prepared))
 
     @property
     def n_problems(self) -> int:

@@ -154,23 +154,14 @@ def advice_of(params: Any, advice: dict[Status, str]) -> dict[Status, str]:
 
 # ---- many values of reg_lambda -------------------------------------------------------------------
 
-Ends = dict[tuple[float, int], Start]  # by value and problem: what a fit left
-
 
 def along(
     params: Any,
     data: Any,
     values: Sequence[float] | NDArray[np.float64],
     limit: TimeLimit | None = None,
-    *,
-    bounds: bool = False,
-    ends: Ends | None = None,
 ) -> Iterator[tuple[Any, list[SolverResult]]]:
-    """A fitted copy for each of the descending values, each fit started from the last one.
-
-    With ``bounds`` they say where the scores of the optimum lie. What fits left in ``ends`` they go
-    on from, and leave there.
-    """
+    """A fitted copy for each of the descending values, each fit started from the last one."""
     omega = bound_omega(params, data)
     risks = [data.risk(k, params.fit_intercept) for k in range(data.n_problems)]
 
@@ -178,14 +169,10 @@ def along(
         risk, value = risks[k], float(values[i])
         risk.rows.passes = 0
         risk.limit(seconds)
-        start = start if ends is None else ends.get((value, k), start)
         solver = _new_solver(task_of(params, risk, value, omega), start)
         limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": seconds}
         result = contract.run(solver, **limits)
-        left = solver.kept_on_path
-        if ends is not None:
-            ends[value, k] = left
-        return (located(risk, result) if bounds else result), left
+        return result, solver.kept_on_path
 
     def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
         points = [(result.point, result.intercept) for result in results]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.core_next.parameters import is_same
-from sklearn_bundle.core_next.validation import checked_reg_lambda_of
 from sklearn_bundle.core_next.values import shown
 from sklearn_bundle.linear_next import losses
 from sklearn_bundle.linear_next.losses import Loss
@@ -58,9 +57,7 @@ BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _required(kind)}
 def owners(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """The parameters in the table, each with the role and the names to which it belongs."""
     names = sorted({name for parameters in table.values() for name in parameters})
-    return {
-        name: (role, tuple(one for one, own in table.items() if name in own)) for name in names
-    }
+    return {name: (role, tuple(one for one, own in table.items() if name in own)) for name in names}
 
 
 # ---- what parameters stand for -------------------------------------------------------------------
@@ -124,6 +121,18 @@ def strengths_of(params: Any, data: Any) -> list[float]:
     if params.C is not None:
         return [checked_reg_lambda_of(params.C, data.total)] * data.n_problems
     return [DEFAULT_REG_LAMBDA * unit for unit in data.units]
+
+
+def checked_reg_lambda_of(C: float, total: float) -> float:
+    """``1 / (C * total)``, the reg_lambda that C stands for, in the range of numbers."""
+    with np.errstate(over="ignore", divide="ignore"):
+        value = float(np.divide(1.0, C * total))
+    if not 0.0 < value < np.inf:
+        raise ValueError(
+            f"C={C} stands for reg_lambda = 1 / (C * sum of the weights), which is {value} for "
+            f"weights of sum {total:g}."
+        )
+    return value
 
 
 def reg_lambda_attribute(params: Any, strengths: list[float]) -> dict[str, Any]:

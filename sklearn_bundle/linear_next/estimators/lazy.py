@@ -1,4 +1,7 @@
-"""Predictions and scores of dask collections, which ``blocks`` makes lazy; dask is not imported."""
+"""Predictions and scores of dask collections, of which ``blocks`` makes lazy ones.
+
+Its modules are imported only where there is a collection.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,16 @@ def lazily(method: Method) -> Method:
     def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_collection(X):
             return method(self, X, *args, **kwargs)
-        from sklearn_bundle.linear_next.blocks import lazy
+        from sklearn_bundle.linear_next import blocks
 
-        return lazy.predicted(lambda block: method(self, block, *args, **kwargs), self, X)
+        return blocks.lazily(method)(self, X, *args, **kwargs)
 
     return cast(Method, either)
 
 
-def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The weighted share of right predictions, as a dask array of shape ()."""
-    from sklearn_bundle.linear_next.blocks import lazy
+def lazy_score(name: str, predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The "accuracy" or the "r2" of predictions, as a dask array of shape ()."""
+    from sklearn_bundle.linear_next import blocks
 
-    return lazy.accuracy(predict, X, y, sample_weight)
-
-
-def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
-    """R^2 like scikit-learn's, the mean over several targets, as a dask array of shape ()."""
-    from sklearn_bundle.linear_next.blocks import lazy
-
-    return lazy.r2(predict, X, y, sample_weight)
+    score = {"accuracy": blocks.lazy_accuracy, "r2": blocks.lazy_r2}[name]
+    return score(predict, X, y, sample_weight)

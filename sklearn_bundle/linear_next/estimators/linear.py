@@ -22,7 +22,7 @@ from sklearn_bundle.core_next.optimum import CertainClassifier, known_regions
 from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core_next.validation import check_prediction_data
 from sklearn_bundle.core_next.values import shown
-from sklearn_bundle.linear_next.estimators.bounds import MeasuredRows, ScoreRegion
+from sklearn_bundle.linear_next.estimators.bounds import ScoreRegion
 from sklearn_bundle.linear_next.estimators.class_intercepts import MOST_CLASSES
 from sklearn_bundle.linear_next.estimators.fitting import advice_of
 from sklearn_bundle.linear_next.estimators.formulation import (
@@ -30,7 +30,7 @@ from sklearn_bundle.linear_next.estimators.formulation import (
     REGULARIZER_PARAMETERS,
     owners,
 )
-from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_accuracy
+from sklearn_bundle.linear_next.estimators.lazy import lazily, lazy_score
 from sklearn_bundle.linear_next.losses import Loss
 from sklearn_bundle.linear_next.regularizers import REGULARIZERS, Regularizer
 
@@ -101,8 +101,8 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 
     def _intervals(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of the scores, of shape (n_samples, n_outputs), one problem after the other."""
-        regions, rows = regions_of(self), measured(self, X)
-        lows, highs = zip(*[region.intervals(rows) for region in regions], strict=True)
+        regions, X = regions_of(self), check_prediction_data(self, X)
+        lows, highs = zip(*[region.intervals(X) for region in regions], strict=True)
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
     def sparsify(self) -> Self:
@@ -160,11 +160,6 @@ def regions_of(model: Any) -> list[ScoreRegion]:
         f"loss={shown(getattr(model, 'loss', 'hinge'))}, fit_intercept={model.fit_intercept}."
     )
     return known_regions(model, ScoreRegion, why)
-
-
-def measured(model: Any, X: Any) -> MeasuredRows:
-    """X as bounds need it; a search has measured the rows that it holds out."""
-    return X if isinstance(X, MeasuredRows) else MeasuredRows(check_prediction_data(model, X))
 
 
 class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
@@ -344,7 +339,7 @@ class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, Certifi
             Between 0 and 1.
         """
         if is_collection(X):
-            return lazy_accuracy(self.predict, X, y, sample_weight)
+            return lazy_score("accuracy", self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
 

@@ -1,0 +1,324 @@
+"""Novelty detection by bundle methods."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklearn_bundle.core_next.contract import SolverResult, Status
+from sklearn_bundle.core_next.docs import fill_doc
+from sklearn_bundle.core_next.estimator import (
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core_next.misread import is_collection
+from sklearn_bundle.core_next.optimum import CertainDetector
+from sklearn_bundle.core_next.parameters import Interval
+from sklearn_bundle.core_next.validation import check_unlabeled_data
+from sklearn_bundle.linear_next.estimators.data import MemoryData
+from sklearn_bundle.linear_next.estimators.fitting import solve_problems
+from sklearn_bundle.linear_next.estimators.formulation import (
+    loss_of,
+    omega_of,
+    refuse_solver_of_blocks,
+)
+from sklearn_bundle.linear_next.estimators.lazy import lazily
+from sklearn_bundle.linear_next.estimators.linear import BundleEstimator
+from sklearn_bundle.linear_next.losses import Novelty, NuNovelty, Target
+from sklearn_bundle.linear_next.regularizers import Regularizer
+
+# At an optimum up to one sample per weight lies on the boundary, on either side of it by rounding.
+# This is the tolerance relative to rho, enough for sums over 1e5 features.
+_ON_BOUNDARY = 1e-10
+
+_AROUND_ORIGIN = (
+    "The origin must not lie inside the data, as it does with standardized features: no half-space "
+    "away from it holds enough of them, so coef_ is 0 and {} new. Use "
+    "SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
+    "MinMaxScaler."
+)
+
+
+@fill_doc
+class BMRMNoveltyDetector(
+    CertainDetector, OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]
+):
+    """Linear novelty detection: the linear one-class SVM, with a certificate of the optimum.
+
+    Take it for data that lie on one side of the origin, such as counts. No half-space describes
+    standardized features: for these take :class:`SwapNoveltyDetector`, or map them with
+    :class:`sklearn.kernel_approximation.RBFSampler`. With a share `nu` of samples it minimizes over
+    w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
+
+        J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
+
+    and with a given `rho`, over w::
+
+        J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
+
+    where the s_i are the sample weights, normalized to the sum one. A sample is new if ``<w, x>``
+    is below rho; samples on the boundary, of which an optimum has some, are not new.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]. With L2, at the optimum at most a share nu of the samples (by weight) is new, and
+        at least nu is new or on the boundary. Ignored if `rho` is set.
+    rho : float, default=None
+        None chooses the formulation with nu. A positive number is the offset; the share of new
+        samples then depends on reg_lambda. With "l2" it only sets the scale: w grows in proportion
+        to it if ``reg_lambda`` shrinks in proportion.
+    reg_lambda : float, default=1e-2
+        Regularization strength relative to the mean loss. With nu it only scales w and the offset.
+        With rho, a larger value makes more samples new.
+    %(regularizer)s
+        With nu it must be "l2" or quadratic.
+    %(l1_ratio)s
+    %(solver_line_search)s
+    %(bundle_size)s
+    %(theta)s
+    %(tol: 1e-3)s
+    %(max_iter_products)s
+    %(max_time)s
+    %(warm_start_planes: data, nu or rho, and regularizer)s
+    %(n_jobs_exact: blocks of rows)s
+    %(verbose)s
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights w.
+    offset_ : float
+        rho, given or the best one: ``decision_function = score_samples - offset_``. If several
+        values are best, it is their midpoint.
+    intercept_ : ndarray of shape (1,)
+        ``-offset_``.
+    %(reg_lambda_)s
+    %(certificate: J)s
+        With nu, J is at most 0.
+    %(convergence)s
+    %(history: products with X or X' so far)s
+        and ``solver``.
+    %(features)s
+
+    Raises
+    ------
+    %(invalid)s
+        a regularizer that nu does not take.
+
+    Warns
+    -----
+    %(missed_tol)s
+        With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
+    UserWarning
+        If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new with
+        nu, and all are with rho. If the gap is above `tol`, the ConvergenceWarning begins with it.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The same optimum with ``kernel="linear"``, and other kernels.
+
+    Notes
+    -----
+    User guide: :ref:`novelties`.
+
+    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
+    by ``n nu reg_lambda``. The lower bound is the dual (3.10) of [2]_. If the origin lies inside
+    the data, w = 0 is optimal, with the objective 0; with centered data this holds for every nu.
+    The formulation with rho is table 5 of [1]_, "novelty". See :doc:`/user_guide/novelties`.
+
+    References
+    ----------
+    %(bmrm_paper: 1)s
+    .. [2] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
+       the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMNoveltyDetector
+    >>> X = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = BMRMNoveltyDetector(nu=0.1).fit(X)
+    >>> model.predict([[3.0, 3.0], [-2.0, 0.0]])
+    array([ 1, -1])
+    >>> round(float((model.predict(X) == -1).mean()), 2)
+    0.1
+    """
+
+    nu: float
+    rho: float | None
+    intercept_: NDArray[np.float64]
+    offset_: float
+
+    _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
+    _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
+    _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
+    fit_intercept = False
+    _allowed: ClassVar[dict[str, Any]] = {
+        **BundleEstimator._constraints_without_intercept,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "rho": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        rho: float | None = None,
+        reg_lambda: float = 1e-2,
+        regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
+        solver: str = "auto",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self._store(locals())
+
+    @property
+    def loss(self) -> str:
+        """The loss of the chosen formulation; not a parameter."""
+        return "nu_novelty" if self.rho is None else "novelty"
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : Ignored
+            Present by scikit-learn's convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        run = Fit(self, X, sample_weight=sample_weight)
+        params = run.params
+        data = params._checked(X, sample_weight)
+        model = partial(params._attributes, data)
+        solved = solve_problems(run, params, data, model)
+        fitted = model(points_of(solved.results))
+        caveat = params._around_origin(solved.results[0], fitted)
+        return run.finish(fitted | solved.reg_lambda, solved.results, caveat=caveat)
+
+    def _checked(self, X: Any, sample_weight: Any) -> Any:
+        """The checked data with their problem."""
+        if self.rho is None and not omega_of(self).is_quadratic:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
+                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
+            )
+        loss = loss_of(self)
+        if is_collection(X):
+            from sklearn_bundle.linear_next.blocks import check_blocks
+
+            refuse_solver_of_blocks(self, loss)
+            blocked = check_blocks(self, X, None, sample_weight, "nothing")
+            blocked.prepare([loss], self.loss)
+            return blocked
+        samples = check_unlabeled_data(self, X, sample_weight)
+        prepared = [loss.prepare_target(Target(None, samples.n_samples))]
+        return MemoryData(samples, prepared, self.n_jobs, [""])
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the point."""
+        coef = points[0][0][None]
+        if self.rho is not None:
+            offset = float(self.rho)
+        else:
+            scores = safe_sparse_dot(data.samples.X, coef[0], dense_output=True)
+            offset = float(data.prepared[0].loss.offset(scores, data.weights))
+        return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
+
+    def _around_origin(self, result: SolverResult, fitted: dict[str, Any]) -> str | None:
+        """A warning if w is 0 at the end; after a limit, that may be just the start."""
+        ended = result.status in (Status.CONVERGED, Status.STALLED)
+        if not ended or fitted["coef_"].any():
+            return None
+        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")
+
+    @property
+    def _advice(self) -> dict[Status, str]:
+        if self.rho is not None:
+            return super()._advice
+        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
+        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
+
+    @lazily
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Scores ``<w, x>``; smaller means newer.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            In units of ``offset_``.
+        """
+        return self.decision_function(X) + self.offset_
+
+    @lazily
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``, negative for new samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At least 0 if a sample is not new; 0 up to rounding on the boundary.
+        """
+        scores = (self._products(X) + self.intercept_).ravel()
+        scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
+        return scores
+
+    @lazily
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels: -1 for new samples, +1 for others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Integers -1 and +1.
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        low, high = (scores.ravel() for scores in self._intervals(X))
+        return (low, high) if self.rho is None else (low - self.rho, high - self.rho)
