@@ -33,9 +33,9 @@ from _measure import (
 )
 from _structured_contest import Contest
 from _structured_pystruct import LEARNERS
-from _structured_watch import WatchedSVM, watch
+from _structured_watch import SVMCurve, watch
 
-from sklearn_bundle import SDCACRF
+from sklearn_bundle import SDCACRF, StructuredSVM
 
 HELP = "structured outputs: StructuredSVM's solvers, SDCACRF and pystruct"
 
@@ -114,8 +114,8 @@ def _curves(
         print(f"\n{task.name}, reg_lambda = {strength:g}/n, n = {n:,}; at most {limit:g} s a fit")
         table = Table(_columns(task, TOLS[part]))
         for solver in arguments.solvers:
-            model = _fit(task, solver, strength / n, min(TOLS[part]), limit)
-            result = _describe(task, model, TOLS[part]) | {"strength": strength}
+            model, curve = _fit(task, solver, strength / n, min(TOLS[part]), limit)
+            result = _describe(task, model, curve, TOLS[part]) | {"strength": strength}
             results.append(result)
             table.row(*_cells(result))
             write_json(arguments.json, results)
@@ -132,16 +132,18 @@ def _fit(
     tol: float,
     max_seconds: float,
     most: int | None = None,
-) -> WatchedSVM:
+) -> tuple[StructuredSVM, SVMCurve]:
     X, y = task.train.matrices[:most], task.train.labels[:most]
     settings = {"solver": solver, "reg_lambda": reg_lambda, "tol": tol}
     return watch(X, y, model="chain", max_seconds=max_seconds, **settings)
 
 
-def _describe(task: ChainTask, model: WatchedSVM, tols: tuple[float, ...]) -> dict[str, Any]:
-    curve, targets = model.curve, []
+def _describe(
+    task: ChainTask, model: StructuredSVM, curve: SVMCurve, tols: tuple[float, ...]
+) -> dict[str, Any]:
+    targets = []
     for eps in tols:
-        k = curve.first(eps)
+        k = curve.at(eps)
         target: dict[str, Any] = {"eps": eps, "reached": k is not None}
         if k is not None:
             seconds, calls = curve.seconds[k], curve.calls[k]
