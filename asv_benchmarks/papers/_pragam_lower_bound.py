@@ -9,10 +9,10 @@ from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray
 REG_LAMBDA = 0.01
-DIMENSION = 512
-_EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1)
+DIMENSION = 256
+_EPSILONS = (10.0, 3.0, 1.0, 0.3)
 _ROUNDING = 1e-8  # relative, of the inner problem
-_EXACT = 1e-11  # absolute, of the inner problem
+_EXACT = 1e-10  # absolute, of the inner problem
 
 
 def bmrm(columns: Array) -> tuple[Array, Array]:
