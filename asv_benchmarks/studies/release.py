@@ -112,7 +112,7 @@ def entered(cell: Cell) -> tuple[int, int, int]:
 
     with TemporaryDirectory() as os.environ["NUMBA_CACHE_DIR"]:
         fit(cell)  # imports and compiles, which calls other functions
-    compiled = [d for d in gc.get_objects() if type(d) is type(numba.njit(abs))]
+    compiled = [d for d in gc.get_objects() if type(d) is type(numba.njit(compare))]
     package = str(Path(importlib.import_module("sklearn_bundle").__file__).parent)
     found = set()
 
