@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -28,7 +29,9 @@ class SwapSVCBenchmark(Certified):
         """``1/2 ||w||^2 + 1/2 b^2`` plus the losses, from the kernel matrix in float64."""
         model = self.estimator
         alpha = np.zeros(len(self.y))
-        alpha[model.support_] = model.dual_coef_[0] * self.y[model.support_]
+        coef = model.dual_coef_  # a sparse matrix if X is
+        coef = coef.toarray() if issparse(coef) else coef
+        alpha[model.support_] = coef[0] * self.y[model.support_]
         signed = np.outer(self.y, self.y) * (rbf_kernel(self.X, gamma=_GAMMA) + 1.0)
         slack = np.maximum(0.0, 1.0 - signed @ alpha)
         return float(0.5 * alpha @ signed @ alpha + 0.5 * model.C * slack @ slack)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from _bmrm_convergence import LAMBDAS, MAX_ITER, SECONDS, WITHIN, Runs, counted, fit
 from _bmrm_data import Set
-from _bundle_peers import BundleTrust, PeerClassifier, ProximalBundle
+from _bundle_peers import BundleTrust, ProximalBundle, follow
 from _common import Study
-from _watch import Curve, watch
+from _watch import Curve
 
 from sklearn_bundle import BMRMClassifier
 
@@ -73,12 +73,8 @@ def with_peers(study: Study, sets: Sequence[Set], runs: Runs, **more: Any) -> Bu
             continue
         level = _level(data, reg_lambda, runs[(*key, BMRM)], runs[(*key, LS)], more)
         for solver in (BT, PROXIMAL):
-            model = PeerClassifier(
-                reg_lambda=reg_lambda, solver=solver, fit_intercept=False, **more
-            )
-            curve = watch(
-                *(model, data.X, data.y, _until(level)), max_iter=MAX_ITER, max_seconds=SECONDS
-            )
+            given = solver, data.X, data.y, reg_lambda, _until(level)
+            curve = follow(*given, max_iter=MAX_ITER, max_seconds=SECONDS, **more)
             runs[(*key, solver)] = curve
             _keep(study, "8", data, reg_lambda, solver, curve)
         levels[key] = level

@@ -102,7 +102,7 @@ def learn(study: Study, parts: Split) -> dict[float, Learning]:
             X,
             y,
             lambda curve: curve.objective[-1] - curve.lower_bound[-1] <= EPS,
-            score=lambda w, _: parts.accuracy(w, parts.test),
+            score=lambda model: parts.accuracy(model.coef_[0], parts.test),
             max_iter=_MAX_ITER,
             max_seconds=_SECONDS,
         )

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 from _bmrm_bundles import BMRM, BT, LS, NAMES, PROXIMAL
 from _bmrm_generalization import Split, optimum
-from _bundle_peers import PeerClassifier
+from _bundle_peers import METHODS, follow
 from _common import Study
 from _measure import cpu_seconds
-from _watch import watch
+from _watch import Curve, watch
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+
+from sklearn_bundle import BMRMClassifier
 
 Array = np.ndarray
 Race = dict[str, tuple[Array, Array]]  # by solver: CPU seconds and relative excess so far
@@ -30,15 +32,19 @@ def race(study: Study, parts: Split, loss: str) -> Race:
     best, X, y = optimum(parts, loss)
     target = (1.0 + _ENOUGH) * best
     found: Race = {}
+
+    def enough(curve: Curve) -> bool:
+        return curve.objective[-1] <= target
+
     for solver in (BMRM, LS, BT, PROXIMAL) if loss == "hinge" else (BMRM, LS):
-        model = PeerClassifier(
-            loss, reg_lambda=parts.reg_lambda, solver=solver, fit_intercept=False
-        )
-        curve = watch(
-            *(model, X, y, lambda curve: curve.objective[-1] <= target),
-            max_iter=_MAX_ITER,
-            max_seconds=_SECONDS,
-        )
+        limits = {"max_iter": _MAX_ITER, "max_seconds": _SECONDS}
+        if solver in METHODS:
+            curve = follow(solver, X, y, parts.reg_lambda, enough, **limits)
+        else:
+            model = BMRMClassifier(
+                loss, reg_lambda=parts.reg_lambda, solver=solver, fit_intercept=False
+            )
+            curve = watch(model, X, y, enough, **limits)
         excess = np.array(curve.objective) / best - 1.0
         found[NAMES[solver]] = np.array(curve.seconds), excess
     found[LIBLINEAR] = _liblinear(X, y, parts.reg_lambda, loss, best)

@@ -4,7 +4,7 @@ Both minimize ``J(w) = reg_lambda/2 ||w||^2 + R(w)`` as a nonsmooth function tha
 about, as in section 5.2 of Teo et al.: the regularizer is inside of their planes, and each step
 minimizes the model with ``u/2 ||w - center||^2`` added, (5) there. For the right u that is (6), the
 model within a ball: bundle trust finds u by raising and lowering the limit on the step. An
-evaluation of J and a subgradient, which BMRM's iterations cost as well, makes a state.
+evaluation of J and a subgradient, which BMRM's iterations cost as well, is an iteration.
 
 Sources: K. C. Kiwiel, Proximity control in bundle methods for convex nondifferentiable
 minimization, Mathematical Programming 46, 1990; H. Schramm and J. Zowe, A version of the bundle
@@ -16,16 +16,16 @@ rejects; and bundle trust takes 10 times the step while no step has been too lon
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from time import process_time
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+import scipy.sparse as sp
+from _watch import Curve
 
-from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.contract import State
-from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray
 
@@ -40,6 +40,7 @@ _LONGEST = 1e6  # times the first 1/u: Schramm and Zowe's T
 _AT_LONGEST = 1.0 - 1e-3  # share of T from which on no longer step is asked for
 _LONGER = 10.0  # factor on 1/u where no step has been too long yet
 _QP_SHARE = 0.1  # of the last predicted decrease, to which the inner problem is solved: as BMRM's
+_EXACT = 1e-13  # of J: a gap of the inner problem where the first one brings nothing
 _ROUNDING = 1e-14  # of J: a predicted decrease that rounding hides
 
 
@@ -55,67 +56,46 @@ class Trial(NamedTuple):
     aggregate: tuple[float, float]  # norm of the aggregate subgradient, and its error
 
 
+Risk = Callable[[Array], tuple[float, Array]]  # the mean loss at w, and a subgradient
+
+
 class _CenteredBundle(ABC):
-    """Planes of J and a center; ``_judge`` of a method moves the center and the weight u.
+    """Planes of J and a center; ``_judge`` of a method moves the center and the weight u."""
 
-    Parameters
-    ----------
-    problem : CuttingPlanes
-    reg_lambda : float
-    """
-
-    def __init__(self, problem: Any, reg_lambda: float):
-        self._problem, self._lambda = problem, reg_lambda
-        self._best = Best(least=0.0)
-        self._passes = 0
-        center = np.zeros(problem.dimension)
-        value, gradient = self._evaluate(center)
-        self._bundle, self._heights = Bundle(problem.dimension), []
-        self._center, self._value = center, value
-        self._add(center, value, gradient)
-        self._weight = self._first_weight = float(gradient @ gradient) / value
+    def __init__(self, risk: Risk, dimension: int, reg_lambda: float):
+        self._risk, self._lambda = risk, reg_lambda
+        self.best = np.inf
+        self._center = np.zeros(dimension)
+        self._value, gradient = self._evaluate(self._center)
+        self._planes, self._heights = np.empty((0, dimension)), np.empty(0)
+        self._gram, self._alpha = np.empty((0, 0)), np.empty(0)
+        self._add(self._center, self._value, gradient)
+        self._weight = self._first_weight = float(gradient @ gradient) / self._value
         self._first_norm = float(np.linalg.norm(gradient))
         self._predicted = 0.0
 
-    def states(self) -> Iterator[State]:
-        """One state per evaluation of J; ends where the model promises nothing any more."""
-        while True:
-            trial = self._try()
-            if trial is None:
-                return
-            serious = self._judge(trial)
-            if serious:
-                self._center, self._value = trial.w, trial.value
-            self._add(trial.w, trial.value, trial.gradient)
-            if serious:
-                planes, heights = self._bundle.planes, np.array(self._heights)
-                self._bundle.offsets[:] = planes @ self._center + heights - self._value
-            yield self._state()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """J at the best point once more."""
-        point = self._best.point
-        value, _ = self._evaluate(point)
-        self._best.recompute(value, point, 0.0)
-        return self._state()
-
-    def kept(self, point: Any) -> None:
-        """A next fit starts from nothing."""
-        return
-
-    def detach(self) -> None:
-        """Let go of the problem."""
-        self._problem = None
+    def step(self) -> bool:
+        """Evaluate J once; false where the model promises nothing any more."""
+        trial = self._try()
+        if trial is None:
+            return False
+        if self._judge(trial):
+            self._center, self._value = trial.w, trial.value
+        self._add(trial.w, trial.value, trial.gradient)
+        return True
 
     @abstractmethod
     def _judge(self, trial: Trial) -> bool:
         """Whether the step is serious; the next weight."""
 
     def _try(self) -> Trial | None:
-        for tolerance in (-_QP_SHARE * self._predicted, 0.0):
-            alpha = self._bundle.alpha
-            alpha[:] = self._bundle.maximize(alpha, self._bundle.omega, self._weight, tolerance)
-            aggregate, height = self._bundle.aggregate(alpha)
+        # Planes by their values at the center, less that of J there.
+        offsets = self._planes @ self._center + self._heights - self._value
+        none = np.empty((len(offsets), 0))
+        for tolerance in (-_QP_SHARE * self._predicted, _EXACT * self._value):
+            given = L2(), self._weight, self._gram, self._alpha, tolerance
+            self._alpha = master.solve(self._planes, offsets, none, *given).alpha
+            aggregate, height = self._alpha @ self._planes, float(self._alpha @ offsets)
             squared = float(aggregate @ aggregate)
             self._predicted = height - squared / self._weight
             if self._predicted < -_ROUNDING * self._value:
@@ -132,20 +112,17 @@ class _CenteredBundle(ABC):
 
     def _evaluate(self, w: Array) -> tuple[float, Array]:
         """J and a subgradient."""
-        risk, gradient = self._problem.evaluate(w)
-        self._passes += 1
+        risk, gradient = self._risk(w)
         value = risk + 0.5 * self._lambda * float(w @ w)
-        self._best.offer(value, w)
+        self.best = min(self.best, value)
         return value, gradient + self._lambda * w
 
     def _add(self, w: Array, value: float, gradient: Array) -> None:
-        """A plane, as the bundle has it: by its value at the center, less that of J there."""
-        self._heights.append(value - float(gradient @ w))
-        at_center = float(gradient @ self._center) + self._heights[-1] - self._value
-        self._bundle.add(gradient, at_center)
-
-    def _state(self) -> State:
-        return self._best.state(self._best.point, 0.0, self._passes)
+        self._planes = np.vstack([self._planes, gradient])
+        self._heights = np.append(self._heights, value - float(gradient @ w))
+        self._alpha = np.append(self._alpha, float(not len(self._alpha)))
+        products = self._planes @ gradient
+        self._gram = np.block([[self._gram, products[:-1, None]], [products]])
 
 
 class ProximalBundle(_CenteredBundle):
@@ -153,8 +130,8 @@ class ProximalBundle(_CenteredBundle):
 
     name = "proximal"
 
-    def __init__(self, problem: Any, reg_lambda: float):
-        super().__init__(problem, reg_lambda)
+    def __init__(self, *given: Any):
+        super().__init__(*given)
         self._since = 0  # steps of one kind since u changed: serious ones, or minus null ones
         self._variation = np.inf  # Kiwiel's estimate of how much J varies around the center
 
@@ -189,8 +166,8 @@ class BundleTrust(_CenteredBundle):
 
     name = "BT"
 
-    def __init__(self, problem: Any, reg_lambda: float):
-        super().__init__(problem, reg_lambda)
+    def __init__(self, *given: Any):
+        super().__init__(*given)
         self._last = self._first_norm, 0.0  # the aggregate of the last step
         self._longest = _LONGEST / self._first_weight
         self._short, self._long = 0.0, self._longest
@@ -221,16 +198,61 @@ class BundleTrust(_CenteredBundle):
 METHODS = {kind.name: kind for kind in (BundleTrust, ProximalBundle)}
 
 
-class PeerClassifier(BMRMClassifier):
-    """BMRMClassifier whose ``solver`` may be one of METHODS: for L2, without intercept."""
+def follow(
+    solver: str,
+    X: Any,
+    y: Array,
+    reg_lambda: float,
+    enough: Callable[[Curve], bool],
+    *,
+    loss: str = "hinge",
+    max_iter: int,
+    max_seconds: float,
+) -> Curve:
+    """The best objectives by a solver of METHODS until it is enough, or a limit."""
+    curve, start = Curve(), process_time()
+    bundle = METHODS[solver](*_RISKS[loss](X, y), reg_lambda)
+    curve.ended = "max_iter"
+    while len(curve.seconds) < max_iter:
+        if not bundle.step():
+            curve.ended = "stalled"
+            break
+        curve.add(process_time() - start, bundle.best, 0.0)
+        if enough(curve) or curve.seconds[-1] >= max_seconds:
+            curve.ended = "enough" if enough(curve) else "time"
+            break
+    return curve
 
-    _parameter_constraints: ClassVar[dict] = {
-        **BMRMClassifier._parameter_constraints,
-        "solver": [*BMRMClassifier._parameter_constraints["solver"], StrOptions(set(METHODS))],
-    }
 
-    def _solver(self, problem: Any, kept: Any, seed: None) -> Any:
-        kind = METHODS.get(self.solver)
-        if kind is None:
-            return super()._solver(problem, kept, seed)
-        return kind(problem, self.reg_lambda)
+def _hinge(X: Any, y: Array) -> tuple[Risk, int]:
+    """Labels of -1 and +1."""
+    signs, transpose = np.where(y == y.max(), 1.0, -1.0), X.T.tocsr() if sp.issparse(X) else X.T
+
+    def risk(w: Array) -> tuple[float, Array]:
+        slack = 1.0 - signs * (X @ w)
+        inside = np.where(slack > 0.0, signs, 0.0)
+        return float(np.maximum(slack, 0.0).mean()), transpose @ inside / -len(y)
+
+    return risk, X.shape[1]
+
+
+def _multiclass_hinge(X: Any, y: Array) -> tuple[Risk, int]:
+    """``max_c [c != y] + f_c - f_y``, with a column of weights for each class."""
+    classes, labels = np.unique(y, return_inverse=True)
+    n, K, rows = len(y), len(classes), np.arange(len(y))
+    transpose = X.T.tocsr() if sp.issparse(X) else X.T
+
+    def risk(w: Array) -> tuple[float, Array]:
+        scores = np.asarray(X @ w.reshape(-1, K))
+        margins = scores - scores[rows, labels][:, None] + 1.0
+        margins[rows, labels] = 0.0
+        worst = margins.argmax(axis=1)
+        g = np.zeros((n, K))
+        g[rows, worst] += 1.0 / n
+        g[rows, labels] -= 1.0 / n
+        return float(margins[rows, worst].mean()), np.asarray(transpose @ g).ravel()
+
+    return risk, X.shape[1] * K
+
+
+_RISKS = {"hinge": _hinge, "multiclass_hinge": _multiclass_hinge}

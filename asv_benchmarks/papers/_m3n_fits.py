@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _common import Study, line
-from _structured_watch import Curve, watch
+from _structured_watch import SVMCurve, watch
 
 TARGETS = (1e-1, 1e-2, 1e-3)
 SOLVERS = ("excessive-gap", "rsd", "bundle", "bcfw", "auto")
@@ -28,7 +28,7 @@ class Fit(NamedTuple):
     """How a fit went; projections and passes over their edges are those of excessive gap."""
 
     solver: str
-    curve: Curve
+    curve: SVMCurve
     projections: int
     projection_passes: int
     n_iter: int
@@ -40,7 +40,7 @@ class Fit(NamedTuple):
 
     def cell(self, eps: float, what: str, form: str) -> str:
         """Calls or seconds to a gap; ">" is before what it had taken where it did not get there."""
-        k = self.curve.first(eps)
+        k = self.curve.at(eps)
         value = getattr(self.curve, what)[-1 if k is None else k]
         return f"{'>' if k is None else ''}{value:{form}}"
 
@@ -48,11 +48,11 @@ class Fit(NamedTuple):
 def follow(task: Task, solver: str, max_seconds: float, tol: float = TARGETS[-1]) -> Fit:
     """A fit to the last target, or of so many CPU seconds."""
     settings = {"model": "chain", "reg_lambda": task.strength / len(task.y), "solver": solver}
-    model = watch(task.X, task.y, max_seconds=max_seconds, tol=tol, **settings)
+    model, curve = watch(task.X, task.y, max_seconds=max_seconds, tol=tol, **settings)
     counts = [0, 0]
     if solver == "excessive-gap":
         counts = [int(model.history_[f"projection{end}"][-1]) for end in ("s", "_passes")]
-    return Fit(solver, model.curve, *counts, int(model.n_iter_))
+    return Fit(solver, curve, *counts, int(model.n_iter_))
 
 
 def compare_solvers(study: Study, task: Task, limits: dict[str, float]) -> dict[str, Fit]:
@@ -91,7 +91,7 @@ def _steps(study: Study, task: Task, fits: dict[str, Fit]) -> None:
         told,
         own > curve.oracle_seconds,
     )
-    seconds = {solver: fit.curve.first(TARGETS[1]) for solver, fit in fits.items()}
+    seconds = {solver: fit.curve.at(TARGETS[1]) for solver, fit in fits.items()}
     ours = seconds["excessive-gap"]
     planes = seconds["bundle"]
     calls = ", ".join(f"{s} {fits[s].cell(TARGETS[1], 'calls', '.0f')}" for s in SOLVERS)

@@ -1,43 +1,48 @@
 """Section 3 of Saha, Zhang and Vishwanathan: a problem on which BMRM needs 1/eps iterations."""
 
-from itertools import islice
-
 import numpy as np
 from _common import Study
 from scipy.linalg import hadamard
 
-from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray
 REG_LAMBDA = 0.01
-DIMENSION = 512
-_EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1)
+DIMENSION = 256
+_EPSILONS = (10.0, 3.0, 1.0, 0.3)
 _ROUNDING = 1e-8  # relative, of the inner problem
-
-
-class MaxOfPlanes:
-    """R(w) = max_i <a_i, w> with the a_i as columns; ties go to the first."""
-
-    def __init__(self, columns: Array):
-        self._columns = columns
-        self.dimension, self.passes = len(columns), 0
-        self.objectives: list[float] = []  # J at all points so far: w_0, w_1, ...
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        self.passes += 1
-        values = w @ self._columns
-        # What rounding has left between equals does not count.
-        first = np.flatnonzero(values >= values.max() - 1e-12 * (1.0 + np.abs(values).max()))[0]
-        self.objectives.append(float(values[first] + 0.5 * REG_LAMBDA * (w @ w)))
-        return float(values[first]), self._columns[:, first].copy()
+_EXACT = 1e-10  # absolute, of the inner problem
 
 
 def bmrm(columns: Array) -> tuple[Array, Array]:
-    """eps_t of Algorithm 2 for t = 1, ..., d or fewer, and J(w_t) from w_0 = 0 on."""
-    problem = MaxOfPlanes(columns)
-    solver = BundleSolver(problem, REG_LAMBDA, algorithm="cutting-plane")
-    gaps = [state.gap for state in islice(solver.states(), len(columns))]
-    return np.array(gaps), np.array(problem.objectives)
+    """eps_t of Algorithm 2 for t = 1, ..., d or fewer, and J(w_t) from w_0 = 0 on.
+
+    R(w) = max_i <a_i, w> with the a_i as columns; ties go to the first.
+    """
+    d = len(columns)
+    w, planes, alpha = np.zeros(d), np.empty((0, d)), np.empty(0)
+    objectives: list[float] = []
+    gaps: list[float] = []
+    bound = -np.inf
+    for _ in range(columns.shape[1] + 1):
+        values = w @ columns
+        # What rounding has left between equals does not count.
+        first = np.flatnonzero(values >= values.max() - 1e-12 * (1.0 + np.abs(values).max()))[0]
+        objectives.append(float(values[first] + 0.5 * REG_LAMBDA * (w @ w)))
+        if len(planes):
+            gaps.append(min(objectives) - bound)
+            if gaps[-1] <= _ROUNDING * abs(bound):
+                break
+        planes = np.vstack([planes, columns[:, first]])
+        alpha = np.append(alpha, float(not len(alpha)))
+        t = len(planes)
+        given = L2(), REG_LAMBDA, planes @ planes.T, alpha, _EXACT
+        alpha = master.solve(planes, np.zeros(t), np.empty((t, 0)), *given).alpha
+        aggregate = alpha @ planes
+        bound = -float(aggregate @ aggregate) / (2.0 * REG_LAMBDA)
+        w = aggregate / -REG_LAMBDA
+    return np.array(gaps), np.array(objectives)
 
 
 def papers_columns(d: int) -> Array:

@@ -72,7 +72,7 @@ def ours(task: Task, best: float, seconds: float, estimator: Any) -> Trace:
         task.X,
         task.y,
         lambda curve: curve.objective[-1] <= best + ERROR,
-        score=task.accuracy,
+        score=lambda model: task.accuracy(model.coef_[0], model.intercept_[0]),
         stride=_STRIDE,
         max_iter=_MAX_ITER,
         max_seconds=seconds,

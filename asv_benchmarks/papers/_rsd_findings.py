@@ -22,7 +22,6 @@ from _rsd_fits import (
 _MIDDLE = TARGETS[1]  # a gap at which zigzagging shows, and that most fits reach
 _SIGNIFICANT = 2.0  # times fewer oracle calls
 _MODERATE = 10  # points of a simplex: the paper names no number
-_FEW = 5.0  # outputs with weight an example
 _CLOSE = 0.1  # share of the oracle calls: masters are solved to a share of the gap
 
 
@@ -32,7 +31,6 @@ def compare_all(study: Study, found: list[tuple[Task, dict[Kind, Fit]]]) -> None
         _limits(study, task.title, fits)
         _methods(study, task.title, fits)
         _masters(study, task.title, fits)
-        _active(study, task.title, fits)
         _variants(study, task.title, fits)
     study.compare(
         "2.1, from Hearn et al.",
@@ -121,16 +119,6 @@ def _masters(study: Study, title: str, fits: dict[Kind, Fit]) -> None:
         "finding the extreme points forms the main computation overhead",
         f"share of the oracle in the CPU time: {told}",
         min(shares.values()) > 0.5,
-    )
-
-
-def _active(study: Study, title: str, fits: dict[Kind, Fit]) -> None:
-    weighted = fits[PRODUCT].weighted
-    study.compare(
-        f"3.4, {title}, after Tsochantaridis et al.",
-        "few constraints are active at the optimum",
-        f"outputs with weight an example in the end, the true one among them: {weighted:.1f}",
-        weighted < _FEW,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _rsd_data import Task
-from _structured_watch import Curve, watch
+from _structured_watch import SVMCurve, watch
 
 TOL = 1e-3  # relative gap at which a fit ends
 TARGETS = (1e-1, 1e-2, 1e-3)
@@ -46,12 +46,11 @@ VARIANTS = tuple(
 
 
 class Fit(NamedTuple):
-    """How a fit went; ``weighted`` are the outputs with weight in the end, a mean over examples."""
+    """How a fit went."""
 
     kind: Kind
-    curve: Curve
+    curve: SVMCurve
     objective: float
-    weighted: float | None
 
     @property
     def gaps(self) -> np.ndarray:
@@ -60,11 +59,11 @@ class Fit(NamedTuple):
 
     def calls(self, eps: float) -> float | None:
         """Oracle calls over n to a relative gap; None if the fit did not get there."""
-        k = self.curve.first(eps)
+        k = self.curve.at(eps)
         return None if k is None else self.curve.calls[k]
 
     def seconds(self, eps: float) -> float | None:
-        k = self.curve.first(eps)
+        k = self.curve.at(eps)
         return None if k is None else self.curve.seconds[k]
 
     @property
@@ -78,13 +77,12 @@ class Fit(NamedTuple):
         return 1.0 / self.oracle_share - 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        numbers = {"objective": self.objective, "weighted": self.weighted}
-        return {**self.kind._asdict(), **numbers, **self.curve.as_dict()}
+        return {**self.kind._asdict(), **self.curve.as_dict()}
 
 
 def follow(task: Task, kind: Kind, max_seconds: float) -> Fit:
     """A fit to a relative gap of TOL, or of so many CPU seconds."""
-    model = watch(
+    model, curve = watch(
         task.X,
         task.y,
         max_seconds=max_seconds,
@@ -96,12 +94,4 @@ def follow(task: Task, kind: Kind, max_seconds: float) -> Fit:
         loss=kind.loss,
         tol=TOL,
     )
-    weighted = _weighted(model.curve.solver.kept) if kind.solver == "rsd" else None
-    return Fit(kind, model.curve, model.objective_, weighted)
-
-
-def _weighted(kept: Any) -> float:
-    """Outputs of a block that have weight, the true one among them; a mean over blocks."""
-    o = kept.outputs
-    slots = np.repeat(o.at - np.cumsum(o.count) + o.count, o.count) + np.arange(o.count.sum())
-    return float(np.count_nonzero(o.q[slots] > 0.0) / len(o.at))
+    return Fit(kind, curve, model.objective_)

@@ -22,18 +22,16 @@ after k searches in a row that left L_i as it was, i is visited ``2^(k-1)`` time
 Rows of w whose attributes sequence i lacks move only when they are next needed.
 """
 
-import hashlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numba import njit
 
 from sklearn_bundle.chain._compiled.chain import add_features, scores
 from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
 from sklearn_bundle.chain._compiled.forward_backward import loss_of, marginals, new_work
-from sklearn_bundle.core.contract import State
-from sklearn_bundle.jit import decorators
+from sklearn_bundle.core_next.contract import State
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
 
 Array = np.ndarray
@@ -44,13 +42,7 @@ _SMALLEST = 1e-100  # scale of w at which it is multiplied out
 SCALE, PATH, SEEN, CALLS = range(4)  # of the counts that steps keep
 
 
-def compiled(function: Any) -> Any:
-    """``decorators.jit``, whose cache has to see edits of this file, too."""
-    result = decorators.jit(function)
-    if hasattr(result, "_cache"):
-        own = hashlib.sha256(Path(__file__).read_bytes()).digest()
-        result._cache._cache_file._source_stamp = decorators.source_stamp() + own
-    return result
+compiled = njit(nogil=True, error_model="numpy")  # a few seconds in each run, and no cache
 
 
 @compiled
@@ -216,7 +208,6 @@ class SAGSolver:
 
     name = "sag-nus"
     kept = None
-    history_fields: ClassVar[tuple] = (("estimate", np.float64),)
 
     def __init__(self, problem: Any, *, skipping: bool, seed: int):
         n, S = problem.n_sequences, problem.chains.width
@@ -239,28 +230,14 @@ class SAGSolver:
                 *(self._drawn, self._tops, self._w, self._total, self._left),
                 *(self._stored, self._memory, self._counts, self._skipping),
             )
-            yield self._state(np.inf, 0.0)
+            yield self._state()
 
-    def confirm(self, *, moving: bool = True) -> State:
-        """P at w, and the bound (8) of Le Priol et al. from its gradient."""
-        value, _, bound = self._problem.evaluate(self._w)
-        return self._state(value, max(bound, 0.0))
-
-    def detach(self) -> None:
-        """Let go of the problem."""
-        self._problem = None
-
-    @property
-    def lipschitz(self) -> Array:
-        """The L_i."""
-        return self._memory[0]
-
-    def _state(self, primal: float, bound: float) -> State:
+    def _state(self) -> State:
         reg_lambda, seen = self._problem.reg_lambda, self._counts[SEEN]
         mean = self._total / seen + reg_lambda * self._w
         estimate = float(mean @ mean) / (2.0 * reg_lambda)
         passes = int(self._counts[CALLS]) // self._problem.n_sequences
-        return State(primal, bound, self._w.copy(), None, passes, None, (estimate,))
+        return State(np.inf, 0.0, self._w.copy(), None, passes, None, (estimate,))
 
 
 def _tree(n: int, of_largest: bool, seed: int) -> Sampling:

@@ -4,13 +4,12 @@ A look costs a pass over the data, and counts nowhere: neither as an epoch nor i
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from _chains import ChainTask
-from _crf_watch import WatchedCRF, watch
+from _crf_watch import watch
 from _sag_nus import SAGSolver
-from sklearn.utils._param_validation import StrOptions
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.chain.model import taken_apart
@@ -46,21 +45,15 @@ SAMPLINGS = (  # figure 2
 SHARES = (UNIFORM, *(Kind("sdca", "gap", s) for s in (0.2, 0.5)), GAP, Kind("sdca", "gap", 1.0))
 
 
-class PeerCRF(WatchedCRF):
-    """WatchedCRF whose ``solver`` may be SAG-NUS."""
+def _sag(params: SDCACRF, problem: Any, seed: int, kept: Any) -> SAGSolver:
+    return SAGSolver(problem, skipping=False, seed=seed)
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SDCACRF._parameter_constraints,
-        "solver": [
-            *SDCACRF._parameter_constraints["solver"],
-            StrOptions({SAG.solver, SAG_SKIPPING.solver}),
-        ],
-    }
 
-    def _unwatched(self, problem: Any, kept: Any, seed: int) -> Any:
-        if self.solver not in (SAG.solver, SAG_SKIPPING.solver):
-            return super()._unwatched(problem, kept, seed)
-        return SAGSolver(problem, skipping=self.solver == SAG_SKIPPING.solver, seed=seed)
+def _sag_skipping(params: SDCACRF, problem: Any, seed: int, kept: Any) -> SAGSolver:
+    return SAGSolver(problem, skipping=True, seed=seed)
+
+
+_PEERS = {SAG.solver: _sag, SAG_SKIPPING.solver: _sag_skipping}
 
 
 class Fit(NamedTuple):
@@ -134,17 +127,21 @@ def follow(
         return ended
 
     most = max_epochs * (_LBFGS if kind.solver == "lbfgs" else 1)
-    settings: dict[str, Any] = {"solver": kind.solver, "max_iter": most}
+    settings: dict[str, Any] = {"max_iter": most}
+    if kind.solver in _PEERS:
+        settings["make"] = _PEERS[kind.solver]
+    else:
+        settings["solver"] = kind.solver
     if kind.sampling != "-":
         settings |= {"sampling": kind.sampling, "nonuniformity": kind.share or 0.8}
     # tol is such that the fit never makes a full pass of its own
-    model = watch(task, look, _STRIDE, PeerCRF, tol=1e-300, **settings)
+    seconds = watch(task, look, _STRIDE, tol=1e-300, **settings)
     reached = curve["gap"][-1] <= goal * curve["objective"][-1]
     return Fit(
         kind,
         {name: np.array(values) for name, values in curve.items()},
         tuple(np.array(tests or np.empty((0, 2))).T),
-        model.watched.seconds,
+        seconds,
         "reached" if reached else "limit",
     )
 

@@ -13,8 +13,6 @@ from _svm import Data, load
 from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
-from sklearn_bundle.kernel.values.kernel_function import resolve_gamma
-
 _MOST_TESTED = 10_000  # rows of a test part
 
 
@@ -106,7 +104,9 @@ def read(name: str, tasks: ModuleType | None) -> Data:
 
 def distance_gamma(X: Any) -> float:
     """One over the mean squared distance of two points: the paper's sigma^2, inverted."""
-    return resolve_gamma("distance", X, np.ones(X.shape[0]))
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    squares = X.multiply(X).sum() if issparse(X) else np.sum(X * X)
+    return float(0.5 / (squares / X.shape[0] - mean @ mean))
 
 
 def size_rows(problems: dict[str, Data | None], tasks: ModuleType | None) -> Iterator[list[str]]:

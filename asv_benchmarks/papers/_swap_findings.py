@@ -16,9 +16,7 @@ _MEDIANS = {  # speed-ups over CVM
 }
 
 
-def compare_all(
-    study: Study, results: Results, ruled: Results, polynomial: Results, p: dict[str, float]
-) -> None:
+def compare_all(study: Study, results: Results, polynomial: Results, p: dict[str, float]) -> None:
     """Keep a finding for every statement that the fits can decide."""
     groups = {name: [r for r in results if r["group"] == name] for name in _groups(results)}
     _speedups(study, groups)
@@ -28,7 +26,6 @@ def compare_all(
         _adult(study, groups["Adult"])
     _others(study, groups)
     _everywhere(study, results, p)
-    _rules(study, ruled)
     _polynomial(study, results, polynomial)
 
 
@@ -183,27 +180,6 @@ def _everywhere(study: Study, results: Results, p: dict[str, float]) -> None:
             *(study, "7, where MFW is faster than FW", away, "swap", "fw"),
             "SWAP is significantly faster than FW there",
         )
-
-
-def _rules(study: Study, ruled: Results) -> None:
-    """Which of MFW and FW ends first, by rule: the paper and our rule part here."""
-    for rule in ("eps", "eps, sampled"):
-        pairs: dict[str, dict[str, dict[str, Any]]] = {}
-        for fit in ruled:
-            if fit["rule"] == rule:
-                pairs.setdefault(fit["set"], {})[fit["solver"]] = fit
-        for group, said in (("Web", "FW is faster than MFW"), ("Adult", "MFW is faster than FW")):
-            names = [f["set"] for f in ruled if f["group"] == group and f["rule"] == rule]
-            names = [*dict.fromkeys(names)]
-            if not names:
-                continue
-            ratios = [pairs[n]["mfw"]["seconds"] / pairs[n]["fw"]["seconds"] for n in names]
-            study.compare(
-                f"{'6.1' if group == 'Web' else '6.2'}, {group}",
-                f"{said}; here by the paper's rule ({rule}) on {' and '.join(names)}",
-                f"MFW takes {' and '.join(f'{r:.2g}' for r in ratios)} times FW's seconds",
-                all((r > 1.0) == (group == "Web") for r in ratios),
-            )
 
 
 def _polynomial(study: Study, results: Results, polynomial: Results) -> None:

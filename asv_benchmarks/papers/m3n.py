@@ -2,8 +2,7 @@
 
 The paper has no experiments on structured data. Here its solver, with exact projections, Newton's
 method in place of Algorithm 3, is beside the others of StructuredSVM that minimize the same
-objective, all in one thread; Algorithm 3 is tried on the same projections; what projections do that
-are not exact is counted; and sequences are labeled on a Gram matrix of tokens.
+objective, all in one thread; and sequences are labeled on a Gram matrix of tokens.
 
 A fit ends at a certified relative gap of 1e-3, or after --max-seconds of CPU time (a quarter for
 the others): ">" is before what it had taken by then. Seconds are CPU time.
@@ -16,7 +15,6 @@ import numpy as np
 from _common import Study, run
 from _m3n_fits import Task, compare_solvers, draw
 from _m3n_gp import compare_kernels
-from _m3n_projections import compare_exactness, compare_projections
 from benchmarks.chains import chains
 
 _STRENGTHS = (100.0, 10.0)  # n reg_lambda
@@ -57,8 +55,6 @@ def reproduce(study: Study) -> None:
         task = Task(name, strength, X, y)
         found.append((task, compare_solvers(study, task, limits)))
     study.draw(partial(draw, found))
-    compare_projections(study, task, 10)
-    compare_exactness(study, task, 25)
     compare_kernels(study, task, others, 100, study.arguments.max_seconds / 4.0)
 
 

@@ -78,10 +78,10 @@ def _show_times(study: Study, frames: Frames) -> None:
     for reg_lambda in STRENGTHS:
         rows = []
         for solver in SOLVERS:
-            model = timed(frames, apart, reg_lambda, solver, study.arguments.max_seconds)
-            rows.append([solver, *cells(model)])
-            curve = model.curve.as_dict()
-            study.keep(solver=solver, reg_lambda=reg_lambda, baseline=apart, curve=curve)
+            _, curve = timed(frames, apart, reg_lambda, solver, study.arguments.max_seconds)
+            rows.append([solver, *cells(curve)])
+            numbers = {"baseline": apart, "curve": curve.as_dict()}
+            study.keep(solver=solver, reg_lambda=reg_lambda, **numbers)
         title = f"{frames.name}, baseline {apart}, reg_lambda = {reg_lambda:g}: by certified gap"
         study.show(title, names, rows)
 

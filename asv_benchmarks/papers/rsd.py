@@ -79,7 +79,7 @@ def _show(study: Study, task: Task, fits: dict[Kind, Fit]) -> None:
 def _cells(fit: Fit) -> list[str]:
     calls, seconds = [], []
     for eps in TARGETS:
-        k = fit.curve.first(eps)
+        k = fit.curve.at(eps)
         mark, k = (">", -1) if k is None else ("", k)
         calls.append(f"{mark}{fit.curve.calls[k]:.0f}")
         seconds.append(f"{mark}{fit.curve.seconds[k]:.2f}")

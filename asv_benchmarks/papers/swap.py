@@ -10,10 +10,7 @@ A fit ends at a certified relative gap of 1e-3, or after 400,000 steps (40,000 f
 more than two classes): where this limit ends it, the seconds have a star and are a lower bound, and
 the tests take it for slower than any fit that got there.
 Sets are cut so that it all takes minutes; the first table says to what. The paper ends where the
-gap of the simplex problem is at most 1e-6, whatever the size of the objective; some sets are fitted
-by that rule as well. Its code is built on CVM's, which looks for the ascent vertex among 60 random
-points; whether its test looked at those alone it does not say. "eps, sampled" is the rule if it
-did.
+gap of the simplex problem is at most 1e-6, whatever the size of the objective.
 
 Seconds are CPU time, one thread; a fit of less than one second is the median of three.
 """
@@ -37,8 +34,6 @@ QUANTITIES = {
     "n_support": ("Support vectors (figures 4, 6 and 7)", ",d"),
     "accuracy": ("Accuracy on the test part, % (figures 2, 5 and 6)", ".2f"),
 }
-RULES = ("gap", "eps", "eps, sampled")
-RULED = ("w1a", "w4a", "a1a", "a4a")  # by the paper's rule as well
 POLYNOMIAL = ("w1a", "w2a", "w3a", "w4a", "w5a", "shuttle")
 _POLYNOMIAL = {"kernel": "poly", "degree": 2, "coef0": 0.0}
 
@@ -60,11 +55,10 @@ def reproduce(study: Study) -> None:
     results = _fit_all(study, problems)
     for quantity, (title, form) in QUANTITIES.items():
         show(study, title, results, quantity, form)
-    ruled = _other_rules(study, problems, results)
     polynomial = _polynomial(study, problems)
     p = _tests(study, results)
     if study.tasks is not None:
-        compare_all(study, results, ruled, polynomial, p)
+        compare_all(study, results, polynomial, p)
     study.draw(partial(draw, results))
 
 
@@ -103,31 +97,6 @@ def show(study: Study, title: str, results: list[dict[str, Any]], quantity: str,
             cells.append(f"{fit[quantity]:{form}}{star}")
         rows.append([result["set"], *cells])
     study.show(title, ["data", *solvers], rows)
-
-
-def _other_rules(
-    study: Study, problems: dict[str, Data], results: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """What the paper's rule does, beside ours."""
-    found, rows = [], []
-    for result in results:
-        if result["set"] not in (RULED if study.tasks is not None else SHIPPED):
-            continue
-        data, C = problems[result["set"]], result["C"]
-        gamma = 0.5 * distance_gamma(data.X)
-        for solver in SOLVERS[:4]:
-            for rule in RULES:
-                fit = result["fits"][solver]
-                if rule != "gap":
-                    fit = measure(solver, data, C, gamma, rule)
-                found.append({"set": result["set"], "group": result["group"], **fit})
-                cells = [f"{fit['steps']:,d}", f"{fit['seconds']:.3g}{'*' * fit['limited']}"]
-                cells += [f"{fit['gap']:.0e}", f"{fit['n_support']:,d}", f"{fit['accuracy']:.2f}"]
-                rows.append([result["set"], solver, rule, f"{fit['delta']:.0e}", *cells])
-    columns = ["data", "solver", "rule", "delta", "steps", "CPU s", "gap reached", "SV", "right, %"]
-    study.show("Our rule, gap 1e-3, and the paper's, eps 1e-6; delta = eps / 2Q", columns, rows)
-    study.keep(rules=found)
-    return found
 
 
 def _polynomial(study: Study, problems: dict[str, Data]) -> list[dict[str, Any]]:

@@ -4,15 +4,11 @@ J = reg_lambda/2 ||w||^2 + the mean loss, computed here in numpy at the weights 
 stops at its certified relative gap of 1e-3 with default parameters; a peer at its cheapest setting
 within 1e-3 of the optimum. CPU seconds of whole fits in one thread, in turns; a ratio is the peer's
 seconds over ours. ">": no peer got there within its limit; "<": we did not get to our gap.
-
-table  a row a loss, a column a set, for reg_lambda 1e-2, 1e-4 and 1e-6
-path   squared_error: BMRMRegressorCV against RidgeCV, 20 values and 5 folds
+A row is a loss, a column a set, for reg_lambda 1e-2, 1e-4 and 1e-6.
 """
 
 import argparse
-from collections.abc import Callable
 
-import _cells_path
 import _cells_table
 from _cells_data import SETS, SHIPPED, Sets
 from _cells_rows import ROWS
@@ -26,22 +22,10 @@ HELP = "every loss on every shape of data: scikit-learn's linear models and skgl
 _REG_LAMBDAS = (1e-2, 1e-4, 1e-6)
 _QUICK = (1e-4,)
 
-PARTS: dict[str, Callable[[Session, Sets, argparse.Namespace], None]] = {
-    "table": _cells_table.run,
-    "path": _cells_path.run,
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=3)
     names = sorted({name for known in (SETS, SHIPPED) for kind in known.values() for name in kind})
-    parser.add_argument(
-        "--part",
-        nargs="+",
-        choices=PARTS,
-        default=["table", "path"],
-        help="by default table and path",
-    )
     parser.add_argument("--loss", nargs="+", choices=ROWS, default=[*ROWS], help="these alone")
     parser.add_argument("--sets", nargs="+", choices=names, metavar="SET", help="these alone")
     parser.add_argument("--reg-lambda", nargs="+", type=float, default=_REG_LAMBDAS, metavar="L")
@@ -60,5 +44,4 @@ def run(arguments: argparse.Namespace) -> None:
     tasks = load_tasks(arguments.data)
     kept = KeptFits(arguments.peer_fits)
     session = Session(tasks, None, arguments.repeat, arguments.json, kept)
-    for name in arguments.part:
-        PARTS[name](session, Sets(tasks, arguments.all_rows), arguments)
+    _cells_table.run(session, Sets(tasks, arguments.all_rows), arguments)

@@ -22,10 +22,7 @@ from _crf_contest import Contest
 from _crf_curves import Curves
 from _crf_fits import fits
 from _crf_growth import growth
-from _crf_l1 import small_models
-from _crf_memory import crfsuite_memory, our_memory
 from _crf_search import search
-from _crf_weak import weak
 from _crfsuite import PEERS
 from _measure import (
     MissingError,
@@ -47,7 +44,6 @@ ASKED = {  # least ratios to lbfgs-all at equal suboptimality
 ASKED_TO_FIRST = {"conll2000": 20.0}  # lbfgs-all's seconds to 1e-1 over ours to a gap of 1e-3
 ASKED_TO_SCORE = {"conll2000": 10.0}  # seconds to the score, of lbfgs over ours
 ASKED_SCORE = {"conll2000": 93.6}
-ASKED_STATE = {"conll2000": 60.0}  # MB of dual variables
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,11 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-growth", action="store_true", help="time and memory by sentences, nothing else"
     )
-    parser.add_argument(
-        "--only-weak", action="store_true", help="weak regularization, the same model on both sides"
-    )
-    parser.add_argument("--only-l1", action="store_true", help="fits with L1, nothing else")
-    parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -87,10 +78,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(header(__doc__.strip()))
     tasks = load_tasks(arguments.data)
     alone = {
-        weak: arguments.only_weak,
         fits: arguments.only_fits,
         search: arguments.only_search,
-        small_models: arguments.only_l1,
         growth: arguments.only_growth,
     }
     for part, is_alone in alone.items():
@@ -114,11 +103,6 @@ def run(arguments: argparse.Namespace) -> None:
                 result = contest.compare()
             results.append(result)
             _print_result(result, arguments.peers)
-            if not arguments.no_memory:
-                result["memory"] = {"ours": our_memory(task, solver)}
-                if "lbfgs-all" in arguments.peers:
-                    result["memory"]["lbfgs-all"] = crfsuite_memory(task, "lbfgs-all")
-                _print_memory(result)
             write_json(arguments.json, results)
     if tasks is not None and not arguments.only_peers:
         for part in alone:
@@ -235,19 +219,6 @@ def _print_whole(result: dict[str, Any]) -> None:
             _scores(side["scores"]),
             f"{side['seconds'] / own['seconds']:.2f}",
         )
-
-
-def _print_memory(result: dict[str, Any]) -> None:
-    print("\npeak memory, in a process of its own, MiB")
-    table = Table([("", 14), ("at the peak", 11), ("before", 8), ("fit alone", 9)])
-    for name, memory in result["memory"].items():
-        peak, before = memory["peak"], memory["before"]
-        table.row(name, f"{peak:.0f}", f"{before:.0f}", f"{peak - before:.0f}")
-    if result["dual_megabytes"]:
-        most = ASKED_STATE.get(result["task"])
-        size = result["dual_megabytes"]
-        asked = "" if most is None else f" (asked: at most {most:g}: {_met(size <= most)})"
-        print(f"dual variables: {size:.1f} MB{asked}")
 
 
 def _scores(scores: dict[str, float]) -> str:

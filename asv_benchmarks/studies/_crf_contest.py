@@ -20,31 +20,12 @@ POINTS = 0.2  # of the score
 _MOST_EPOCHS = 1000
 
 
-def make_ours(task: ChainTask, solver: str | None, **settings: Any) -> Any:
+def make_ours(task: ChainTask, solver: str | None, **settings: Any) -> SDCACRF:
     """With CRFsuite's model: no biases of labels."""
     if solver is not None:
         settings["solver"] = solver
     fixed = {"reg_lambda": task.reg_lambda, "fit_intercept": False, "n_jobs": 1, "random_state": 0}
-    return _MeasuredCRF(**fixed, **settings)
-
-
-class _MeasuredCRF(SDCACRF):
-    """SDCACRF that knows what its dual point took, 0 where there was none.
-
-    The dual point itself is gone, or studies of memory would count that of an earlier fit.
-    """
-
-    dual_megabytes: float
-
-    def _keep(self, solver: Any, result: Any) -> Any:
-        kept = super()._keep(solver, result)
-        known = hasattr(kept, "nodes")
-        self.dual_megabytes = (kept.nodes.nbytes + kept.pairs.nbytes) / 1e6 if known else 0.0
-        return kept
-
-    def _further_attributes(self, *arguments: Any) -> dict[str, Any]:
-        """What fits is a copy: this is what the estimator gets of it."""
-        return super()._further_attributes(*arguments) | {"dual_megabytes": self.dual_megabytes}
+    return SDCACRF(**fixed, **settings)
 
 
 class Contest:
@@ -86,7 +67,6 @@ class Contest:
             "certified_score": certified[1e-3] and next(iter(certified[1e-3]["scores"].values())),
             "scores": self._scores(certified[1e-6] or self._timed(self._once(tol=1e-6))),
             "whole": self._whole(),
-            "dual_megabytes": certified[1e-3] and certified[1e-3]["dual_megabytes"],
         }
 
     def _fit(self, **settings: Any) -> Any:
@@ -105,7 +85,6 @@ class Contest:
             "gap": float(model.dual_gap_ / model.objective_),
             "status": str(model.status_),
             "solver": model.solver_,
-            "dual_megabytes": model.dual_megabytes,
             "scores": self._task.scores(lambda part: predicted(model, part)),
         }
 
@@ -163,8 +142,8 @@ class Contest:
                 return False
 
             settings = {} if self._solver is None else {"solver": self._solver}
-            settings |= {"fit_intercept": False, "max_iter": _MOST_EPOCHS, "max_time": 5 * LONG}
-            watch(self._task, look, tol=tol, **settings)
+            settings |= {"fit_intercept": False, "max_iter": _MOST_EPOCHS, "tol": tol}
+            watch(self._task, look, max_seconds=5 * LONG, **settings)
         return self._traces[tol]
 
     def _peer(self, name: str, goal: float) -> dict[str, Any]:

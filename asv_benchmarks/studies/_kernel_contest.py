@@ -1,4 +1,4 @@
-"""Contests of SwapSVC and SwapSVCCV with their peers, on one task.
+"""Contests of SwapSVC with its peers, on one task.
 
 All sides have the same C, gamma and 1000 MB for kernel values, the tol that is their default, and
 get X in the same format. Theirs is the hinge loss and ours the squared one: they minimize different
@@ -6,7 +6,7 @@ objectives, and what is compared is what they cost and how accurate they are.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from statistics import median
@@ -15,24 +15,17 @@ from typing import Any
 import numpy as np
 from _measure import MissingError, cpu_seconds, take_turns
 from _svm import Data, accuracy, relative_gap, status
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 import sklearn_bundle
 
 OURS = "ours"
-_FOLDS = StratifiedKFold(5)
 _SETTINGS = {"cache_size": 1000}
 
 
 def make_ours(C: float, gamma: float, **further: Any) -> Any:
     settings = {"gamma": gamma, "n_jobs": 1, "random_state": 0, **_SETTINGS, **further}
     return sklearn_bundle.SwapSVC(C, **settings)
-
-
-def make_search(Cs: Sequence[float], gamma: float) -> Any:
-    settings = {"cv": _FOLDS, "gamma": gamma, "n_jobs": 1, "random_state": 0, **_SETTINGS}
-    return sklearn_bundle.SwapSVCCV(Cs=list(Cs), **settings)
 
 
 def make_svc(C: float, gamma: float) -> SVC:
@@ -127,34 +120,3 @@ def _predict(models: list[Any], data: Data) -> Any:
     """By the newest model, which is then done with; the first one stays."""
     model = models.pop() if len(models) > 1 else models[0]
     return model.predict(data.X_test)
-
-
-def compare_searches(Cs: Sequence[float], gamma: float, data: Data, repeat: int) -> dict[str, Any]:
-    """Seconds, mean scores in percent and test accuracy of SwapSVCCV and GridSearchCV(SVC()).
-
-    Both have the same folds, and fit the best C on all data at the end.
-    """
-    ours = make_search(Cs, gamma)
-    peer = GridSearchCV(SVC(gamma=gamma, **_SETTINGS), {"C": list(Cs)}, cv=_FOLDS, n_jobs=1)
-    runs, firsts = {}, {}
-    for name, search in ((OURS, ours), ("SVC", peer)):
-        runs[name] = partial(search.fit, data.X, data.y)
-        firsts[name] = cpu_seconds(runs[name])[0]
-    taken = take_turns({name: (runs[name], firsts[name]) for name in runs}, repeat)
-    scores = {OURS: ours.mean_test_scores_, "SVC": peer.cv_results_["mean_test_score"]}
-    chosen = {OURS: ours.C_, "SVC": peer.best_params_["C"]}
-    return {
-        "Cs": list(Cs),
-        "gamma": gamma,
-        **data.sizes,
-        "sides": {
-            name: {
-                "fit": median(taken[name]),
-                "fit_runs": taken[name],
-                "scores": [100.0 * float(score) for score in scores[name]],
-                "C": float(chosen[name]),
-                "accuracy": accuracy(search.predict(data.X_test), data.y_test),
-            }
-            for name, search in ((OURS, ours), ("SVC", peer))
-        },
-    }

@@ -24,7 +24,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from _kernel_tube import normal_rows, targets
 from _measure import (
     MissingError,
     Table,
@@ -36,7 +35,11 @@ from _measure import (
     write_json,
 )
 from _svm import Data, load, relative_gap, scale_gamma, status, warm_up
+from benchmarks.common import dataset
+from scipy.sparse import issparse
+from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import sklearn_bundle
@@ -44,6 +47,10 @@ import sklearn_bundle
 HELP = "kernel machines with the objectives of SVC, SVR and OneClassSVM"
 
 _SETTINGS = {"cache_size": 1000}
+_FIRST = {"casp": 20_000}  # rows that take part, where not all do
+_MOST_TRAIN, _MOST_TEST = 30_000, 50_000  # rows of a novelty task
+# The file of tasks.load, and which label is normal.
+_NORMAL = {"shuttle": ("shuttle", 1), "kddcup99": ("kddcup99_10pct", 11), "mnist": ("mnist", 3)}
 _CS = (0.1, 1.0, 10.0, 100.0)
 _SEARCHED = tuple(10.0**k for k in range(-2, 5))  # values of C
 _CS_OF_PAIRS = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -77,6 +84,35 @@ def _classes(name: str, tasks: ModuleType | None) -> Data:
     X, y = tasks.load(name)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
     return Data(X, y, X_test, y_test)
+
+
+def targets(name: str, tasks: ModuleType | None) -> Data:
+    """A quarter of the rows is the test part."""
+    X, y = load_diabetes(return_X_y=True) if tasks is None else tasks.regression(name)
+    X, y = X[: _FIRST.get(name)], y[: _FIRST.get(name)]
+    y = (y - y.mean()) / y.std()
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0)
+    return Data(X, y, X_test, y_test)
+
+
+def normal_rows(name: str, tasks: ModuleType | None) -> Data:
+    """Normal rows to train on; test rows of which y says whether they are normal."""
+    if tasks is None:
+        parts, normal = dataset(name), 1.0
+    else:
+        file, normal = _NORMAL[name]
+        parts = tasks.load(file)
+    parts = [part.toarray() if issparse(part) else np.asarray(part) for part in parts]
+    X, y = parts[:2]
+    if name == "mnist":
+        X = X[y == normal] / 255.0
+        return Data(X, np.ones(len(X)), parts[2] / 255.0, parts[3] == normal)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = np.array_split(order, 2)
+    train, test = train[y[train] == normal][:_MOST_TRAIN], test[:_MOST_TEST]
+    scaler = StandardScaler().fit(X[train])
+    X, X_test = (scaler.transform(X[part]) for part in (train, test))
+    return Data(X, np.ones(len(train)), X_test, y[test] == normal)
 
 
 def _classifiers(C: float, gamma: float) -> tuple[Callable[[], Any], Callable[[], Any]]:

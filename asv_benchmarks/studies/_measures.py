@@ -1,12 +1,9 @@
-"""The losses, paths and norms of the BMRM family against scikit-learn, in seven parts.
+"""The losses, paths and norms of the BMRM family against scikit-learn, in four parts.
 
 classification  "roc_auc" and "fbeta": test measures beside LinearSVC and LogisticRegression
 ranking         "ordinal": mean absolute error; "ndcg" and "ordinal" within queries: NDCG@10
 regression      "quantile" against QuantileRegressor; robust losses at equal objective
-growth          seconds of "roc_auc" and "ordinal" against n
 path            bmrm_path against its last fit alone; BMRMClassifierCV against GridSearchCV
-search          BMRMClassifierCV() on several classes against GridSearchCV and one LinearSVC fit
-l1              the L1 norm on text: nonzeros, accuracy and time beside LinearSVC
 
 Seconds are CPU time of one process and one thread; a fit of more than 5 s runs once.
 """
@@ -14,26 +11,20 @@ Seconds are CPU time of one process and one thread; a fit of more than 5 s runs 
 import argparse
 
 import _measures_classification
-import _measures_growth
-import _measures_l1
 import _measures_path
 import _measures_ranking
 import _measures_regression
-import _measures_search
 from _measure import MissingError, header, load_tasks, quiet_single_thread
 from _measures_common import Study
 
-HELP = "measures, ranking, regression, paths and the L1 norm: scikit-learn's linear models"
+HELP = "measures, ranking, regression and paths: scikit-learn's linear models"
 
 # A part is a module with a docstring, TASKS, SHIPPED and compare(study, task).
 PARTS = {
     "classification": _measures_classification,
     "ranking": _measures_ranking,
     "regression": _measures_regression,
-    "growth": _measures_growth,
     "path": _measures_path,
-    "search": _measures_search,
-    "l1": _measures_l1,
 }
 
 

@@ -5,12 +5,8 @@ Parts (--part for some):
 ocr        letters, folds 1 to 9, at three strengths: every solver
 conll2000  chunks, 8 million weights, reg_lambda = 1/n: F1 beside SDCACRF's
 pystruct   OCR fold 0 without biases: pystruct's learners at equal suboptimality
-likelihood OCR letters by likelihood, beside SDCACRF
-segments   chunks and made data: spans found by segments and by chains, and what they take
 house      matchings of the CMU house, 90 frames apart: every solver, and the error without learning
 horses     segmented images at two resolutions, beside models without edges; cuts beside scipy's
-snakes     grids of 11 labels: what edges bring, what branch and bound brings to the relaxation
-scene      sets of six labels: pairs along a tree, all pairs and none, beside LinearSVC per label
 
 Each fit has its seconds, its oracle calls over n, and its seconds over those of one oracle pass
 over all examples, which is timed between the states of the same fit. Without --data the sets that
@@ -24,10 +20,6 @@ from typing import Any
 
 import _structured_horses
 import _structured_house
-import _structured_likelihood
-import _structured_scene
-import _structured_segments
-import _structured_snakes
 import numpy as np
 from _chains import ChainTask, load
 from _measure import (
@@ -41,23 +33,16 @@ from _measure import (
 )
 from _structured_contest import Contest
 from _structured_pystruct import LEARNERS
-from _structured_watch import WatchedSVM, watch
+from _structured_watch import SVMCurve, watch
 
-from sklearn_bundle import SDCACRF
+from sklearn_bundle import SDCACRF, StructuredSVM
 
 HELP = "structured outputs: StructuredSVM's solvers, SDCACRF and pystruct"
 
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex", "bundle")
 PARTS = {"ocr": "digit_words", "conll2000": "made_sentences", "pystruct": "digit_words"}
 # Parts with tables of their own; each module has run(tasks, arguments, results).
-FURTHER = {
-    "likelihood": _structured_likelihood,
-    "horses": _structured_horses,
-    "segments": _structured_segments,
-    "house": _structured_house,
-    "snakes": _structured_snakes,
-    "scene": _structured_scene,
-}
+FURTHER = {"horses": _structured_horses, "house": _structured_house}
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}
 LIMITS = {"ocr": 45.0, "conll2000": 150.0, "pystruct": 100.0}  # CPU seconds of a fit
@@ -129,8 +114,8 @@ def _curves(
         print(f"\n{task.name}, reg_lambda = {strength:g}/n, n = {n:,}; at most {limit:g} s a fit")
         table = Table(_columns(task, TOLS[part]))
         for solver in arguments.solvers:
-            model = _fit(task, solver, strength / n, min(TOLS[part]), limit)
-            result = _describe(task, model, TOLS[part]) | {"strength": strength}
+            model, curve = _fit(task, solver, strength / n, min(TOLS[part]), limit)
+            result = _describe(task, model, curve, TOLS[part]) | {"strength": strength}
             results.append(result)
             table.row(*_cells(result))
             write_json(arguments.json, results)
@@ -147,16 +132,18 @@ def _fit(
     tol: float,
     max_seconds: float,
     most: int | None = None,
-) -> WatchedSVM:
+) -> tuple[StructuredSVM, SVMCurve]:
     X, y = task.train.matrices[:most], task.train.labels[:most]
     settings = {"solver": solver, "reg_lambda": reg_lambda, "tol": tol}
     return watch(X, y, model="chain", max_seconds=max_seconds, **settings)
 
 
-def _describe(task: ChainTask, model: WatchedSVM, tols: tuple[float, ...]) -> dict[str, Any]:
-    curve, targets = model.curve, []
+def _describe(
+    task: ChainTask, model: StructuredSVM, curve: SVMCurve, tols: tuple[float, ...]
+) -> dict[str, Any]:
+    targets = []
     for eps in tols:
-        k = curve.first(eps)
+        k = curve.at(eps)
         target: dict[str, Any] = {"eps": eps, "reached": k is not None}
         if k is not None:
             seconds, calls = curve.seconds[k], curve.calls[k]

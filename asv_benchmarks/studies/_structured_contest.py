@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from _measure import LONG
 from _structured_pystruct import LEARNERS, Run, learn
-from _structured_watch import Curve, WatchedSVM, watch
+from _structured_watch import SVMCurve, watch
 from benchmarks.chains import chain_hinge_objective
 
+from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Chain
 
 TARGETS = (1e-1, 1e-2, 1e-3)
@@ -49,22 +50,22 @@ class Contest:
     ) -> dict[str, Any]:
         """Seconds of both sides to each suboptimality, and ours to each certified gap."""
         self._fit(solver, tol=0.1)  # compiles
-        best = self._fit(solver, tol=_BEST, max_seconds=LONG)
+        best, found = self._fit(solver, tol=_BEST, max_seconds=LONG)
         runs = [self._fit(solver, tol=min(TARGETS)) for _ in range(repeat)]
+        models, curves = zip(*runs, strict=True)
         peers = {}
         for name in names:
             run = learn(folder, LEARNERS[name], self.X, self.y, self.C, max_seconds)
             peers[name] = _thinned(run)
-        curves = [model.curve for model in runs]
         optimum, result = best.objective_, {"n": len(self.y), "reg_lambda": self.reg_lambda}
-        w = np.concatenate([runs[0].coef_.ravel(), runs[0].transitions_.ravel()])
-        result |= {"best": optimum, "gap": best.curve.relative_gap, "solver": solver, "targets": []}
-        result["off"] = self.objective(w) / runs[0].objective_ - 1.0
+        w = np.concatenate([models[0].coef_.ravel(), models[0].transitions_.ravel()])
+        result |= {"best": optimum, "gap": found.relative_gap, "solver": solver, "targets": []}
+        result["off"] = self.objective(w) / models[0].objective_ - 1.0
         objectives = {n: [self.objective(w) for w in run.points] for n, run in peers.items()}
         result["lowest"] = {n: min(values) / optimum - 1.0 for n, values in objectives.items()}
         for eps in TARGETS:
-            target = {"eps": eps, "gap": _timed(curves, [c.first(eps) for c in curves])}
-            below = [c.first_below((1.0 + eps) * optimum) for c in curves]
+            target = {"eps": eps, "gap": _timed(curves, [c.at(eps) for c in curves])}
+            below = [c.below((1.0 + eps) * optimum) for c in curves]
             target["suboptimality"] = _timed(curves, below)
             target["peers"] = {
                 name: _first(run, objectives[name], (1.0 + eps) * optimum)
@@ -73,12 +74,12 @@ class Contest:
             result["targets"].append(target)
         return result
 
-    def _fit(self, solver: str, **settings: Any) -> WatchedSVM:
+    def _fit(self, solver: str, **settings: Any) -> tuple[StructuredSVM, SVMCurve]:
         fixed = {"model": Chain(fit_intercept=False), "reg_lambda": self.reg_lambda}
         return watch(self.X, self.y, solver=solver, **fixed, **settings)
 
 
-def _timed(curves: Sequence[Curve], at: Sequence[int | None]) -> dict[str, float] | None:
+def _timed(curves: Sequence[SVMCurve], at: Sequence[int | None]) -> dict[str, float] | None:
     """The median over runs, which are equal but for the clock."""
     if None in at:
         return None

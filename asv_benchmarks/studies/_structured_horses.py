@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _measure import Table, cpu_seconds, write_json
-from _structured_watch import WatchedSVM, watch
+from _structured_watch import SVMCurve, watch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Graph
 
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex")
@@ -88,7 +89,9 @@ def _made(side: int, n: int = 60) -> tuple[list, list, list, list]:
     return X[:half], y[:half], X[half:], y[half:]
 
 
-def _fit(images: Images, solver: str, reg_lambda: float, max_seconds: float) -> WatchedSVM:
+def _fit(
+    images: Images, solver: str, reg_lambda: float, max_seconds: float
+) -> tuple[StructuredSVM, SVMCurve]:
     settings = {"solver": solver, "reg_lambda": reg_lambda, "tol": EPS}
     return watch(images.X, images.y, model=Graph(), max_seconds=max_seconds, **settings)
 
@@ -104,8 +107,8 @@ def _table(
     table = Table([*columns, ("last gap", 9), ("objective", 11), ("bound", 11), ("test %", 7)])
     model = None
     for solver in solvers:
-        model = _fit(images, solver, reg_lambda, limit)
-        curve, k = model.curve, model.curve.first(EPS)
+        model, curve = _fit(images, solver, reg_lambda, limit)
+        k = curve.at(EPS)
         reached = ["-", "-", "-"]
         if k is not None:
             seconds, calls = curve.seconds[k], curve.calls[k]
@@ -126,9 +129,9 @@ def _table(
 def _baselines(table: Table, images: Images, reg_lambda: float) -> dict[str, Any]:
     """Without edges, and a logistic regression of all nodes with the same penalty per node."""
     lone = images._replace(X=_without_edges(images.X), X_test=_without_edges(images.X_test))
-    model = _fit(lone, "auto", reg_lambda, 60.0)
+    model, curve = _fit(lone, "auto", reg_lambda, 60.0)
     unary = model.score(lone.X_test, lone.y_test)
-    gap, seconds = model.curve.relative_gap, model.curve.whole_seconds
+    gap, seconds = curve.relative_gap, curve.whole_seconds
     table.note(f"edges left out (auto): {100 * unary:.2f} %, {seconds:.2f} s to a gap of {gap:.0e}")
     nodes, labels = np.concatenate([x[0] for x in images.X]), np.concatenate(images.y)
     C = images.n_nodes / reg_lambda / len(labels)
@@ -146,7 +149,7 @@ def _without_edges(X: list) -> list:
     return [(nodes, np.empty((0, 2), int), np.empty((0, E.shape[1]))) for nodes, _, E in X]
 
 
-def _cuts(table: Table, images: Images, model: WatchedSVM) -> dict[str, Any]:
+def _cuts(table: Table, images: Images, model: StructuredSVM) -> dict[str, Any]:
     """The oracle at the fitted w, all that it takes, beside scipy's flow alone."""
     examples, w = model.model_.examples(images.X, images.y, "margin"), model.w_
     n = len(images.X)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from _house import Frames, read
 from _measure import Table
-from _structured_watch import WatchedSVM, watch
+from _structured_watch import SVMCurve, watch
 
+from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Matching
 
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex", "bundle")
@@ -44,17 +45,17 @@ def run(tasks: ModuleType | None, arguments: argparse.Namespace, results: list[d
         print(f"\nreg_lambda = {reg_lambda:g}")
         table = Table([*columns(), ("test error", 10)])
         for solver in arguments.solvers:
-            model = timed(frames, apart, reg_lambda, solver, limit)
+            model, curve = timed(frames, apart, reg_lambda, solver, limit)
             wrong = error(model.w_, *test)
-            table.row(solver, *cells(model), f"{wrong:.3f}")
+            table.row(solver, *cells(curve), f"{wrong:.3f}")
             told = {"task": frames.name, "baseline": apart, "reg_lambda": reg_lambda}
             told |= {"solver": solver, "error": wrong, "objective": model.objective_}
-            results.append(told | {"curve": model.curve.as_dict()})
+            results.append(told | {"curve": curve.as_dict()})
 
 
 def timed(
     frames: Frames, apart: int, reg_lambda: float, solver: str, max_seconds: float
-) -> WatchedSVM:
+) -> tuple[StructuredSVM, SVMCurve]:
     """A fit on the training pairs to the smallest gap of ``TOLS``; a short one before compiles."""
     X, y = frames.pairs(0, apart)
     settings: dict[str, Any] = {"model": "matching", "solver": solver, "reg_lambda": reg_lambda}
@@ -68,11 +69,10 @@ def columns() -> list[tuple[str, int]]:
     return [("solver", 17), ("pass ms", 8), *of_tols, ("last gap", 9)]
 
 
-def cells(model: WatchedSVM) -> list[str]:
+def cells(curve: SVMCurve) -> list[str]:
     """Milliseconds of a pass of the oracle, CPU seconds and calls over n to each gap, the last."""
-    curve = model.curve
     told = [f"{1e3 * curve.oracle_pass:.2f}"]
     for eps in TOLS:
-        k = curve.first(eps)
+        k = curve.at(eps)
         told += ["-", "-"] if k is None else [f"{curve.seconds[k]:.3f}", f"{curve.calls[k]:.0f}"]
     return [*told, f"{curve.relative_gap:.0e}"]

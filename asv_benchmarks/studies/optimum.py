@@ -1,11 +1,8 @@
 """What the exact optimum would score, as far as the gap of a fit knows: widths, and their price.
 
-python asv_benchmarks/studies/optimum.py --data FOLDER [--part widths searches ...]
+python asv_benchmarks/studies/optimum.py --data FOLDER [--part widths chains]
 
 widths    the range of the optimum's test accuracy at three gaps, and CPU seconds
-balls     what the middle of primal and dual point and the center of the rows gain
-searches  12 values x 5 folds with and without certain=True
-kernels   the same of SwapSVCCV: 6 values of C, 3,000 rows
 chains    the share of certain tokens of CoNLL-2000 chunking and of the OCR words
 """
 
@@ -18,10 +15,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from _measure import Table, cpu_seconds, header, quiet_single_thread
-from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMClassifierCV, SwapSVCCV
+from sklearn_bundle import SDCACRF, BMRMClassifier
 
 TOLS = 1e-3, 1e-6, 1e-9
 LOSSES = "squared_hinge", "log_loss", "hinge"
@@ -38,8 +34,6 @@ SETS = {
     "shuttle": [1],
     "usps": [2, 4, 6, 8, 10],
 }
-OF_SEARCHES = "ijcnn1", "phishing", "covtype_20k", "pendigits", "letter"
-OF_BALLS = "ijcnn1", "covtype_20k", "usps"
 
 
 def binary_task(load, name):
@@ -88,59 +82,6 @@ def widths(load, names):
         )
 
 
-def balls(load, names):
-    """Widths of decision_bounds for the ball around w, the middle, and each without a center."""
-    table = Table([("set", 12), ("loss", 14), ("gap", 8), ("around w", 9), ("middle", 9)])
-    for name in names:
-        X, y, *_ = binary_task(load, name)
-        for loss in LOSSES:
-            model = BMRMClassifier(loss, reg_lambda=1e-3, tol=1e-6).fit(X, y)
-            radius = model._known_regions()[0].radius
-            around = np.sqrt(2.0 * model.dual_gap_ / model.reg_lambda_)
-            table.row(name, loss, f"{model.relative_gap_:.1e}", f"{around:.2e}", f"{radius:.2e}")
-
-
-def searches(load, names):
-    table = _table_of_searches()
-    for name in names:
-        X, y, *_ = binary_task(load, name)
-        for loss in LOSSES:
-            plain = BMRMClassifierCV(loss, reg_lambdas=np.geomspace(1.0, 1e-5, 12))
-            _compare(table, name, plain, X, y)
-
-
-def kernels(load, names):
-    """The same of kernel machines, at their default tol of 1e-2, on 3,000 rows."""
-    table = _table_of_searches()
-    for name in names:
-        X, y, *_ = binary_task(load, name)
-        rows = np.random.default_rng(0).permutation(len(y))[:3000]
-        for loss in ("squared_hinge", "hinge"):
-            plain = SwapSVCCV(np.geomspace(1e-2, 1e3, 6), loss=loss)
-            for search in (plain, clone(plain).set_params(certain=True)):
-                search.fit(X[rows[:300]], y[rows[:300]])  # compiles
-            _compare(table, name, plain, X[rows], y[rows])
-
-
-def _table_of_searches():
-    return Table(
-        [
-            *(("set", 12), ("loss", 14), ("CPU s", 8), ("certain, CPU s", 14)),
-            *(("times", 6), ("certain", 7), ("chosen", 9), ("before", 9)),
-        ]
-    )
-
-
-def _compare(table, name, plain, X, y):
-    """A search with and without ``certain``."""
-    sure = clone(plain).set_params(certain=True)
-    seconds, _ = cpu_seconds(partial(plain.fit, X, y))
-    longer, _ = cpu_seconds(partial(sure.fit, X, y))
-    values = (f"{getattr(search, search._chosen + '_'):.1e}" for search in (sure, plain))
-    times = f"{seconds:.2f}", f"{longer:.2f}", f"{longer / seconds:.1f}"
-    table.row(name, plain.loss, *times, str(sure.best_is_certain_), *values)
-
-
 def chains(tasks):
     table = Table(
         [("set", 12), ("tol", 6), ("gap", 8), ("CPU s", 8), ("tokens", 8), ("sequences", 9)]
@@ -184,7 +125,7 @@ def chain_tasks(folder):
 
 
 def main() -> None:
-    parts = "widths", "balls", "searches", "kernels", "chains"
+    parts = "widths", "chains"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder with load.py")
     parser.add_argument("--part", nargs="+", choices=parts, default=parts)
@@ -201,8 +142,7 @@ def main() -> None:
             if part == "chains":
                 chains(chain_tasks(given.data))
             else:
-                of_part = {"widths": SETS, "balls": OF_BALLS}.get(part, OF_SEARCHES)
-                globals()[part](load, given.sets or of_part)
+                widths(load, given.sets or SETS)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Compare the speed of this checkout with that of an older commit, cell by cell.
 
 python asv_benchmarks/studies/release.py OLD [--data FOLDER] [--only TEXT] [--kinds fit one ...]
+python asv_benchmarks/studies/release.py OLD --entered [--only TEXT]
 
 Rows are what is measured of the cells of ``_release_cells.py``, in CPU ms of one thread:
 
@@ -16,6 +17,9 @@ an objective of the other (both cannot be true), or a tol that the new fit alone
 are first measured again, in new processes with three times the rounds. What a version cannot run
 has no ratio, but a note.
 
+With ``--entered`` it counts instead what one has to read: for the fits of "first", the Python
+functions of the package that a second fit enters, their files, and what the first one compiles.
+
 Each version is copied to a folder of its own, with byte code, which comes first on the path of this
 interpreter: what pip does with a package in pure Python. So both have the same libraries.
 """
@@ -28,6 +32,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -99,6 +104,40 @@ def first(cell: Cell) -> float:
         start = process_time()
         fit(cell)
         return process_time() - start
+
+
+def entered(cell: Cell) -> tuple[int, int, int]:
+    """Functions and files of the package that a fit enters, and specializations it compiles."""
+    import numba
+
+    with TemporaryDirectory() as os.environ["NUMBA_CACHE_DIR"]:
+        fit(cell)  # imports and compiles, which calls other functions
+    compiled = [d for d in gc.get_objects() if type(d) is type(numba.njit(compare))]
+    package = str(Path(importlib.import_module("sklearn_bundle").__file__).parent)
+    found = set()
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        if event == "call" and not frame.f_code.co_name.startswith("<"):
+            found.add(frame.f_code)
+
+    threading.setprofile(note)  # of threads that begin from now on
+    sys.setprofile(note)
+    fit(cell)
+    sys.setprofile(None)
+    threading.setprofile(None)  # type: ignore[arg-type]
+    of_package = [code for code in found if code.co_filename.startswith(package)]
+    files = {code.co_filename for code in of_package}
+    return len(of_package), len(files), sum(len(d.signatures) for d in compiled)
+
+
+def show_entered(folder: Path, cells: Iterable[Cell]) -> None:
+    """A row a cell: old and new functions, files and specializations."""
+    *_, fresh = workers(folder)
+    print(f"{'':<72} {'functions':>11} {'files':>9} {'compiled':>9}")
+    for cell in cells:
+        pairs = zip(*ask(fresh, entered, cell), strict=True)
+        counts = (f"{old} {new}" for old, new in pairs)
+        print(f"{cell.name:<72.72} {next(counts):>11}", *map("{:>9}".format, counts), flush=True)
 
 
 def memory(cell: Cell) -> float:
@@ -237,6 +276,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cells with this text in family or name")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--entered", action="store_true", help="count functions and files alone")
     given = parser.parse_args()
     # Workers inherit these; hashes order sets of strings.
     os.environ |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
@@ -247,6 +287,9 @@ def main() -> int:
     print(f"{ROOT} / {given.old}: old, new, new / old; of fits objective and gap, old and new")
     with TemporaryDirectory() as folder:
         install(given.old, Path(folder))
+        if given.entered:
+            show_entered(Path(folder), [cell for cell in cells if "first" in cell.kinds])
+            return 0
         rows = list(run(Path(folder), asked, given.rounds))
         again = {id(row): row for group in failures(rows).values() for row in group}.values()
         print("\nmeasured again" if again else "")
