@@ -82,7 +82,7 @@ def names_listed(text: str) -> list[str]:
 
 def is_for_solvers(kind: type, name: str) -> bool:
     """Whether a member of a loss is none of its contract: bases that are not public have it."""
-    from sklearn_bundle.linear_next.losses.one_score import ScoreLoss
+    from sklearn_bundle.linear.losses.one_score import ScoreLoss
 
     public = {found for found in public_names().values() if inspect.isclass(found)}
     bases = [base for base in kind.__mro__[1:] if name in vars(base)]

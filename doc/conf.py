@@ -12,7 +12,7 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import sklearn_bundle.losses
-from sklearn_bundle.core.shared_docs import project_url
+from sklearn_bundle.core.docs import project_url
 
 sys.path.insert(0, str(Path(__file__).parents[1] / ".ci"))
 sys.path.insert(0, str(Path(__file__).parent))  # results.py

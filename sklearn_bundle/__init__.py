@@ -54,32 +54,32 @@ if TYPE_CHECKING:
     from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV, SwapSVRCV
     from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
-    from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
-    from sklearn_bundle.linear_next.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-    from sklearn_bundle.linear_next.estimators.bmrm_novelty import BMRMNoveltyDetector
-    from sklearn_bundle.linear_next.estimators.bmrm_ranker import BMRMRanker
-    from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
-    from sklearn_bundle.linear_next.estimators.listing import list_losses, list_regularizers
-    from sklearn_bundle.linear_next.estimators.path import bmrm_path, reg_lambda_max
-    from sklearn_bundle.linear_next.estimators.pragam import PragamSVC
+    from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+    from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+    from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
+    from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+    from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+    from sklearn_bundle.linear.estimators.listing import list_losses, list_regularizers
+    from sklearn_bundle.linear.estimators.path import bmrm_path, reg_lambda_max
+    from sklearn_bundle.linear.estimators.pragam import PragamSVC
     from sklearn_bundle.structured.estimators.structured import StructuredSVM
 
 # Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
-    "reg_lambda_max": "sklearn_bundle.linear_next.estimators.path",
-    "list_losses": "sklearn_bundle.linear_next.estimators.listing",
-    "list_regularizers": "sklearn_bundle.linear_next.estimators.listing",
-    "bmrm_path": "sklearn_bundle.linear_next.estimators.path",
-    "BMRMClassifier": "sklearn_bundle.linear_next.estimators.bmrm",
-    "BMRMClassifierCV": "sklearn_bundle.linear_next.estimators.bmrm_cv",
-    "BMRMRegressorCV": "sklearn_bundle.linear_next.estimators.bmrm_cv",
-    "BMRMNoveltyDetector": "sklearn_bundle.linear_next.estimators.bmrm_novelty",
-    "BMRMRanker": "sklearn_bundle.linear_next.estimators.bmrm_ranker",
-    "BMRMRegressor": "sklearn_bundle.linear_next.estimators.bmrm_regressor",
+    "reg_lambda_max": "sklearn_bundle.linear.estimators.path",
+    "list_losses": "sklearn_bundle.linear.estimators.listing",
+    "list_regularizers": "sklearn_bundle.linear.estimators.listing",
+    "bmrm_path": "sklearn_bundle.linear.estimators.path",
+    "BMRMClassifier": "sklearn_bundle.linear.estimators.bmrm",
+    "BMRMClassifierCV": "sklearn_bundle.linear.estimators.bmrm_cv",
+    "BMRMRegressorCV": "sklearn_bundle.linear.estimators.bmrm_cv",
+    "BMRMNoveltyDetector": "sklearn_bundle.linear.estimators.bmrm_novelty",
+    "BMRMRanker": "sklearn_bundle.linear.estimators.bmrm_ranker",
+    "BMRMRegressor": "sklearn_bundle.linear.estimators.bmrm_regressor",
     "SDCACRF": "sklearn_bundle.chain.estimators.crf",
     "SDCACRFCV": "sklearn_bundle.chain.estimators.crf_cv",
     "crf_path": "sklearn_bundle.chain.estimators.crf_cv",
-    "PragamSVC": "sklearn_bundle.linear_next.estimators.pragam",
+    "PragamSVC": "sklearn_bundle.linear.estimators.pragam",
     "StructuredSVM": "sklearn_bundle.structured.estimators.structured",
     "SwapSVC": "sklearn_bundle.kernel.estimators.swap",
     "SwapSVCCV": "sklearn_bundle.kernel.estimators.swap_cv",

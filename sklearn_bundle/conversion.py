@@ -11,11 +11,11 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.linear_next.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.linear_next.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-from sklearn_bundle.linear_next.estimators.bmrm_ranker import BMRMRanker
-from sklearn_bundle.linear_next.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.linear_next.estimators.pragam import PragamSVC
+from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.linear.estimators.pragam import PragamSVC
 from sklearn_bundle.losses import (
     BINARY_LOSSES,
     MULTICLASS_LOSSES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next.multiplier import FEASIBILITY, projected
-from sklearn_bundle.core_next.values import as_float, as_numbers, is_between, shown
+from sklearn_bundle.core.multiplier import FEASIBILITY, projected
+from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
 
 __all__ = ["project"]
 

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from _watch import Curve
 
-from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.linear.solvers import master
 from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray

@@ -4,7 +4,7 @@ import numpy as np
 from _common import Study
 from scipy.linalg import hadamard
 
-from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.linear.solvers import master
 from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray

@@ -31,7 +31,7 @@ from numba import njit
 from sklearn_bundle.chain._compiled.chain import add_features, scores
 from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
 from sklearn_bundle.chain._compiled.forward_backward import loss_of, marginals, new_work
-from sklearn_bundle.core_next.contract import State
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
 
 Array = np.ndarray

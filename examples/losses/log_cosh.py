@@ -6,7 +6,7 @@ import numpy as np
 
 from sklearn_bundle.jit.decorators import registered
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
-from sklearn_bundle.linear_next._compiled import scores
+from sklearn_bundle.linear._compiled import scores
 from sklearn_bundle.losses import RegressionLoss
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.chain.model import Weights
-from sklearn_bundle.core_next.limits import DOUBLE, likely
-from sklearn_bundle.core_next.validation import squared_lengths
+from sklearn_bundle.core.limits import DOUBLE, likely
+from sklearn_bundle.core.validation import squared_lengths
 
 Array = NDArray[np.float64]
 

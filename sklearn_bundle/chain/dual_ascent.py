@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.penalty import shrunk
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.core_next.certificate import Best
-from sklearn_bundle.core_next.contract import ABSENT, State
-from sklearn_bundle.core_next.dual_methods import Catalyst, Checks, first_kappa
-from sklearn_bundle.core_next.lbfgs import LBFGSSolver
-from sklearn_bundle.core_next.limits import TINY
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa
+from sklearn_bundle.core.lbfgs import LBFGSSolver
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.sampling import Sampling, grow
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling

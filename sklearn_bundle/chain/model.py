@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled import chain_decode
 from sklearn_bundle.chain._compiled.chain import Chains, by_attribute
-from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.jit.vector import WIDTH
 

@@ -19,9 +19,9 @@ from sklearn_bundle.chain._compiled.chain_dual import (
 from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
 from sklearn_bundle.chain.model import pack, padded, unpacked
 from sklearn_bundle.chain.penalty import ElasticPenalty
-from sklearn_bundle.core_next.limits import DOUBLE
-from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
-from sklearn_bundle.core_next.score_rounding import RowSizes, column_counts
+from sklearn_bundle.core.limits import DOUBLE
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.score_rounding import RowSizes, column_counts
 from sklearn_bundle.jit.sampling import Sampling
 
 _BIASES = 3  # per token: for its label at any, the first and the last position

@@ -1,1 +1,1 @@
-"""What every fit needs: the fit, the stopping rule, the certificate, input, searches, threads."""
+"""What every fit needs: from checked parameters and data to the certificate."""

@@ -1,19 +1,27 @@
-"""Certificates of solvers: the best point and bound, the dual certificate, crossed bounds."""
+"""Certificates: the best point and bound, what rounding takes, the ball around the optimum."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.contract import State, bound_below
-from sklearn_bundle.core.roundoff import SIX_DIGITS
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import DOUBLE, SIX_DIGITS, likely
+
+Array = NDArray[np.float64]
 
 # Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
 # Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
 CROSSED = 1e-6
-# Relative to the terms that objective and bound are differences of: 5,000 times the precision.
-ROUNDED = 1e-12
+_FEW = 8.0  # roundings of a gap, a square and a root
+
+
+def bound_below(bound: float, primal: float) -> float:
+    """The bound or, if it is above the objective, one that is as far below.
+
+    A bound above the objective is false by rounding, by at least the difference: subtract as much.
+    """
+    return min(bound, 2.0 * primal - bound)
 
 
 class Rounding(NamedTuple):
@@ -34,33 +42,6 @@ class Rounding(NamedTuple):
 
 
 _NONE = Rounding()
-
-
-def confirmed(
-    bound: float,
-    primal: float,
-    advice: str,
-    terms: Callable[[], float] | None = None,
-    rounding: float = 0.0,
-) -> float:
-    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
-
-    ``terms`` returns the size of the terms whose differences objective and bound are, if it may be
-    far larger than they are; ``advice`` says why they may cross and what a user can do.
-
-    Raises
-    ------
-    ValueError
-        If the bound is above the objective by more than rounding explains.
-    """
-    crossed = bound - primal
-    explained = crossed <= max(CROSSED * abs(primal), rounding)
-    if not explained and not (terms and crossed <= ROUNDED * terms()):
-        raise ValueError(
-            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
-            f"rounding explains: {advice}."
-        )
-    return bound_below(bound, primal) - rounding
 
 
 def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
@@ -98,7 +79,7 @@ class Best:
     """The best point and the best bound of a solver so far, with arrays of its own.
 
     A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
-    the bound is then lowered to as far below, as in :func:`~.contract.bound_below`. If it is
+    the bound is then lowered to as far below, as in :func:`bound_below`. If it is
     farther above, states claim a gap of 0, so that the values are confirmed; if recomputed values
     cross by as much, that is an error.
 
@@ -183,12 +164,11 @@ class Best:
         bound: float,
         dual_certificate: Any = None,
         *,
-        terms: Callable[[], float] | None = None,
         rounding: Rounding = _NONE,
     ) -> None:
         """Replace the kept values by recomputed ones, whether these are better or not.
 
-        ``rounding``, see :mod:`~.linear_rounding`, is taken off the bound. The rest, where the
+        ``rounding``, is taken off the bound. The rest, where the
         bound is then ``least``, is added to the objective, up to the objective's own part: the
         point is no farther from the optimum than the gap says. An objective of ``least`` stays: as
         far as its precision can tell, it is the optimum.
@@ -196,10 +176,15 @@ class Best:
         Raises
         ------
         ValueError
-            As in :func:`confirmed`, which explains ``terms``.
+            If the bound is above the objective by more than rounding explains.
         """
         self._rounding = rounding.total
-        fresh = confirmed(bound, primal, self._advice, terms, self._rounding)
+        if not bound - primal <= max(CROSSED * abs(primal), self._rounding):
+            raise ValueError(
+                f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+                f"rounding explains: {self._advice}."
+            )
+        fresh = bound_below(bound, primal) - self._rounding
         missing = min(self.least - fresh, rounding.of_objective)
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
         self.primal = primal + self._excess
@@ -225,3 +210,68 @@ class Best:
         """
         bound = max(min(self.bound, self.primal), self.least)
         return State(self.primal, bound, point, intercept, passes, n_steps, further, self._excess)
+
+
+# ---- where the optimum is: a ball from the gap and strong convexity ------------------------------
+
+
+class Ball(NamedTuple):
+    """A ball that contains the w of the exact optimum.
+
+    The objective J is strongly convex in w: with its modulus mu, ``J(v) - J* >= mu/2 ||v - w*||^2``
+    for every v. So does the lower model that proves the bound, around the w_q where it is least.
+    """
+
+    center: Array
+    radius: float
+
+    @classmethod
+    def around(cls, w: Array, gap: float, modulus: float) -> Self:
+        """Around a point whose objective is no more than ``gap`` above the optimum."""
+        return cls(w, float(np.sqrt(2.0 * max(gap, 0.0) / modulus)) * (1.0 + _FEW * DOUBLE))
+
+    @classmethod
+    def between(
+        cls, w: Array, lowest: Array, gap: float, modulus: float, error: float = 0.0
+    ) -> Self:
+        """Around the middle between w and the point where the lower model is least.
+
+        Both inequalities together: ``||w* - (w + w_q)/2||^2 <= gap/mu - ||w - w_q||^2 / 4``.
+
+        Parameters
+        ----------
+        w, lowest : ndarray of shape (p,)
+            The point, and w_q.
+        gap : float
+            Objective at w, less the minimum of the lower model.
+        modulus : float
+            mu.
+        error : float
+            How far ``lowest`` may be from w_q because of rounding.
+        """
+        lengths = float(np.linalg.norm(w) + np.linalg.norm(lowest))
+        error += _FEW * DOUBLE * lengths
+        apart = float(np.linalg.norm(w - lowest)) * (1.0 - likely(len(w)) * DOUBLE) - error
+        share = max(gap, 0.0) / modulus
+        square = share * (1.0 + _FEW * DOUBLE) - 0.25 * max(apart, 0.0) ** 2
+        return cls(0.5 * (w + lowest), float(np.sqrt(max(square, 0.0))) + error)
+
+
+def ball_of(
+    w: Array,
+    lowest: Array,
+    gap: float,
+    own_gap: float,
+    modulus: float,
+    error: float,
+) -> Ball | None:
+    """The smaller of both balls; None if there is no strong convexity, or no gap.
+
+    ``own_gap`` is that to the minimum of the model that is least at ``lowest``, and ``gap`` that to
+    the best bound.
+    """
+    if not modulus > 0.0:
+        return None
+    balls = Ball.around(w, gap, modulus), Ball.between(w, lowest, own_gap, modulus, error)
+    ball = min(balls, key=lambda one: one.radius if np.isfinite(one.radius) else np.inf)
+    return ball if np.isfinite(ball.radius) and np.isfinite(ball.center).all() else None

@@ -1,19 +1,17 @@
-"""The loop around every solver: when to stop, history, interruption, confirmation at exit.
+"""The loop around every solver: when to stop, history, interruption, confirmation at exit."""
 
-What solvers need of a problem is declared beside them, in their families.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.optimum import Ball
 from sklearn_bundle.jit.announce import seconds_compiled
 
 HISTORY_DTYPE = np.dtype(
@@ -25,7 +23,6 @@ HISTORY_DTYPE = np.dtype(
         ("passes", np.int64),
     ]
 )
-
 
 # In place of what an object has only at times, such as the problem of a solver between two fits.
 # Its type is Any, so that a type checker takes the object to have it.
@@ -67,14 +64,6 @@ class Certificate:
         return self.gap / abs(self.primal)
 
 
-def bound_below(bound: float, primal: float) -> float:
-    """The bound or, if it is above the objective, one that is as far below.
-
-    A bound above the objective is false by rounding, by at least the difference: subtract as much.
-    """
-    return min(bound, 2.0 * primal - bound)
-
-
 @dataclass
 class State(Certificate):
     """The state of a solver after an iteration: the best point and the best bound so far.
@@ -91,15 +80,11 @@ class State(Certificate):
     n_steps: int | None = None
     further: tuple = ()
     excess: float = 0.0
-    ball: Ball | None = None
+    ball: Any = None  # a certificate.Ball
 
 
 class Solver(Protocol):
-    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep.
-
-    One that waits for a cluster also has the exceptions ``lost``, if that interrupted it, and
-    ``late``, if the time limit passed meanwhile; both are None otherwise.
-    """
+    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep."""
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends by itself only when rounding leaves nothing to gain.
@@ -125,7 +110,8 @@ class OutOfTime(Exception):
         self.state = state
 
 
-class Resumable(Solver, Protocol):
+@runtime_checkable
+class Resumable(Protocol):
     """A solver that the next fit on the same data can resume.
 
     Its ``states`` may be called again and then continue: many runs of one iteration each take the
@@ -145,7 +131,8 @@ class Resumable(Solver, Protocol):
 class SolverResult(Certificate):
     """Point and certificate, recomputed at exit, with status and history.
 
-    ``region`` is what the estimator makes of the ``ball``: where the scores of the optimum lie.
+    ``region`` is what the estimator makes of the ``ball``: where the scores of the optimum lie;
+    ``solver`` is the name of the one that ended the fit.
     """
 
     point: NDArray[np.float64]
@@ -154,15 +141,16 @@ class SolverResult(Certificate):
     n_iter: int
     history: np.ndarray
     excess: float = 0.0  # as of the last state
-    ball: Ball | None = None
+    ball: Any = None
     region: Any = None
+    solver: str = ""
 
     @classmethod
-    def of(cls, state: State, status: Status, history: np.ndarray) -> Self:
+    def of(cls, state: State, status: Status, history: np.ndarray, solver: str = "") -> Self:
         """The result that ended with this state."""
         values = state.primal, state.lower_bound, state.point, state.intercept
         end = int(history["iteration"][-1]), history, state.excess, state.ball
-        return cls(*values, status, *end)
+        return cls(*values, status, *end, solver=solver)
 
     def as_state(self) -> State:
         """What an observer of the last iteration sees."""
@@ -190,11 +178,6 @@ class TimeLimit:
             return None
         spent = perf_counter() - self._start - (seconds_compiled() - self._compiled)
         return max(self._seconds - spent, 0.0)
-
-    def at_most(self, seconds: float, at_least: float) -> float:
-        """So many seconds, or what is left if that is less, but at least the other number."""
-        left = self.left
-        return seconds if left is None else min(seconds, max(left, at_least))
 
     def part(self, n: int, reserve: float = 0.0) -> Self:
         """An nth of what is left, without this share of all seconds."""
@@ -231,8 +214,7 @@ def run(
     """
     start, time = perf_counter(), TimeLimit(max_time)
     rows: list[tuple] = []
-    status = Status.STALLED
-    final = None
+    status, final = Status.STALLED, None
     try:
         for n_iter, state in enumerate(_quietly(solver.states()), start=1):
             rows.append(_row(n_iter, start, state))
@@ -278,7 +260,7 @@ def run(
     # Values better than a later one, or than the confirmed one at the end, were so by rounding.
     history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
     history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
-    return SolverResult.of(final, status, history)
+    return SolverResult.of(final, status, history, getattr(solver, "name", ""))
 
 
 def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:

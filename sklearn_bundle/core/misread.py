@@ -1,13 +1,14 @@
 """Data that numpy would read as something else: masked, with fields, dates, codes; of dask."""
 
 import sys
-import warnings
 from collections.abc import Iterable
 from itertools import chain
 from reprlib import repr as short
 from typing import Any
 
 import numpy as np
+
+from sklearn_bundle.core.callers import warn
 
 _DATES = np.datetime64, np.timedelta64
 # How the types of dates, times and durations begin, of columns of pandas, polars and pyarrow.
@@ -122,21 +123,17 @@ def is_collection(X: Any) -> bool:
     return is_dask_collection(X)
 
 
-def gathered(caller: str, *columns: Any, depth: int = 1) -> tuple:
-    """The columns with dask collections computed in this process, which a warning says.
-
-    It points ``depth`` calls above the function that calls this one.
-    """
+def gathered(caller: str, *columns: Any) -> tuple:
+    """The columns with dask collections computed in this process, which a warning says."""
     found = [k for k, values in enumerate(columns) if is_collection(values)]
     if not found:
         return columns
     from dask.base import compute
 
-    warnings.warn(
+    warn(
         f"{caller} works on rows in memory: it gathers the dask collection in this process. "
         "BMRMClassifier, BMRMRegressor and BMRMNoveltyDetector fit to rows where they are.",
         UserWarning,
-        stacklevel=2 + depth,
     )
     values = dict(zip(found, compute(*(columns[k] for k in found)), strict=True))
     return tuple(values.get(k, column) for k, column in enumerate(columns))

@@ -1,17 +1,12 @@
 """Functions of one variable: the zero of a nondecreasing one, the minimizer of a convex one."""
 
 from collections.abc import Callable
-from math import isfinite, isnan, sqrt
+from math import inf, isfinite, isinf, isnan, nan, sqrt
 from typing import NamedTuple
-
-import numpy as np
 
 _GROWTH = 10.0  # limit of a step over the last one, until one is too long
 _FARTHEST = 1e100  # steps: far beyond any zero of finite data, and its square is finite
 _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
-# Rounds of several points: so many points shrink a bracket by their number plus one, in so many
-# rounds at most, until it is as narrow as this share of its end.
-_INSIDE, _ROUNDS, _NARROW = 14, 3, 1e-4
 _ROUNDING = 1e-15  # relative to a value r(t): a few units in the last place
 _NEGLIGIBLE = 1e-12  # of the gain so far: a smaller decrease does not pay for another evaluation
 
@@ -35,83 +30,21 @@ def search_zero(
     if not value < 0.0:
         return 0.0
     target = precision * -value
-    left, right, t = 0.0, np.inf, 0.0
+    left, right, t = 0.0, inf, 0.0
     for _ in range(max_evaluations):
-        newton = t - value / bend if bend > 0.0 else np.nan
+        newton = t - value / bend if bend > 0.0 else nan
         if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
             break
         farthest = min(right, max(1.0, _GROWTH * left))
-        if left < newton < farthest:
-            t = newton
-        elif np.isinf(right):
-            t = farthest
-        else:
-            t = 0.5 * (left + right)
+        between = farthest if isinf(right) else 0.5 * (left + right)
+        t = newton if left < newton < farthest else between
         if not left < t < right or t > _FARTHEST:
             return left
         value, bend = derivative(t)
         if abs(value) <= target:
             break
-        if value < 0.0:
-            left = t
-        else:  # NaN, from an overflow, counts as too far
-            right = t
+        left, right = (t, right) if value < 0.0 else (left, t)  # NaN, an overflow, is too far
     return t
-
-
-class Bracket:
-    """Two points around the zero of a nondecreasing function, each with its value there."""
-
-    def __init__(self, low: tuple[float, float], high: tuple[float, float] = (np.inf, np.nan)):
-        self.low, self.high = low, high
-
-    @property
-    def closed(self) -> bool:
-        """Whether there is a point on the other side of the zero."""
-        return bool(np.isfinite(self.high[0]))
-
-    def narrow(self, points: np.ndarray, values: np.ndarray) -> None:
-        """Take the nearest points on each side, of those that ascend within the bracket.
-
-        NaN, from an overflow, counts as too far.
-        """
-        beyond = ~(values < 0.0)
-        first = int(np.argmax(beyond)) if beyond.any() else len(points)
-        if first > 0:
-            self.low = float(points[first - 1]), float(values[first - 1])
-        if first < len(points):
-            self.high = float(points[first]), float(values[first])
-
-    def zero(self) -> float:
-        """Of the line through both; the lower point if there is no other with a finite value."""
-        if not self.closed:
-            return self.low[0]
-        rise = self.high[1] - self.low[1]
-        share = -self.low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
-        return self.low[0] + share * (self.high[0] - self.low[0])
-
-
-def search_in_rounds(
-    values: Callable[[np.ndarray], np.ndarray], bracket: Bracket, *, precision: float = 0.0
-) -> float:
-    """Zero of a nondecreasing function whose values at many points cost as much as at one.
-
-    ``values(points)`` is for ascending points. Stops when the value at an end of the bracket is at
-    most ``precision``, or when the bracket is narrow. Its lower end is above 0 or it is closed.
-    """
-    inside = np.arange(1, _INSIDE + 1) / (_INSIDE + 1)
-    for _ in range(_ROUNDS):
-        low, high = bracket.low, bracket.high
-        if not bracket.closed:
-            points = low[0] * np.geomspace(2.0, 100.0, _INSIDE)
-        elif min(-low[1], high[1]) <= precision or high[0] - low[0] <= _NARROW * high[0]:
-            break
-        else:
-            points = low[0] + (high[0] - low[0]) * inside
-        if low[0] == 0.0:  # short ones as well, where the first point is far off
-            points = np.sort(np.append(points, high[0] * inside**4))
-        bracket.narrow(points, values(points))
-    return bracket.zero()
 
 
 class _Tangent(NamedTuple):
@@ -154,9 +87,11 @@ def search_kink(
     start = touch(0.0)
     if not start.rise < 0.0:
         return 0.0
-    left, right, evaluations = _enclose(touch, start, curvature, max_evaluations)
-    widths = [float("inf")] * 2
-    while right is not None and evaluations < max_evaluations:
+    left, right = _enclose(touch, start, curvature, max_evaluations)
+    if right is None:
+        return left.t
+    widths = [inf] * 2
+    for step in range(max_evaluations):
         width = right.t - left.t
         t, possible = _lowest_of_bound(left, right, slope, curvature)
         lower = max(0.0, _drop(left, right, slope, curvature))  # the better end, below left
@@ -167,42 +102,35 @@ def search_kink(
             break
         if width > 0.5 * widths[-2]:
             t = 0.5 * (left.t + right.t)
-        elif evaluations % 2:
+        elif step % 2:
             t = _lowest_of_cubic(left, right, slope, curvature)
         if not left.t < t < right.t:
             t = 0.5 * (left.t + right.t)
         widths = [widths[-1], width]
         tangent = touch(t)
-        evaluations += 1
-        if tangent.rise < 0.0:
-            left = tangent
-        else:
-            right = tangent
-    if right is None or not _drop(left, right, slope, curvature) > 0.0:
-        return left.t
-    return right.t
+        left, right = (tangent, right) if tangent.rise < 0.0 else (left, tangent)
+    return right.t if _drop(left, right, slope, curvature) > 0.0 else left.t
 
 
 def _enclose(touch, start, curvature, max_evaluations):
     """Tangents where phi falls and where it rises, the latter None if there is none."""
-    left, wall, evaluations = start, float("inf"), 1
-    while evaluations < max_evaluations and left.t < _FARTHEST:
+    left, wall = start, inf
+    for _ in range(max_evaluations):
         t = max(1.0, _GROWTH * left.t)
         if curvature > 0.0:  # r' does not decrease: here phi' is certainly not negative
             t = min(t, left.t - left.rise / curvature)
         if t >= wall:
             t = 0.5 * (left.t + wall)
-        if not left.t < t < wall:
+        if not left.t < t < wall or left.t >= _FARTHEST:
             break
         tangent = touch(t)
-        evaluations += 1
         if not isfinite(tangent.value) or isnan(tangent.rise):
             wall = t
         elif tangent.rise < 0.0:
             left = tangent
         else:
-            return left, tangent, evaluations
-    return left, None, evaluations
+            return left, tangent
+    return left, None
 
 
 def _drop(a, b, slope, curvature):
@@ -212,9 +140,8 @@ def _drop(a, b, slope, curvature):
 
 def _lowest_of_bound(left, right, slope, curvature):
     """Minimizer of the quadratic plus the larger tangent, and its depth below phi(left)."""
-    width = right.t - left.t
+    crossing = width = right.t - left.t
     turn = right.slope - left.slope
-    crossing = width
     if turn > 0.0:
         crossing = ((left.value - right.value) + right.slope * width) / turn
         crossing = min(max(crossing, 0.0), width)

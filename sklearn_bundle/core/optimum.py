@@ -1,81 +1,259 @@
-"""Where the exact optimum lies: a ball that follows from a gap and from strong convexity."""
+"""What the gap of a fit says of the exact optimum: its scores, its labels, its test score."""
 
-from typing import NamedTuple, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.mixins import checked_for_score
+from sklearn_bundle.core.values import as_numbers
 
 Array = NDArray[np.float64]
 
-_FEW = 8.0  # roundings of a gap, a square and a root
 
+def known_regions(model: Any, kind: type, why: str) -> list[Any]:
+    """Where the scores of the optimum lie, one region per subproblem, as ``kind(*fields)``.
 
-class Ball(NamedTuple):
-    """A ball that contains the w of the exact optimum.
-
-    The objective J is strongly convex in w: with its modulus mu, ``J(v) - J* >= mu/2 ||v - w*||^2``
-    for every v. So does the lower model that proves the bound, around the w_q where it is least.
+    ``why`` one may be missing, or say nothing, ends the error.
     """
+    check_is_fitted(model)
+    stored = vars(model).get("_regions", [None])
+    regions = [None if fields is None else kind(*fields) for fields in stored]
+    if not all(region is not None and region.is_known for region in regions):
+        raise ValueError(
+            f"The duality gap of this {type(model).__name__} bounds no scores of the optimum: {why}"
+        )
+    return regions
 
-    center: Array
-    radius: float
 
-    @classmethod
-    def around(cls, w: Array, gap: float, modulus: float) -> Self:
-        """Around a point whose objective is no more than ``gap`` above the optimum."""
-        return cls(w, float(np.sqrt(2.0 * max(gap, 0.0) / modulus)) * (1.0 + _FEW * DOUBLE))
+class BoundedDecisions(ABC):
+    """Bounds of what ``decision_function``, or ``predict`` of a ranker, returns at the optimum."""
 
-    @classmethod
-    def between(
-        cls, w: Array, lowest: Array, gap: float, modulus: float, error: float = 0.0
-    ) -> Self:
-        """Around the middle between w and the point where the lower model is least.
+    @abstractmethod
+    def _bounds(self, X: Any) -> tuple[Array, Array]:
+        """Bounds in the shape of ``decision_function``."""
 
-        Both inequalities together: ``||w* - (w + w_q)/2||^2 <= gap/mu - ||w - w_q||^2 / 4``.
+    def decision_bounds(self, X: Any) -> tuple[Array, Array]:
+        """Bounds of the scores that the exact optimum gives to X.
+
+        They belong to the exact minimum of the objective on the training data, and hold for any
+        `X`. Their distance falls with the square root of `dual_gap_`: a `tol` of 1e-6 to 1e-9 makes
+        them narrow. See :doc:`/user_guide/optimum`.
 
         Parameters
         ----------
-        w, lowest : ndarray of shape (p,)
-            The point, and w_q.
-        gap : float
-            Objective at w, less the minimum of the lower model.
-        modulus : float
-            mu.
-        error : float
-            How far ``lowest`` may be from w_q because of rounding.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        low, high : ndarray of the shape of ``decision_function(X)``
+            The optimum's scores are between them.
+
+        Raises
+        ------
+        ValueError
+            If the gap bounds no scores, because the regularizer is not strongly convex (as "l1"),
+            or because nothing is known of the best intercept.
         """
-        lengths = float(np.linalg.norm(w) + np.linalg.norm(lowest))
-        error += _FEW * DOUBLE * lengths
-        apart = float(np.linalg.norm(w - lowest)) * (1.0 - likely(len(w)) * DOUBLE) - error
-        share = max(gap, 0.0) / modulus
-        square = share * (1.0 + _FEW * DOUBLE) - 0.25 * max(apart, 0.0) ** 2
-        return cls(0.5 * (w + lowest), float(np.sqrt(max(square, 0.0))) + error)
+        return self._bounds(X)
 
 
-def ball_of(
-    w: Array,
-    lowest: Array,
-    gap: float,
-    own_gap: float,
-    modulus: float,
-    error: float,
-) -> Ball | None:
-    """The smaller of both balls; None if there is no strong convexity, or no gap.
+class CertainDetector(BoundedDecisions):
+    """Bounds of the scores, and labels of the optimum, for novelty detectors."""
 
-    ``own_gap`` is that to the minimum of the model that is least at ``lowest``, and ``gap`` that to
-    the best bound.
+    @abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels -1 and +1."""
+
+    def certain(self, X: Any) -> NDArray[np.bool_]:
+        """Whether the predicted labels are those of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        certain : ndarray of shape (n_samples,)
+            True if the exact minimum of the objective predicts the same label. False if the gap is
+            too large to say.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`.
+        """
+        (low, high), new = self._bounds(X), self.predict(X) < 0
+        return np.where(new, high < 0.0, low >= 0.0)
+
+
+class CertainClassifier(BoundedDecisions):
+    """Bounds of the scores, labels and accuracy of the optimum, for classifiers."""
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def _possible(self, X: Any) -> NDArray[np.bool_]:
+        """Whether the optimum may predict a class, of shape (n_samples, n_classes)."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels."""
+
+    def certain(self, X: Any) -> NDArray[np.bool_]:
+        """Whether the predicted labels are those of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        certain : ndarray of shape (n_samples,)
+            True if the exact minimum of the objective predicts the same label. False if the gap is
+            too large to say.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`.
+        """
+        possible, predicted = self._possible(X), self.predict(X)
+        places = np.searchsorted(self.classes_, predicted)
+        return possible[np.arange(len(places)), places] & (possible.sum(axis=1) == 1)
+
+    def score_bounds(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[float, float]:
+        """Bounds of the accuracy of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        low, high : float
+            ``score`` of the exact optimum is between them. Rows whose label is not certain count
+            against it in the first, and for it in the second.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`.
+        """
+        refuse_misread("y", y, dates=True)
+        weights = checked_for_score(self, X, y, sample_weight)
+        possible, y = self._possible(X), np.asarray(y).ravel()
+        check_consistent_length(possible, y)
+        return accuracy_bounds(possible, y[:, None] == self.classes_, weights)
+
+
+def accuracy_bounds(
+    possible: NDArray[np.bool_], true: NDArray[np.bool_], weights: Array | None
+) -> tuple[float, float]:
+    """Accuracies if all rows that may be wrong are, and if all that may be right are.
+
+    Both matrices have a column per class, and ``true`` has at most one entry per row. NaN if all
+    weights are 0.
     """
-    if not modulus > 0.0:
-        return None
-    balls = Ball.around(w, gap, modulus), Ball.between(w, lowest, own_gap, modulus, error)
-    ball = min(balls, key=lambda one: one.radius if np.isfinite(one.radius) else np.inf)
-    return ball if np.isfinite(ball.radius) and np.isfinite(ball.center).all() else None
+    right = (possible & true).any(axis=1)
+    sure = right & (possible.sum(axis=1) == 1)
+    shares = np.ones(possible.shape[0]) if weights is None else weights
+    total = float(shares.sum())
+    if not total > 0.0:
+        return np.nan, np.nan
+    return float(shares @ sure) / total, float(shares @ right) / total
 
 
-def smaller(first: Ball | None, second: Ball | None) -> Ball | None:
-    """The one of smaller radius; None is no ball."""
-    if first is None or second is None:
-        return second if first is None else first
-    return first if first.radius <= second.radius else second
+class CertainRegressor(ABC):
+    """Bounds of the predictions of the optimum and of their R^2, for regressors."""
+
+    @abstractmethod
+    def _bounds(self, X: Any) -> tuple[Array, Array]:
+        """Bounds in the shape of ``predict``."""
+
+    def predict_bounds(self, X: Any) -> tuple[Array, Array]:
+        """Bounds of the predictions of the exact optimum.
+
+        They belong to the exact minimum of the objective on the training data, and hold for any
+        `X`. Their distance falls with the square root of `dual_gap_`. They say nothing of the
+        distance between predictions and targets. See :doc:`/user_guide/optimum`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        low, high : ndarray of the shape of ``predict(X)``
+            The optimum's predictions are between them.
+
+        Raises
+        ------
+        ValueError
+            If the gap bounds no scores, because the regularizer is not strongly convex (as "l1"),
+            or because nothing is known of the best intercept.
+        """
+        return self._bounds(X)
+
+    def score_bounds(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[float, float]:
+        """Bounds of R^2 of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        low, high : float
+            ``score`` of the exact optimum is between them.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`predict_bounds`.
+        """
+        weights = checked_for_score(self, X, y, sample_weight)
+        target = as_numbers("y", y)
+        low, high = self._bounds(X)
+        check_consistent_length(low, target)
+        target = target.reshape(low.shape)
+        worst, best = extreme_predictions(target, low, high, lambda y, p: np.abs(y - p))
+        highest = float(r2_score(target, best, sample_weight=weights))
+        if not np.isfinite(worst).all():
+            return -np.inf, highest
+        return float(r2_score(target, worst, sample_weight=weights)), highest
+
+
+def extreme_predictions(
+    y: Array, low: Array, high: Array, error: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+    """The predictions of largest and of least error between two bounds.
+
+    ``error(y, prediction)`` is entry by entry, and grows with the distance on either side of y.
+    """
+    worst = np.where(error(y, low) >= error(y, high), low, high)
+    return worst, np.clip(y, low, high)

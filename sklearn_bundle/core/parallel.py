@@ -21,7 +21,6 @@ from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 _BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
 _BLOCK_ROWS = 1 << 15  # of sums over vectors: from 20 us for a hinge to 300 us for a logarithm
 _MAX_BLOCKS = 16  # more would help only with more than 16 threads, and each has a gradient
-_COLUMN_SAMPLE = 4096  # entries; they give halves (or thirds) of the columns to about 2 %
 _lock = Lock()  # of the two below
 _inside: dict[object, int] = {}  # the threads that each caller requests
 _before: list[int] = []  # threads of each library before the first of them
@@ -104,15 +103,6 @@ def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> tuple[int, ...]:
     """Boundaries of blocks of rows; few enough that summing their gradients stays cheap."""
     wanted = n_entries // max(_BLOCK_ENTRIES, n_columns)
     return _blocks(n_rows, max(1, min(_MAX_BLOCKS, wanted, n_rows)))
-
-
-def column_ranges(indices: np.ndarray, n_columns: int, n_ranges: int) -> np.ndarray:
-    """Boundaries of ranges of columns with about the same number of entries each."""
-    if not len(indices):
-        return np.array([0, n_columns])
-    sample = np.sort(indices[:: max(1, len(indices) // _COLUMN_SAMPLE)])
-    inner = [int(sample[k * len(sample) // n_ranges]) for k in range(1, n_ranges)]
-    return np.array([0, *inner, n_columns])
 
 
 def vector_blocks(n_rows: int) -> tuple[int, ...]:

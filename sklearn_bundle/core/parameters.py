@@ -1,24 +1,106 @@
-"""Users' parameters: checks, conversion to plain numbers, and what to write for other names."""
+"""Parameters: what each may be, written as data, and their check, whose messages say it."""
 
-from collections.abc import Callable, Iterable, Set
-from difflib import get_close_matches
-from functools import wraps
-from inspect import getattr_static, isfunction, signature
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cache
+from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_bundle.core.sklearn_internals import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn_bundle.core.callers import warn
+from sklearn_bundle.core.hints import similar
 from sklearn_bundle.core.values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
+# Where classes are that users import from sklearn_bundle.losses or sklearn_bundle.regularizers.
+_INSIDE = re.compile(r"^sklearn_bundle\.\w+\.(losses|regularizers)\b.*")
+
+
+class Interval:
+    """Numbers of a kind between two ends, each None if there is none; ``closed`` as in pandas."""
+
+    def __init__(self, kind: type, low: float | None, high: float | None, *, closed: str):
+        self.kind = kind
+        self._low, self._high = -np.inf if low is None else low, np.inf if high is None else high
+        self._closed = closed in ("left", "both"), closed in ("right", "both")
+
+    def holds(self, value: Any) -> bool:
+        if not isinstance(value, self.kind) or value != value:
+            return False
+        low, high = self._closed
+        above = value >= self._low if low else value > self._low
+        return bool(above and (value <= self._high if high else value < self._high))
+
+    def __str__(self) -> str:
+        real = self.kind is Real
+        low, high = (float(end) if real else end for end in (self._low, self._high))
+        left, right = "[" if self._closed[0] else "(", "]" if self._closed[1] else ")"
+        return f"{'a float' if real else 'an int'} in the range {left}{low}, {high}{right}"
+
+
+class Names:
+    """Strings that a parameter accepts, listed in alphabetical order.
+
+    ``by_instance`` are strings that are refused later, with a hint to pass an instance: messages do
+    not offer them.
+    """
+
+    def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
+        self.options = set(options)
+        self.offered = sorted(self.options - by_instance)
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.options
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, self.offered))}}}"
+
+
+class _Kind(NamedTuple):
+    """A test, and its words."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _is_array(value: Any) -> bool:
+    sized = any(hasattr(value, name) for name in ("__len__", "shape", "__array__"))
+    return sized and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ()
+
+
+_BOOL = _Kind("a bool", lambda value: isinstance(value, bool | np.bool_))
+_NONE = _Kind("None", lambda value: value is None)
+_KINDS: dict[Any, list[Any]] = {
+    None: [_NONE],
+    callable: [_Kind("a callable", callable)],
+    Integral: [_Kind("an int", lambda value: isinstance(value, Integral))],
+    "array-like": [_Kind("an array-like", _is_array)],
+    "boolean": [_BOOL],
+    "verbose": [Interval(Integral, 0, None, closed="left"), _BOOL],
+    "random_state": [
+        Interval(Integral, 0, 2**32 - 1, closed="both"),
+        _Kind("a RandomState", lambda value: isinstance(value, np.random.RandomState)),
+        _NONE,
+    ],
+    "cv_object": [
+        Interval(Integral, 2, None, closed="left"),
+        _Kind(
+            "an object implementing 'split' and 'get_n_splits'",
+            lambda value: hasattr(value, "split") and hasattr(value, "get_n_splits"),
+        ),
+        _Kind("an iterable", lambda v: isinstance(v, Iterable) and not isinstance(v, str)),
+        _NONE,
+    ],
+}
+
 RELATIVE_GAP = Interval(Real, 0, 1, closed="right")  # for `tol`; w = 0 may already meet 1
-#: Constraints on the parameters of a fit, whatever it minimizes.
+#: What the parameters of a fit may be, whatever it minimizes.
 OF_FITS: dict[str, list[Any]] = {
     "tol": [RELATIVE_GAP],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -28,74 +110,107 @@ OF_FITS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
 }
 
-# Names that other libraries have for what is offered here.
-_ALIASES = {
-    **dict.fromkeys(("log", "logistic", "cross_entropy", "crossentropy"), "log_loss"),
-    **dict.fromkeys(("mse", "l2_loss", "least_squares", "squared_loss"), "squared_error"),
-    **dict.fromkeys(("mae", "l1_loss"), "absolute_error"),
-    **{"pinball": "quantile", "auc": "roc_auc", "lasso": "l1", "ridge": "l2"},
-    **{"gaussian": "rbf", "polynomial": "poly"},
+# Advice by parameter and unsupported value.
+_AT_LIMITS = {
+    ("reg_lambda", 0): " Without regularization there may be no optimum and no lower bound: use a "
+    "small positive value such as 1e-6, or an estimator without regularization, such as "
+    "LinearRegression or LogisticRegression without a penalty.",
+    ("C", 0): " The losses then have no weight, and w = 0 is the optimum: use a small positive "
+    "value such as 1e-6, or for little regularization a large one such as 1e6.",
+    ("C", np.inf): " Without slack there may be no optimum: use a large value such as 1e6.",
 }
-# The same for solvers; None has no counterpart here.
-_SOLVERS: dict[str, str | None] = {
-    **{"liblinear": "dual-coordinate", "libsvm": "decomposition", "smo": "decomposition"},
-    **{"cd": "coordinate-descent", "cyclic": "coordinate-descent", "l-bfgs": "lbfgs"},
-    **{"lbfgs": "lbfgs", "l-bfgs-b": "lbfgs", "newton-cg": "newton", "newton-cholesky": "newton"},
-    **{"cg": "conjugate-gradient", "sparse_cg": "conjugate-gradient"},
-    **dict.fromkeys(("sag", "saga", "sgd", "adam", "svd", "cholesky", "lsqr", "highs")),
-}
+_ABOUT_TOL = (
+    " It limits the relative gap, dual_gap_ / abs(objective_): 1e-2 is within one percent of the "
+    "optimum."
+)
 
 
-class Names(StrOptions):
-    """Strings that a parameter accepts; messages list them in alphabetical order.
+@cache
+def parameters_of(kind: type) -> Mapping[str, Parameter]:
+    """The parameters of a class's constructor."""
+    return MappingProxyType(signature(kind).parameters)
 
-    ``by_instance`` are strings that are refused later, with a hint to pass an instance: messages do
-    not offer them.
+
+def checked(estimator: Any, hints: Callable[[str, Any], str] | None = None) -> Any:
+    """A copy to work on, with checked parameters and Python's own numbers.
+
+    Parameters are read only here. The caller's estimator stays unchanged. ``hints(name, value)``
+    may say more about a wrong value.
     """
+    kind = type(estimator)
+    copied = object.__new__(kind)
+    own = vars(estimator)
+    vars(copied).update(own)
+    for name, allowed in kind._allowed.items():
+        if name in own:
+            vars(copied)[name] = _checked(kind.__name__, name, allowed, own[name], hints)
+    return copied
 
-    def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
-        super().__init__(set(options))
-        self.offered = sorted(self.options - by_instance)
 
-    def __str__(self) -> str:
-        return f"a str among {{{', '.join(map(repr, self.offered))}}}"
+def checked_parameters(caller: str, allowed: dict[str, Any], **given: Any) -> list[Any]:
+    """The values in order, with numbers as Python's own; ValueError names what is wrong."""
+    return [_checked(caller, name, allowed[name], value) for name, value in given.items()]
 
 
-def suggestion(allowed: Iterable, value: Any) -> str:
+def _checked(
+    caller: str,
+    name: str,
+    allowed: Any,
+    value: Any,
+    hints: Callable[[str, Any], str] | None = None,
+) -> Any:
+    value = plain(value)
+    if allowed == "no_validation":
+        return value
+    kinds = [kind for one in allowed for kind in _kinds_of(one)]
+    if not any(kind.holds(value) for kind in kinds):
+        *others, last = map(str, kinds)
+        texts = f"{', '.join(others)} or {last}" if others else last
+        more = hints(name, value) if hints is not None else ""
+        raise ValueError(
+            f"The {name!r} parameter of {caller} must be {texts}. Got {shown(value)} instead."
+            f"{more or _advice(name, value) or suggestion(allowed, value)}"
+        )
+    return _in_range(caller, name, allowed, value)
+
+
+def _kinds_of(allowed: Any) -> list[Any]:
+    """What a value is compared with: objects with ``holds`` and a text."""
+    if isinstance(allowed, Interval | Names):
+        return [allowed]
+    if allowed in _KINDS:
+        return _KINDS[allowed]
+    module = _INSIDE.sub(r"sklearn_bundle.\1", allowed.__module__)
+    name = allowed.__qualname__ if module == "builtins" else f"{module}.{allowed.__qualname__}"
+    return [_Kind(f"an instance of {name!r}", lambda value: isinstance(value, allowed))]
+
+
+def _advice(name: str, value: Any) -> str:
+    if name == "tol":
+        return _ABOUT_TOL
+    return _AT_LIMITS.get((name, value), "") if isinstance(value, Real) else ""
+
+
+def suggestion(allowed: Iterable[Any], value: Any) -> str:
     """A question with the offered name most similar to ``value``; empty if none is similar.
 
     For a class whose instances are allowed, it is how to make one.
     """
     if isinstance(value, type):
-        return f" Pass an instance: {value.__name__}(...)." if _takes(allowed, value) else ""
+        taken = any(isinstance(base, type) and issubclass(value, base) for base in allowed)
+        return f" Pass an instance: {value.__name__}(...)." if taken else ""
     if not isinstance(value, str):
         return ""
-    offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
-    names = {name.casefold(): name for name in offered}  # "L2" is "l2"
-    alias = (_ALIASES | _SOLVERS).get(value.casefold())
-    if value.casefold() in _SOLVERS and "auto" in names and alias not in names:
-        return f" No solver here is called {value!r}; 'auto' chooses one of them."
-    known = [name for name in (alias, f"neg_mean_{alias}") if name in names]  # loss, or score
-    like = known or get_close_matches(value.casefold(), names, n=1)
-    return f" Did you mean {names[like[0]]!r}?" if like else ""
+    return similar(
+        value, [name for kind in allowed if isinstance(kind, Names) for name in kind.offered]
+    )
 
 
-def _takes(allowed: Iterable, kind: type) -> bool:
-    return any(isinstance(base, type) and issubclass(kind, base) for base in allowed)
-
-
-def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> list[Any]:
-    """The values in order, with numbers as Python's own; ValueError names what is wrong."""
-    values = {name: plain(value) for name, value in given.items()}
-    validate_parameter_constraints(allowed, values, caller)
-    return [in_range(caller, name, allowed[name], value) for name, value in values.items()]
-
-
-def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
+def _in_range(caller: str, name: str, allowed: Iterable[Any], value: Any) -> Any:
     """A float if fractions are allowed, an int if compiled code can take it; or the value as is."""
     if type(value) is float or not isinstance(value, Real):
         return value
-    real = any(getattr(kind, "type", None) is Real for kind in allowed)
+    real = any(isinstance(kind, Interval) and kind.kind is Real for kind in allowed)
     try:
         if real:
             return float(value)
@@ -109,121 +224,30 @@ def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
     )
 
 
-# ---- parameters and methods that other libraries have ------------------------------------------
-
-# For a name and the first class of an estimator's bases that is listed: what to write instead.
-# {reg_lambda} and {C} become the names of a search over them, for which values are given.
-_ONLY_L2 = "nothing for 'l2', the only one here"
-_HINTS: dict[str, dict[str, str]] = {
-    "alpha": {
-        "BMRMRegressor": "{reg_lambda}: Ridge's alpha divided by the number of rows, or the alpha "
-        "of Lasso, ElasticNet, QuantileRegressor and PoissonRegressor as it is",
-        "CertifiedLinear": "{reg_lambda}, which is SGDClassifier's alpha",
-        "SwapSVR": "{C}, 1 / alpha for KernelRidge's alpha, with epsilon=0",
-        "KernelMachine": "{C}, which weighs the losses, not the penalty",
-        "CertifiedEstimator": "{reg_lambda}",
-    },
-    "penalty": {
-        "PragamSVC": f"{_ONLY_L2}; BMRMClassifier(regularizer=...) has others",
-        "BundleEstimator": "regularizer: 'l2', 'l1' or 'elasticnet'",
-        "SDCACRF": "l1_ratio: 0 for 'l2', between 0 and 1 for 'elasticnet'",
-        "CertifiedEstimator": _ONLY_L2,
-    },
-    "nu": {
-        "SwapNoveltyDetector": "C, and contamination for the share of samples that are new",
-        "KernelMachine": "{C}: NuSVC and NuSVR have no counterpart",
-        "CertifiedLinear": "{reg_lambda}: NuSVC and NuSVR have no counterpart",
-        "CertifiedEstimator": "{reg_lambda}",
-    },
-    "c1": {
-        "SDCACRF": "{reg_lambda}=(c1 + 2 * c2) / n and l1_ratio=c1 / (c1 + 2 * c2) for n sequences",
-        "BundleEstimator": "regularizer='l1' or 'elasticnet', and {reg_lambda}=c1 / n for n rows",
-        "CertifiedEstimator": "nothing for c1=0: there is no L1 here",
-    },
-    "c2": {
-        "SDCACRF": "{reg_lambda}=2 * c2 / n for n sequences, or with c1 above 0 "
-        "{reg_lambda}=(c1 + 2 * c2) / n and l1_ratio=c1 / (c1 + 2 * c2)",
-        "KernelMachine": "{C}=1 / (2 * c2)",
-        "CertifiedEstimator": "{reg_lambda}=2 * c2 / n for n samples",
-    },
-    "probability": {
-        "SwapSVC": "CalibratedClassifierCV(SwapSVC(...)), which has predict_proba",
-        "PragamSVC": "CalibratedClassifierCV(PragamSVC(...)), which has predict_proba",
-        "BMRMClassifier": "loss='log_loss' or loss='softmax', which have predict_proba, or wrap "
-        "the estimator in CalibratedClassifierCV",
-        "StructuredSVM": "loss='log', which has predict_proba for models of classes",
-        "SDCACRF": "nothing: predict_marginals is there after each fit",
-        "CertifiedEstimator": "nothing: there are no classes with probabilities here",
-    },
-    "qid": {
-        "BMRMRanker": "group, a query id per row, in fit and score",
-        "CertifiedEstimator": "nothing; BMRMRanker takes a query id per row as group, in fit",
-    },
-    "C": {
-        "SDCACRF": "{reg_lambda}=1 / (C * n) for n sequences",
-        "PathSearch": "{C}",
-        "KernelSearch": "{C}",
-        "CertifiedEstimator": "{reg_lambda}=1 / (C * n), with n the sum of the weights",
-    },
-    "reg_lambda": {
-        "KernelMachine": "{C}=1 / (n * reg_lambda) for n rows",
-        "CertifiedEstimator": "{reg_lambda}",
-    },
-}
-_HINTS |= dict.fromkeys(("predict_proba", "predict_log_proba"), _HINTS["probability"])
+def warn_of_unused(estimator: Any) -> None:
+    """One UserWarning for all parameters without effect that differ from their defaults."""
+    kind = type(estimator)
+    ignored, own = [], parameters_of(kind)
+    for name, (role, values) in estimator._used_with.items():
+        if name not in own:
+            continue
+        value, chosen = getattr(estimator, name), getattr(estimator, role)
+        used = any(
+            chosen is one or (isinstance(one, str) and is_same(chosen, one)) for one in values
+        )
+        if not used and not is_same(value, own[name].default):
+            owners = " or ".join(map(repr, values))
+            instead = ""
+            if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
+                instead = f": set it there, {type(chosen).__name__}({name}={shown(value)})"
+            ignored.append(
+                f"{name}={shown(value)}, which is for {role}={owners}, not {role}={shown(chosen)}"
+                f"{instead}"
+            )
+    if ignored:
+        warn(f"{kind.__name__} ignores {'; and '.join(ignored)}.", UserWarning)
 
 
-def hint(kind: type, name: str) -> str | None:
-    """What to write for a parameter or method that the class does not have, as a sentence."""
-    by_class = _HINTS.get(name, {})
-    found = next(
-        (by_class[base.__name__] for base in kind.__mro__ if base.__name__ in by_class), None
-    )
-    if found is None:
-        return None
-    own = signature(kind).parameters
-    here = {one: f"{one}s" if f"{one}s" in own else one for one in ("reg_lambda", "C")}
-    return f"In place of {name}, write {found.format(**here)}."
-
-
-class ForCallers:
-    """Says what to write in place of names that other libraries have.
-
-    Python's TypeError about an unknown argument of the constructor or of ``fit`` ends with a hint,
-    by a function around both, and so does its AttributeError about an unknown method.
-    """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in ("__init__", "fit"):
-            method = getattr_static(cls, name, None)  # not what a descriptor makes of it
-            if isfunction(method) and not hasattr(method, "_is_for_callers"):
-                setattr(cls, name, _for_callers(method))
-
-    if not TYPE_CHECKING:  # type checkers would take every name for an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            advice = hint(type(self), name)
-            if advice is None:
-                return self.__getattribute__(name)  # raises its error again
-            missing = f"{type(self).__name__!r} object has no attribute {name!r}."
-            raise AttributeError(f"{missing} {advice}", name=name, obj=self)
-
-
-def _for_callers(method: Callable[..., Any]) -> Callable[..., Any]:
-    own = signature(method).parameters
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        unknown = next((name for name in kwargs if name not in own), None)
-        advice = None if unknown is None else hint(type(self), unknown)
-        try:
-            return method(self, *args, **kwargs)
-        except TypeError as error:
-            if advice is None:
-                raise
-            raise TypeError(f"{error}\n{advice}") from None  # of the call itself
-
-    # Types of functions have no attributes of one's own; this one says not to wrap it again.
-    call._is_for_callers = True  # type: ignore[attr-defined]
-    return call
+def is_same(value: Any, default: Any) -> bool:
+    """Whether a parameter has this value; an array never does."""
+    return value is default or (isinstance(value, str | Real) and value == default)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeVarTuple, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple, Self, TypeVarTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sklearn_bundle.core.base import certificate, features_of
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core.fit import CertifiedEstimator, regions_of
-from sklearn_bundle.core.parallel import blas_threads, split_threads
-from sklearn_bundle.core.search import MOST_VALUES, number_or_values
+from sklearn_bundle.core.estimator import certificate, features_of
+from sklearn_bundle.core.monitor import Lines, iterations
+from sklearn_bundle.core.parallel import blas_threads
+from sklearn_bundle.core.search import MOST_VALUES, Report, number_or_values
 from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.core.warm import WarmStart
+from sklearn_bundle.jit import announce
 
 Unpacked = TypeVarTuple("Unpacked")
 Numbers = NDArray[np.float64]
+Models = Iterator[tuple[Any, list[SolverResult]]]  # fitted copies, with the results of each
 
 
 class PathResult(tuple[*Unpacked]):
@@ -83,7 +84,7 @@ class PathResult(tuple[*Unpacked]):
         )
 
 
-class Grid(NamedTuple):
+class PathValues(NamedTuple):
     """The values themselves in descending order, or their number and range."""
 
     values: NDArray[np.float64] | None
@@ -91,7 +92,7 @@ class Grid(NamedTuple):
     eps: float | None = None
 
 
-def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
+def check_values(reg_lambdas: Any, number: Any, eps: Any) -> PathValues:
     """The values requested by ``reg_lambdas`` or by the other parameters."""
     number, eps = plain(number), plain(eps)
     if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
@@ -102,108 +103,90 @@ def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
     if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
     if reg_lambdas is None:
-        return Grid(None, number, eps)
+        return PathValues(None, number, eps)
     if number is not None:
         raise ValueError(
             f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
         )
     values = number_or_values("reg_lambdas", reg_lambdas)
     if isinstance(values, int):
-        return Grid(None, values, eps)
+        return PathValues(None, values, eps)
     if eps is not None:
         raise ValueError(
             f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."
         )
-    return Grid(np.sort(values)[::-1])
-
-
-class PathEnd(NamedTuple):
-    """What the fit of a subproblem at one value of a path left: its state and its result.
-
-    ``name`` is that of the solver, if it has one.
-    """
-
-    start: Any
-    result: SolverResult
-    name: str = ""
-
-    def is_final(self, tol: float) -> bool:
-        """Whether another fit would not come closer to ``tol``."""
-        return self.result.relative_gap <= tol or self.result.status is Status.STALLED
-
-
-#: By reg_lambda and subproblem.
-Ends = dict[tuple[float, int], PathEnd]
+    return PathValues(np.sort(values)[::-1])
 
 
 def fit_path(
-    estimator: CertifiedEstimator,
-    data: Any,
-    reg_lambdas: Sequence[float] | Numbers,
-    seed: int | None = None,
+    estimator: Any,
+    values: Sequence[float] | Numbers,
+    solve: Callable[[int, int, Any, float | None], tuple[SolverResult, Any]],
+    attributes: Callable[[int, list[SolverResult]], dict[str, Any]],
+    *,
+    n_subproblems: int = 1,
     limit: TimeLimit | None = None,
-    ends: Ends | None = None,
-) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
+    name: str = "reg_lambda",
+) -> Models:
     """Yield a fitted copy for each value in turn, with the results of its subproblems.
 
-    ``estimator`` is a checked copy, and ``data`` are the data that it has checked. All fits use
-    ``seed``. A ``limit`` on all of them replaces the estimator's on each: there are no copies from
-    the fit on that it ends.
-
-    With ``ends``, what earlier fits to the same data left by their value, a fit goes on from there
-    and not from the value before, and one that cannot come closer is kept. They become those of
-    these fits.
+    Parameters
+    ----------
+    estimator : estimator
+        A checked copy, on which the data were checked.
+    values : sequence of float
+        Of the parameter ``name``.
+    solve : callable
+        ``solve(i, k, start, seconds)`` solves subproblem k at ``values[i]``. It returns the result
+        and the start at the next value; ``start`` is None at the first.
+    attributes : callable
+        ``attributes(i, results)``, fitted attributes apart from the certificate.
+    limit : TimeLimit
+        On all fits, in place of the estimator's on each: there are no copies from the fit on that
+        it ends.
     """
-    unfitted = clone(estimator)
-    bounded = estimator._bounds_paths
-    estimator._limit(data)
-    _, n_threads = split_threads(estimator.n_jobs, 1)
-    with estimator._problems(data, n_threads) as problems:
-        if limit is not None:
-            estimator.max_time = limit.part(len(reg_lambdas), 0.0).left
-        with blas_threads(1):
-            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
-        warm = WarmStart(None, [None if known is None else known.start for known in ahead])
-        results: list[SolverResult] = []
-        for i, reg_lambda in enumerate(reg_lambdas):
-            estimator.reg_lambda = float(reg_lambda)
-            before, results = results, []
-            warm.match((i,))
-            for k, problem in enumerate(problems):
-                known = None if ahead[k] is None else ahead[k].results[i]
-                if known is not None:
-                    results.append(known)
-                    continue
-                if i > 0 and ahead[k] is not None:
-                    point = before[k].point, before[k].intercept
-                    warm.kept[k] = replace(warm.kept[k], point=point)
-                last = None if ends is None else ends.get((estimator.reg_lambda, k))
-                if last is not None:
-                    warm.kept[k] = last.start
-                name = "" if last is None else last.name
-                if last is not None and last.is_final(estimator.tol):
-                    result, ended = last.result, cast(Any, last)  # all that is asked of it: a name
-                    warm.leave(k, result, estimator.tol, last.start, ended)
-                else:
-                    if limit is not None:
-                        estimator.max_time = limit.left
-                    with blas_threads(1):
-                        solver, result = estimator._run_next_value(problem, warm.kept[k], seed)
-                    if limit is not None and result.status is Status.MAX_TIME:
-                        return
-                    name = getattr(solver, "name", "")
-                    kept = estimator._next_start(solver, result, warm.kept[k])
-                    warm.leave(k, result, estimator.tol, kept, estimator._released(solver))
-                if bounded:
-                    result = replace(result, region=estimator._region(problem, result))
-                if ends is not None:
-                    ends[estimator.reg_lambda, k] = PathEnd(warm.kept[k], result, name)
-                results.append(result)
-            fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
-            fitted |= certificate(results) | estimator._further_attributes(data, warm)
-            if bounded:
-                fitted["_regions"] = regions_of(results)
-            model = object.__new__(type(estimator))  # a clone would take as long as a small fit
-            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
-            model._set_fitted(features_of(estimator) | fitted)
-            yield model, results
+    unfitted, features = vars(clone(estimator)), features_of(estimator)
+    starts = [None] * n_subproblems
+    for i, value in enumerate(values):
+        results = []
+        for k in range(n_subproblems):
+            seconds = estimator.max_time if limit is None else limit.left
+            with blas_threads(1):
+                result, starts[k] = solve(i, k, starts[k], seconds)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if limit is not None and result.status is Status.MAX_TIME:
+                return
+            results.append(result)
+        model = object.__new__(type(estimator))  # a clone would take as long as a small fit
+        vars(model).update(unfitted, **features, **certificate(results))
+        vars(model).update({name: float(value)}, **attributes(i, results))
+        yield model, results
+
+
+def told(caller: str, verbose: int, values: Numbers, models: Models) -> Models:
+    """The models of a path as they come, with a line for each and a last one for all."""
+    lines, n_converged, largest = Lines(caller, verbose), 0, 0.0
+    for i, (model, results) in enumerate(models):
+        yield model, results
+        worst = max(results, key=lambda r: r.relative_gap)
+        n_converged += all(r.status is Status.CONVERGED for r in results)
+        largest = max(largest, worst.relative_gap)
+        lines.print(
+            f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
+            f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
+        )
+    announce.leave(lines)
+    lines.print(
+        f"ended with {n_converged} of {len(values)} values converged, largest relative gap "
+        f"{largest:.2e}"
+    )
+
+
+def reported(models: Iterable[tuple[Any, list[SolverResult]]], report: Report) -> Iterator[Any]:
+    """The models of a path as they come, each reported as the one of its value."""
+    start = perf_counter()
+    for place, (model, results) in enumerate(models):
+        report(place, results, perf_counter() - start)
+        yield model
+        start = perf_counter()

@@ -1,132 +1,59 @@
-"""Cross-validation over the values of one parameter, for any estimator."""
+"""Cross-validation over the values of one parameter or two, for any estimator."""
 
-from abc import abstractmethod
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn import config_context, get_config
-from sklearn.metrics import brier_score_loss, get_scorer_names
+from sklearn.metrics import brier_score_loss, check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from sklearn_bundle.core.base import with_callbacks
-from sklearn_bundle.core.certain_choice import CertainFolds
-from sklearn_bundle.core.contract import TimeLimit
-from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.core.contract import SolverResult, TimeLimit
+from sklearn_bundle.core.estimator import CertifiedEstimator, Fit
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parallel import blas_threads
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.reports import Grid, Report, SearchMonitor, SearchResults
-from sklearn_bundle.core.sklearn_internals import Interval, num_samples, safe_indexing
-from sklearn_bundle.core.validation import checked_score, splits
-from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core.parameters import Interval, Names, parameters_of
+from sklearn_bundle.core.validation import num_samples, rows_of
+from sklearn_bundle.core.values import as_float, as_numbers, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
+_RESERVE = 0.2  # of the time limit of a search: for the fit to all data
+_TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
+_FOLDS = 5  # by default, as in scikit-learn
 # Scorers whose metric takes ``labels``, and fails without them where a test part lacks a class.
 _LABELED = ["neg_log_loss", "d2_log_loss_score", "d2_brier_score", "top_k_accuracy"]
 if "labels" in signature(brier_score_loss).parameters:  # since scikit-learn 1.7
     _LABELED.append("neg_brier_score")
+# Parts of the names of scikit-learn's scorers that need probabilities.
+_OF_PROBABILITIES = "log_loss", "brier", "_ovr", "_ovo"
 # What a classifier says of a class that it has not seen, as in cross_val_predict.
 _LEAST = float(np.finfo(float).min)
 _UNSEEN = {"predict_proba": 0.0, "predict_log_proba": _LEAST, "decision_function": _LEAST}
 
 Fold = tuple[np.ndarray, np.ndarray]  # training rows, test rows
+# Called for every fit of a fold: the place of its value in the grid, the results of its
+# subproblems, and its seconds.
+Report = Callable[[int, list[SolverResult], float], None]
 # Scores of the values on a fold, in their order, from its rows, the object to report fits to, and
 # its time limit: None, or missing at the end, where the limit left no time.
 ScoresOf = Callable[[np.ndarray, np.ndarray, Report, TimeLimit], Sequence[float | None]]
 
 
-def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
-    """Constraints on the parameters that a search shares with its estimator, and on its own."""
-    shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
-    return shared | {
-        values: [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [Names(get_scorer_names()), callable, None],
-        "certain": ["boolean"],
-    }
-
-
-def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
-    """The same for a search over reg_lambda, whose values may be spaced by ``eps``."""
-    shared = search_constraints(kind, "reg_lambdas", not_shared)
-    eps = Interval(Real, 0, 1, closed="neither")
-    values = [*shared["reg_lambdas"], None]
-    return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
-
-
-def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
-    """The number of values to try, or these values, which have to be positive."""
-    number = plain(given)
-    if type(number) is int and 1 <= number <= MOST_VALUES:
-        return number
-    return positive_values(name, given, f"be a number of values, from 1 to {MOST_VALUES}, or must ")
-
-
-def positive_values(name: str, given: Any, otherwise: str = "") -> NDArray[np.float64]:
-    """These values, one or more, which have to be positive."""
-    values = as_numbers(name, given)
-    if not (values.ndim == 1 and len(values) and ((values > 0.0) & np.isfinite(values)).all()):
-        raise ValueError(f"{name} must {otherwise}hold positive numbers, got {shown(given)}.")
-    return values
-
-
-def values_of_C(Cs: Any) -> NDArray[np.float64]:
-    """Values of C, ascending: as given, or their number, from 1e-3 to 1e3."""
-    found = number_or_values("Cs", Cs)
-    return np.logspace(-3, 3, found) if isinstance(found, int) else np.unique(found)
-
-
-def folds_among(
-    cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool, metadata: dict[str, Any]
-) -> list[Fold]:
-    """Training and test part of every fold, as numbers of kept rows.
-
-    None and an integer split only the kept rows. The caller's own splitters get all rows, and the
-    metadata.
-    """
-    n = num_samples(X)
-    if cv is None or isinstance(cv, Integral):
-        if len(kept) < n:
-            X, y = (safe_indexing(array, kept) for array in (X, y))
-        return splits(cv, X, y, classifier)
-    place = np.full(n, -1)
-    place[kept] = np.arange(len(kept))
-    folds = splits(cv, X, y, classifier, **metadata)
-    places = [[place[np.arange(n)[part]] for part in fold] for fold in folds]
-    return [(train[train >= 0], test[test >= 0]) for train, test in places]
-
-
-class _OfAllClasses:
-    """A fitted classifier with columns also for the classes that its training part lacks."""
-
-    def __init__(self, model: Any, classes: NDArray[Any]) -> None:
-        self._model, self.classes_ = model, classes
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._model, name)
-        if name not in _UNSEEN:
-            return method
-        return wraps(method)(lambda X: self._columns(method(X), _UNSEEN[name]))
-
-    def _columns(self, known: NDArray, unseen: float) -> NDArray[np.float64]:
-        columns = np.full((len(known), len(self.classes_)), unseen)
-        two = np.column_stack([-known, known]) if known.ndim == 1 else known
-        columns[:, np.searchsorted(self.classes_, self._model.classes_)] = two
-        return columns
-
-
 class Search(CertifiedEstimator):
     """Chooses a parameter of an estimator by cross-validation, then fits to all data.
 
-    A subclass also derives from that estimator, which checks data and predicts. The fitted
-    estimators are of this kind, with the parameters of the search.
+    A subclass also derives from that estimator, which predicts.
 
     Entries that docstrings share:
 
@@ -175,18 +102,6 @@ class Search(CertifiedEstimator):
         As in :class:`~sklearn.model_selection.GridSearchCV`. Sample weights count unless it is a
         callable. None means
 
-    [certain]
-    certain : bool, default=False
-        Whether to go on until the choice is that of exact optima: with a `tol` of at most 1e-6 in
-        all fits, and down to 1e-12 for values that may still be the best.
-
-    [certainty]
-    test_score_bounds_ : ndarray of shape ({}, n_folds, 2)
-        With ``certain=True``: the least and the largest test score that the exact optimum of each
-        value and fold may have.
-    best_is_certain_ : bool
-        With ``certain=True``: whether exact optima would lead to the same choice.
-
     [best_reg_lambda]
     reg_lambda_ : float
         The value with the largest mean score; of equal scores, the largest value.
@@ -212,94 +127,10 @@ class Search(CertifiedEstimator):
 
     cv: Any
     scoring: Any
-    certain: bool
 
     scores_: NDArray[np.float64]
     mean_test_scores_: NDArray[np.float64]
     cv_results_: dict[str, Any]
-    test_score_bounds_: NDArray[np.float64]  # with best_is_certain_, if certain is true
-    best_is_certain_: bool
-
-    _choice: CertainFolds  # on the copy that is fitted, if certain is true
-    _kind: ClassVar[type[CertifiedEstimator]]  # class of the fitted estimators
-    _chosen: ClassVar[str]  # its parameter; the search has the values under this name plus "s"
-    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search lacks
-    _require: str | None = "sharedmem"  # for joblib: None if folds may run in processes
-    _advice_on_choice: str | None = None  # on the copy that has been fitted
-
-    @abstractmethod
-    def _values(self, data: Any) -> NDArray[np.float64]:
-        """The values of the parameter, in order of preference for ties."""
-
-    @abstractmethod
-    def _folds(
-        self,
-        data: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        values: NDArray[np.float64],
-        metadata: dict[str, Any],
-    ) -> tuple[list[Fold], ScoresOf]:
-        """The folds, and a function that returns the scores of the values on one of them.
-
-        The metadata are for ``split``.
-        """
-
-    def _fits_per_value(self, data: Any) -> int:
-        """The number of fits that a fold reports per value."""
-        return 1
-
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X and y as they are used from then on: what can be read only once is read here."""
-        return X, y
-
-    def _refitted(self) -> CertifiedEstimator:
-        """The estimator of the chosen value."""
-        chosen = {name: getattr(self, f"{name}_") for name in self._names_of_grid()}
-        return self._single(**chosen).set_params(warm_start=True)
-
-    def _names_of_grid(self) -> list[str]:
-        """The parameters that are chosen."""
-        return [self._chosen]
-
-    def _single(self, **parameters: Any) -> CertifiedEstimator:
-        """An estimator to fit; parameters that the search lacks have their defaults."""
-        names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
-        return self._kind(**{name: getattr(self, name) for name in names} | parameters)
-
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose the value by cross-validation, then fit the model to all data.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or list
-            Training data, as for the estimator without a search.
-        y : array-like or list
-            Labels or targets, as for that estimator.
-        sample_weight : array-like, default=None
-            Weights >= 0 as for that estimator, in every fit. A weight of 2 counts as a repeated
-            sample, a weight of 0 as a missing one.
-        **params : dict
-            `groups`, array-like with an entry for each sample, for a splitter as `cv` that needs
-            it, such as :class:`~sklearn.model_selection.GroupKFold`. With scikit-learn's metadata
-            routing, whatever this splitter requests.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            As listed for the class. Nothing is fitted then.
-        TypeError
-            For another parameter.
-        """
-        metadata = self._metadata(X, sample_weight, params)
-        X, y = self._read(X, y)
-        return fit_certified(self, X, y, sample_weight, metadata=metadata)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Routing of metadata, for scikit-learn: its own, and what the splitter in `cv` requests.
@@ -313,139 +144,489 @@ class Search(CertifiedEstimator):
         mapping = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=self.cv, method_mapping=mapping)
 
-    def _metadata(self, X: Any, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
-        """What is passed to ``split``."""
-        given = {name: value for name, value in params.items() if value is not None}
-        if given and is_collection(X):
-            raise ValueError(
-                f"{', '.join(given)} cannot be used if rows lie in blocks: folds are of whole "
-                "blocks."
-            )
-        if get_config()["enable_metadata_routing"]:
-            routed = given if sample_weight is None else given | {"sample_weight": sample_weight}
-            given = dict(process_routing(self, "fit", **routed)["splitter"]["split"])
-        else:
-            for name in params.keys() - {"groups"}:
-                raise TypeError(
-                    f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}. It "
-                    "takes X, y, sample_weight and groups, and with "
-                    "set_config(enable_metadata_routing=True) what the splitter requests."
-                )
-        if given.get("groups") is not None:
-            check_consistent_length(X, given["groups"])
-        return given
 
-    @with_callbacks
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, warm: None, *, metadata: dict[str, Any]
-    ) -> Outcome:
-        limit = TimeLimit(self.max_time)
-        data = self._check(X, y, sample_weight)  # errors come before any work starts
-        why = self._why_uncertain(X, data) if self.certain else None
-        if why is not None:
-            raise ValueError(f"certain=True needs bounds of scores, which do not exist: {why}.")
-        values = self._values(data)
-        folds, scores_of = self._folds(data, X, y, sample_weight, values, metadata)
-        grid = self._grid(values)
-        n_fits = len(grid) * self._fits_per_value(data)
-        sizes = len(folds), n_fits, min(effective_n_jobs(self.n_jobs), len(folds))
-        monitor = SearchMonitor(self, X, y, sample_weight, grid, *sizes)
-        with blas_threads(1):
-            of_folds = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
-                delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
-            )
-        del scores_of  # with what only the folds need
-        found = SearchResults(self._named(grid), of_folds)
-        found, further = self._resolved(found, limit)
-        monitor.chose(found)
-        best = grid.params(found.place)
-        single = self._single(**best, max_time=limit.left)
-        single._limit(data)
-        outcome = single._solve(self._data_at(data, best), None, monitor.watch)
-        fitted, results = outcome.fitted, outcome.results
-        for name, of_one in grid.values.items():
-            fitted |= {f"{name}_": best[name], f"{name}s_": of_one}
-        shape = grid.shape
-        fitted |= {"scores_": found.scores.reshape(-1, *shape)}
-        fitted |= {"mean_test_scores_": found.means.reshape(shape)}
-        fitted |= {"cv_results_": found.table()} | further
-        self._advice_on_choice = self._advice_on(found, fitted)
-        monitor.close(fitted, results)
-        return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
+def search(
+    run: Fit,
+    single: CertifiedEstimator,
+    grid: Grid,
+    folds: list[Fold],
+    scores_of: ScoresOf,
+    limit: TimeLimit,
+    *,
+    fits_per_value: int = 1,
+    processes: bool = False,
+) -> SearchResults:
+    """The scores of what is in the grid on all folds; ``run`` may then fit to all data.
 
-    def _score_of(
+    Parameters
+    ----------
+    run : Fit
+        Of the search.
+    single : CertifiedEstimator
+        What is fitted to parts of the data, for callbacks.
+    grid : Grid
+        In the names and values of messages.
+    folds, scores_of
+        See above.
+    limit : TimeLimit
+        For all folds and the fit to all data, which has a fifth of it.
+    fits_per_value : int
+        Fits that a fold reports for each value.
+    processes : bool
+        Whether folds may run in processes.
+    """
+    run.root = run.begin(max_subtasks=2)
+    watch = _Watch(run, single, grid, len(folds), fits_per_value)
+    with blas_threads(1):
+        of_folds = Parallel(
+            n_jobs=run.params.n_jobs,
+            prefer="threads",
+            require=None if processes else "sharedmem",
+        )(delayed(watch.fold)(scores_of, limit, k, *fold) for k, fold in enumerate(folds))
+    found = SearchResults(grid, of_folds)
+    watch.close(found)
+    return found
+
+
+class _Watch:
+    """Watches the folds of a search and the fits of each; a copy in another process goes on."""
+
+    def __init__(
         self,
-        scorer: Callable[..., Any],
-        classes: NDArray[Any] | None,
-        model: Any,
-        X: Any,
-        y: Any,
-        weights: NDArray | None,
-    ) -> float:
-        """The score of a model on a test part, of all classes even where a part lacks some."""
-        given = {} if weights is None or callable(self.scoring) else {"sample_weight": weights}
-        if classes is not None and len(model.classes_) < len(classes):
-            model = _OfAllClasses(model, classes)
-        if self.scoring not in _LABELED:
-            return checked_score(scorer(model, X, y, **given))
-        with config_context(enable_metadata_routing=True):  # a scorer takes ``labels`` only then
-            return checked_score(scorer(model, X, y, labels=classes, **given))
+        run: Fit,
+        single: CertifiedEstimator,
+        grid: Grid,
+        n_folds: int,
+        fits_per_value: int,
+    ):
+        self._lines, self._grid, self._lock = run.lines, grid, Lock()
+        self._n_folds, self._n_fits = n_folds, len(grid) * fits_per_value
+        self._n_threads = min(effective_n_jobs(run.params.n_jobs), n_folds)
+        kind = {"max_subtasks": n_folds, "sequential_subtasks": False}
+        self._task = run.root.begin("search", **kind)
+        self._of_folds = self._task.of(single)
 
-    def _why_uncertain(self, X: Any, data: Any) -> str | None:
-        """Why gaps do not bound the default score of a search in these data, if they do not."""
-        if self.scoring is not None:
-            return f"scoring={shown(self.scoring)}: only the default score is bounded"
-        return None
+    def __getstate__(self) -> dict[str, Any]:
+        here = "_lock", "_task"  # with the data, and cv, which may be an iterator
+        return {name: value for name, value in vars(self).items() if name not in here}
 
-    def _resolved(
-        self, found: SearchResults, limit: TimeLimit
-    ) -> tuple[SearchResults, dict[str, Any]]:
-        """The results, and fitted attributes that tell how certain they are.
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
 
-        With ``certain``, the values that may be the best are fitted more exactly, until one is
-        left.
+    def fold(
+        self, scores_of: ScoresOf, limit: TimeLimit, k: int, train: NDArray, test: NDArray
+    ) -> tuple[list[float | None], list[float]]:
+        """The scores of one fold, and seconds of fits; ``limit`` is that of the search."""
+        n_ended, n = 0, len(self._grid)
+        seconds = [0.0] * n
+        limit = limit.part(-(-(self._n_folds - k) // self._n_threads), _RESERVE)
+        name = f"fold {k + 1}/{self._n_folds}"
+        with self._lock:
+            task = self._of_folds.begin("fold", task_id=k, max_subtasks=self._n_fits)
+
+        def report(place: int, results: list[SolverResult], spent: float) -> None:
+            nonlocal n_ended
+            n_ended += 1
+            seconds[place] += spent
+            gap = max(r.relative_gap for r in results)
+            with self._lock:
+                self._lines.print_if_due(
+                    lambda: (
+                        f"{name}: {self._grid.text(place)}, fit {n_ended} of {self._n_fits}, "
+                        f"relative gap {gap:.2e}"
+                    )
+                )
+                task.begin("value").end()
+
+        scores = scores_of(train, test, report, limit)
+        known = {place: score for place, score in enumerate(scores) if score is not None}
+        with self._lock:
+            if known:
+                best = max(known, key=known.__getitem__)
+                text = f"best score {known[best]:.4g} with {self._grid.text(best)}"
+            else:
+                text = "max_time left no time for a score"
+            self._lines.print(f"{name} done: {text}")
+            task.end()
+        return [*scores, *[None] * (n - len(scores))], seconds
+
+    def close(self, found: SearchResults) -> None:
+        """All folds are done; the fit to all data begins."""
+        grid, score, at_ends = found.grid, found.score(found.place), ""
+        for name, end in found.ends.items():
+            what = "it" if len(grid.values) == 1 else name
+            at_ends += f"; {what} is the {end} of the {len(grid.values[name])} values tried"
+        text = grid.text(found.place)
+        self._lines.print(f"{text} has the best mean score, {score:.4g}{at_ends}")
+        self._task.end()
+
+
+class Grid:
+    """What a search tries: values of a parameter, or all combinations of values of several.
+
+    Parameters
+    ----------
+    values : dict of ndarray
+        By name, each in order of preference for ties. Places count them with the last name fastest,
+        as scikit-learn's ``ParameterGrid``, whose names ascend.
+    """
+
+    def __init__(self, values: dict[str, NDArray[np.float64]]):
+        self.values = values
+        self.shape = tuple(len(of_one) for of_one in values.values())
+
+    def __len__(self) -> int:
+        return int(np.prod(self.shape))
+
+    def params(self, place: int) -> dict[str, float]:
+        """The values at a place, by name."""
+        places = np.unravel_index(place, self.shape)
+        pairs = zip(self.values.items(), places, strict=True)
+        return {name: float(of_one[k]) for (name, of_one), k in pairs}
+
+    def text(self, place: int, sign: str = " ") -> str:
+        """The values at a place, as in "C 0.1, gamma 2"."""
+        return ", ".join(f"{name}{sign}{value:.4g}" for name, value in self.params(place).items())
+
+    @property
+    def names(self) -> str:
+        return " and ".join(self.values)
+
+    def chosen(self, place: int) -> dict[str, Any]:
+        """Fitted attributes: what is chosen, and all values, by name."""
+        best = self.params(place)
+        fitted = {f"{name}_": value for name, value in best.items()}
+        return fitted | {f"{name}s_": values for name, values in self.values.items()}
+
+
+class SearchResults:
+    """Scores and times of every fold and value, and the choice among the values.
+
+    Parameters
+    ----------
+    grid : Grid
+        The values, for a single parameter from the strongest regularization to the weakest.
+    folds : list of (scores, seconds)
+        Of each fold: two lists, in the order of the values. Where a time limit left no score it is
+        None, or missing at the end, and NaN stands for it. The seconds are those of all its fits.
+    """
+
+    def __init__(self, grid: Grid, folds: Sequence[tuple[Sequence[float | None], Sequence[float]]]):
+        self.grid, n = grid, len(grid)
+        rows = [[*scores, *[None] * (n - len(scores))] for scores, _ in folds]
+        self.scores = np.array([[np.nan if s is None else s for s in row] for row in rows])
+        self.seconds = np.array([seconds for _, seconds in folds])
+        #: How many folds have a score of each value.
+        self.n_scored = np.sum([[s is not None for s in row] for row in rows], axis=0)
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean scores over the folds; NaN for a value that some fold has not scored."""
+        return self.scores.mean(axis=0)
+
+    @cached_property
+    def place(self) -> int:
+        """The place of the chosen value.
+
+        That is the first with the largest mean; means that differ by rounding are equal. If there
+        is no value that all folds have scored, the mean is over the folds that have, and the values
+        are those with the most of these.
         """
-        if not self.certain:
-            return found, {}
-        choice = self._choice.decided(self.n_jobs, limit)
-        return choice.chosen(found), choice.attributes(found.grid.shape)
+        places = np.flatnonzero(self.n_scored == self.n_scored.max())
+        means = np.array([self.score(int(place)) for place in places])
+        return int(places[np.argmax(self._ties(means))])
 
-    def _grid(self, values: NDArray[np.float64]) -> Grid:
-        """All that is tried."""
-        return Grid({self._chosen: values})
+    def score(self, place: int) -> float:
+        """The mean score of this value over the folds that have scored it."""
+        n = self.n_scored[place]
+        scores = self.scores[:, place]
+        return float(scores.mean() if n in (0, len(scores)) else np.nansum(scores) / n)
 
-    def _named(self, grid: Grid) -> Grid:
-        """The grid as the caller has given it."""
-        return grid
+    @staticmethod
+    def _ties(means: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which means are the largest, up to rounding; none if all are NaN."""
+        top = np.max(means[~np.isnan(means)], initial=-np.inf)
+        slack = _TIE * abs(top) if np.isfinite(top) else 0.0
+        return means >= top - slack
 
-    def _data_at(self, data: Any, best: dict[str, float]) -> Any:
-        """The data for the final fit, with the chosen values."""
-        return data
+    @property
+    def ends(self) -> dict[str, str]:
+        """Where a better value may lie beyond, by parameter: "smallest" or "largest".
 
-    def _caveat(self, outcome: Outcome) -> str | None:
-        parts = super()._caveat(outcome), self._advice_on_choice
-        return " ".join(part for part in parts if part is not None) or None
+        That is where the chosen value is at this end, and its neighbor is worse.
+        """
+        found, chosen = {}, np.unravel_index(self.place, self.grid.shape)
+        for axis, (name, values) in enumerate(self.grid.values.items()):
+            k, last = int(chosen[axis]), len(values) - 1
+            if last == 0 or k not in (0, last):
+                continue
+            if k == 0:
+                neighbor = [*chosen[:axis], 1, *chosen[axis + 1 :]]
+                other = int(np.ravel_multi_index(neighbor, self.grid.shape))
+                if self._ties(np.array([self.score(self.place), self.score(other)]))[1]:
+                    continue
+            found[name] = "smallest" if values[k] == values.min() else "largest"
+        return found
 
-    def _advice_on(self, found: SearchResults, fitted: dict[str, Any]) -> str | None:
-        """What the caller should know about the choice."""
-        grid, n_folds = found.grid, len(found.scores)
-        if found.n_scored.min() < n_folds:
-            n_whole = np.count_nonzero(found.n_scored == n_folds)
-            why = "the best that is known" if found.n_scored.any() else "the first value"
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes: scores of folds, their means, and both as scikit-learn has them."""
+        scores, means = (
+            array.reshape(*array.shape[:-1], *self.grid.shape)
+            for array in (self.scores, self.means)
+        )
+        return {"scores_": scores, "mean_test_scores_": means, "cv_results_": self.table()}
+
+    def table(self) -> dict[str, Any]:
+        """``cv_results_`` as scikit-learn has it."""
+        means, n = self.means, len(self.grid)
+        found = {"mean_fit_time": self.seconds.mean(axis=0), "std_fit_time": self.seconds.std(0)}
+        params = [self.grid.params(place) for place in range(n)]
+        for name in self.grid.values:
+            values = np.array([of_one[name] for of_one in params])
+            found[f"param_{name}"] = np.ma.MaskedArray(values, np.zeros(n, dtype=bool))
+        found["params"] = params
+        found |= {f"split{k}_test_score": scores for k, scores in enumerate(self.scores)}
+        found |= {"mean_test_score": means, "std_test_score": self.scores.std(axis=0)}
+        return found | {"rank_test_score": self._ranks(means)}
+
+    def _ranks(self, means: NDArray[np.float64]) -> NDArray[np.int32]:
+        """1 is the best; equal scores share a rank, and NaN is last."""
+        known = ~np.isnan(means)
+        ranks = np.full(len(means), np.count_nonzero(known) + 1, dtype=np.int32)
+        top = np.max(means[known], initial=-np.inf)
+        level = np.where(self._ties(means), top, means)
+        ranks[known] = rankdata(-level[known], method="min")
+        return ranks
+
+    def advice(self, caller: str, max_time: float | None, coef: Any = None) -> str | None:
+        """What the caller should know about the choice; ``coef`` are the weights of the model."""
+        grid, n_folds = self.grid, len(self.scores)
+        if self.n_scored.min() < n_folds:
+            n_whole = np.count_nonzero(self.n_scored == n_folds)
+            why = "the best that is known" if self.n_scored.any() else "the first value"
             return (
-                f"max_time={self.max_time:g} ended the search of {type(self).__name__}: "
+                f"max_time={max_time:g} ended the search of {caller}: "
                 f"{n_whole} of {len(grid)} values of {grid.names} have a score on every fold. The "
-                f"choice is {grid.text(found.place, '=')}, {why}; scores that are missing are NaN "
+                f"choice is {grid.text(self.place, '=')}, {why}; scores that are missing are NaN "
                 "in cv_results_. Increase max_time, or take fewer values or folds."
             )
-        coef, advice = fitted.get("coef_"), []
-        if found.place == 0 and coef is not None and not np.any(coef):
+        advice = []
+        if self.place == 0 and coef is not None and not np.any(coef):
             return None  # where all weights are 0, more regularization changes nothing
-        for name, end in found.ends.items():
+        for name, end in self.ends.items():
             way, other = ("smaller", "below") if end == "smallest" else ("larger", "above")
-            best, n = grid.params(found.place)[name], len(grid.values[name])
+            best, n = grid.params(self.place)[name], len(grid.values[name])
             advice.append(
-                f"{type(self).__name__} chose {name}={best:.4g}, the {end} of the {n} values "
+                f"{caller} chose {name}={best:.4g}, the {end} of the {n} values "
                 f"tried: a {way} one may be better. Give {name}s that go on {other} it."
             )
         return " ".join(advice) or None
+
+
+# ---- parameters of searches ---------------------------------------------------------------------
+
+
+def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
+    """Constraints on the parameters that a search shares with its estimator, and on its own."""
+    shared = {k: v for k, v in kind._allowed.items() if k not in not_shared}
+    return shared | {
+        values: [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [Names(get_scorer_names()), callable, None],
+    }
+
+
+def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
+    """The same for a search over reg_lambda, whose values may be spaced by ``eps``."""
+    shared = search_constraints(kind, "reg_lambdas", not_shared)
+    eps = Interval(Real, 0, 1, closed="neither")
+    values = [*shared["reg_lambdas"], None]
+    return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
+
+
+def number_or_values(name: str, given: Any) -> int | NDArray[np.float64]:
+    """The number of values to try, or these values, which have to be positive."""
+    number = plain(given)
+    if type(number) is int and 1 <= number <= MOST_VALUES:
+        return number
+    return positive_values(name, given, f"be a number of values, from 1 to {MOST_VALUES}, or must ")
+
+
+def positive_values(name: str, given: Any, otherwise: str = "") -> NDArray[np.float64]:
+    """These values, one or more, which have to be positive."""
+    values = as_numbers(name, given)
+    if not (values.ndim == 1 and len(values) and ((values > 0.0) & np.isfinite(values)).all()):
+        raise ValueError(f"{name} must {otherwise}hold positive numbers, got {shown(given)}.")
+    return values
+
+
+def values_of_C(Cs: Any) -> NDArray[np.float64]:
+    """Values of C, ascending: as given, or their number, from 1e-3 to 1e3."""
+    found = number_or_values("Cs", Cs)
+    return np.logspace(-3, 3, found) if isinstance(found, int) else np.unique(found)
+
+
+def single_of(search: CertifiedEstimator, kind: type, **parameters: Any) -> Any:
+    """An estimator to fit; parameters that the search lacks have their defaults."""
+    own = vars(search)
+    return kind(**{name: own[name] for name in parameters_of(kind) if name in own} | parameters)
+
+
+def metadata_of_folds(
+    search: Search, X: Any, sample_weight: Any, params: dict[str, Any]
+) -> dict[str, Any]:
+    """What is passed to ``split``: groups, or what the splitter requests."""
+    given = {name: value for name, value in params.items() if value is not None}
+    if given and is_collection(X):
+        raise ValueError(
+            f"{', '.join(given)} cannot be used if rows lie in blocks: folds are of whole blocks."
+        )
+    if get_config()["enable_metadata_routing"]:
+        routed = given if sample_weight is None else given | {"sample_weight": sample_weight}
+        given = dict(process_routing(search, "fit", **routed)["splitter"]["split"])
+    else:
+        for name in params.keys() - {"groups"}:
+            raise TypeError(
+                f"{type(search).__name__}.fit() got an unexpected keyword argument {name!r}. It "
+                "takes X, y, sample_weight and groups, and with "
+                "set_config(enable_metadata_routing=True) what the splitter requests."
+            )
+    if given.get("groups") is not None:
+        check_consistent_length(X, given["groups"])
+    return given
+
+
+# ---- folds and scores ---------------------------------------------------------------------------
+
+
+def folds_among(
+    cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool, metadata: dict[str, Any]
+) -> list[Fold]:
+    """Training and test part of every fold, as numbers of kept rows.
+
+    None and an integer split only the kept rows. The caller's own splitters get all rows, and the
+    metadata.
+    """
+    n = num_samples(X)
+    if cv is None or isinstance(cv, Integral):
+        if len(kept) < n:
+            X, y = (rows_of(array, kept) for array in (X, y))
+        return splits(cv, X, y, classifier)
+    place = np.full(n, -1)
+    place[kept] = np.arange(len(kept))
+    folds = splits(cv, X, y, classifier, **metadata)
+    places = [[place[np.arange(n)[part]] for part in fold] for fold in folds]
+    return [(train[train >= 0], test[test >= 0]) for train, test in places]
+
+
+def splits(
+    cv: Any, X: Any, y: Any, classifier: bool, **metadata: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of each fold, from scikit-learn's reading of ``cv``.
+
+    The metadata are for its ``split``. With None, classifiers have fewer than five folds if no
+    class has five rows, where scikit-learn gives up.
+    """
+    n_folds = _largest_class(y, _FOLDS) if cv is None and classifier else cv
+    folds = check_cv(n_folds, y, classifier=classifier)
+    if (
+        cv is None
+        or isinstance(cv, Integral)
+        or (hasattr(cv, "split") and not isinstance(cv, str | bytes))
+    ):
+        return list(folds.split(X, y, **metadata))
+    try:
+        pairs = [
+            (np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y, **metadata)
+        ]
+    except (TypeError, ValueError):
+        pairs = []
+    if not pairs or any(part.dtype.kind not in "iub" for pair in pairs for part in pair):
+        raise ValueError(
+            "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
+            f"rows, test rows), got {shown(cv)}."
+        )
+    n = num_samples(X)
+    for part in (part for pair in pairs for part in pair):
+        if not _are_rows(part, n):
+            raise ValueError(
+                f"The folds of cv must be numbers of the {n} rows of X, from 0 to {n - 1}, or "
+                f"masks of {n} entries, got {shown(part)}."
+            )
+    return pairs
+
+
+def _largest_class(y: Any, most: int) -> int:
+    """The number of rows in the largest class, from 2 to ``most``."""
+    counts = np.unique(np.asarray(y), return_counts=True)[1]
+    return max(2, min(most, int(counts.max(initial=0))))
+
+
+def _are_rows(part: np.ndarray, n: int) -> bool:
+    """Whether these are numbers of some of n rows, or a mask of all."""
+    if part.dtype.kind == "b":
+        return part.shape == (n,)
+    return part.ndim == 1 and part.size > 0 and -n <= part.min() <= part.max() < n
+
+
+def checked_scorer(estimator: Any, scoring: Any) -> Any:
+    """scikit-learn's scorer, if the estimator has the probabilities that its name asks for."""
+    scorer = check_scoring(estimator, scoring)
+    named = isinstance(scoring, str) and any(part in scoring for part in _OF_PROBABILITIES)
+    if named and not hasattr(estimator, "predict_proba"):
+        loss = getattr(estimator, "loss", None)
+        of_loss = "" if loss is None else f" with loss={shown(loss)}"
+        raise ValueError(
+            f"scoring={shown(scoring)} needs predict_proba, which {type(estimator).__name__}"
+            f"{of_loss} does not have."
+        )
+    return scorer
+
+
+def score_of(
+    scorer: Callable[..., Any],
+    scoring: Any,
+    classes: NDArray[Any] | None,
+    model: Any,
+    X: Any,
+    y: Any,
+    weights: NDArray | None,
+) -> float:
+    """The score of a model on a test part, of all classes even where a part lacks some.
+
+    Weights count unless ``scoring`` is a callable.
+    """
+    given = {} if weights is None or callable(scoring) else {"sample_weight": weights}
+    if classes is not None and len(model.classes_) < len(classes):
+        model = _OfAllClasses(model, classes)
+    if scoring not in _LABELED:
+        return checked_score(scorer(model, X, y, **given))
+    with config_context(enable_metadata_routing=True):  # a scorer takes ``labels`` only then
+        return checked_score(scorer(model, X, y, labels=classes, **given))
+
+
+def checked_score(score: Any) -> float:
+    """The result of a scorer, as a number."""
+    number = as_float(score.item() if isinstance(score, np.ndarray) and score.size == 1 else score)
+    if not isinstance(number, float):
+        raise ValueError(f"scoring must return a number, got {shown(score)}.")
+    return number
+
+
+class _OfAllClasses:
+    """A fitted classifier with columns also for the classes that its training part lacks."""
+
+    def __init__(self, model: Any, classes: NDArray[Any]) -> None:
+        self._model, self.classes_ = model, classes
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._model, name)
+        if name not in _UNSEEN:
+            return method
+        return wraps(method)(lambda X: self._columns(method(X), _UNSEEN[name]))
+
+    def _columns(self, known: NDArray, unseen: float) -> NDArray[np.float64]:
+        columns = np.full((len(known), len(self.classes_)), unseen)
+        two = np.column_stack([-known, known]) if known.ndim == 1 else known
+        columns[:, np.searchsorted(self.classes_, self._model.classes_)] = two
+        return columns

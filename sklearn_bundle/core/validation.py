@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from numbers import Integral
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
@@ -11,20 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.sklearn_internals import num_samples
-from sklearn_bundle.core.sparse import arrays_of, well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
-from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
 
 _NAME = 24  # characters of a class that lines and bars show
-_FOLDS = 5  # by default, as in scikit-learn
+_FEW_ROWS = 1 << 14  # whose squares are held at a time: 8 bytes of each entry
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 
 _COMPLEX = "Complex data not supported"
@@ -43,14 +38,12 @@ class TrainingData:
     """Training data in the form for solvers, without rows of weight zero.
 
     X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
-    one; ``left`` are the remaining rows of the caller's X, None if all remain. ``prepared`` holds
-    the loss and target of each problem, for estimators with a loss.
+    one; ``left`` are the remaining rows of the caller's X, None if all remain.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
-    prepared: list[Any] = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -113,11 +106,6 @@ class RegressionData(TrainingData):
     def n_targets(self) -> int | None:
         """None if y has one dimension."""
         return None if self.y.ndim == 1 else self.y.shape[1]
-
-    def spreads(self, centered: bool) -> list[float]:
-        """The spread of each target, as :func:`~.weights.spread` defines it."""
-        columns = [self.y] if self.y.ndim == 1 else self.y.T
-        return [spread(y, self.weights, centered) for y in columns]
 
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
@@ -188,12 +176,6 @@ def check_classification_data(
         classes, labels = _encoded(y)
     refuse_one_class(estimator, classes)
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
-
-
-def binary_targets(labels: NDArray[np.integer], n_classes: int) -> list[NDArray[np.float64]]:
-    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(labels == k, 1.0, -1.0) for k in positives]
 
 
 def names_of(classes: NDArray) -> list[str]:
@@ -293,99 +275,6 @@ def checked_reg_lambda(value: float | None, total: float) -> float:
     return value
 
 
-def checked_reg_lambda_of(C: float, total: float) -> float:
-    """``1 / (C * total)``, the reg_lambda that C stands for, in the range of numbers."""
-    with np.errstate(over="ignore", divide="ignore"):
-        value = float(np.divide(1.0, C * total))
-    if not 0.0 < value < np.inf:
-        raise ValueError(
-            f"C={C} stands for reg_lambda = 1 / (C * sum of the weights), which is {value} for "
-            f"weights of sum {total:g}."
-        )
-    return value
-
-
-def splits(
-    cv: Any, X: Any, y: Any, classifier: bool, **metadata: Any
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of each fold, from scikit-learn's reading of ``cv``.
-
-    The metadata are for its ``split``. With None, classifiers have fewer than five folds if no
-    class has five rows, where scikit-learn gives up.
-    """
-    n_folds = _largest_class(y, _FOLDS) if cv is None and classifier else cv
-    folds = check_cv(n_folds, y, classifier=classifier)
-    if (
-        cv is None
-        or isinstance(cv, Integral)
-        or (hasattr(cv, "split") and not isinstance(cv, str | bytes))
-    ):
-        return list(folds.split(X, y, **metadata))
-    try:
-        pairs = [
-            (np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y, **metadata)
-        ]
-    except (TypeError, ValueError):
-        pairs = []
-    if not pairs or any(part.dtype.kind not in "iub" for pair in pairs for part in pair):
-        raise ValueError(
-            "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
-            f"rows, test rows), got {shown(cv)}."
-        )
-    n = num_samples(X)
-    for part in (part for pair in pairs for part in pair):
-        if not _are_rows(part, n):
-            raise ValueError(
-                f"The folds of cv must be numbers of the {n} rows of X, from 0 to {n - 1}, or "
-                f"masks of {n} entries, got {shown(part)}."
-            )
-    return pairs
-
-
-def _largest_class(y: Any, most: int) -> int:
-    """The number of rows in the largest class, from 2 to ``most``."""
-    counts = np.unique(np.asarray(y), return_counts=True)[1]
-    return max(2, min(most, int(counts.max(initial=0))))
-
-
-def _are_rows(part: np.ndarray, n: int) -> bool:
-    """Whether these are numbers of some of n rows, or a mask of all."""
-    if part.dtype.kind == "b":
-        return part.shape == (n,)
-    return part.ndim == 1 and part.size > 0 and -n <= part.min() <= part.max() < n
-
-
-def checked_scorer(estimator: BaseEstimator, scoring: Any) -> Any:
-    """scikit-learn's scorer, if the estimator has the method that it calls."""
-    scorer = check_scoring(estimator, scoring)
-    methods = getattr(scorer, "_response_method", "predict")  # private; a callable has none
-    methods = [methods] if isinstance(methods, str) else list(methods)
-    if not any(hasattr(estimator, method) for method in methods):
-        loss = getattr(estimator, "loss", None)
-        of_loss = "" if loss is None else f" with loss={shown(loss)}"
-        raise ValueError(
-            f"scoring={shown(scoring)} needs {' or '.join(methods)}, which "
-            f"{type(estimator).__name__}{of_loss} does not have."
-        )
-    return scorer
-
-
-def checked_score(score: Any) -> float:
-    """The result of a scorer, as a number."""
-    number = as_float(score.item() if isinstance(score, np.ndarray) and score.size == 1 else score)
-    if not isinstance(number, float):
-        raise ValueError(f"scoring must return a number, got {shown(score)}.")
-    return number
-
-
-def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of sum one; divided by the largest first, since their sum may overflow."""
-    if weights.strides == (0,):  # one number for all
-        return np.full(len(weights), 1.0 / len(weights))
-    scaled = weights / weights.max()
-    return scaled / scaled.sum()
-
-
 def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
     """The same as :func:`_encoded` where whole numbers take two values, in a fraction of the time.
 
@@ -410,6 +299,66 @@ def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     return classes, np.searchsorted(classes, y)
 
 
+# ---- weights -------------------------------------------------------------------------------------
+
+
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, *, all_zero: bool = False
+) -> NDArray[np.float64]:
+    """Weights of samples or sequences: finite, not negative, and not all zero unless allowed."""
+    if sample_weight is None and n_samples > 0:
+        return np.broadcast_to(1.0, n_samples)  # takes no memory
+    weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
+    if weights.ndim == 0:
+        weights = np.broadcast_to(weights, n_samples)
+    else:
+        kind = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "sample_weight"}
+        weights = check_array(weights, **kind)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "
+            "sample."
+        )
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        raise ValueError(f"sample_weight must be finite, got {weights[np.argmax(wrong)]}.")
+    if (weights < 0.0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight` (the smallest is {weights.min()}); "
+            "weights must be zero or positive."
+        )
+    if not (all_zero or weights.any()):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def spread(y: NDArray[np.float64], weights: NDArray[np.float64], centered: bool) -> float:
+    """The standard deviation of targets, or the root of their mean square if not ``centered``.
+
+    1 if it is 0 or beyond the range of numbers, so that it can be divided by. Weights sum to one.
+    """
+    with np.errstate(over="ignore"):
+        apart = y - np.sum(weights * y) if centered else y
+    largest = float(np.abs(apart).max(initial=0.0))
+    if not 0.0 < largest < np.inf or (centered and y.min() == y.max()):
+        return 1.0
+    return largest * float(np.sqrt(np.sum(weights * (apart / largest) ** 2))) or 1.0
+
+
+def total_of(weights: NDArray[np.float64]) -> float:
+    """Their sum, infinite if it overflows: only some estimators need it."""
+    with np.errstate(over="ignore"):
+        return float(weights.sum())
+
+
+def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of sum one; divided by the largest first, since their sum may overflow."""
+    if weights.strides == (0,):  # one number for all
+        return np.full(len(weights), 1.0 / len(weights))
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
 def class_factors(
     class_weight: Any, classes: np.ndarray, labels: NDArray, weights: NDArray
 ) -> NDArray[np.float64]:
@@ -428,3 +377,58 @@ def class_factors(
             f"class_weight must hold at least one non-zero weight, got {shown(class_weight)}."
         )
     return factors
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def num_samples(X: Any) -> int:
+    """The number of rows, or of objects in a list."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
+
+
+def rows_of(X: Any, places: NDArray[np.integer]) -> Any:
+    """Some rows of an array, a sparse matrix, a data frame or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[places]
+    return X[places] if hasattr(X, "shape") else [X[place] for place in places]
+
+
+def well_formed(X: Any, name: str) -> Any:
+    """A sparse matrix whose index arrays match its shape, or ValueError; dense arrays unchanged.
+
+    Compiled code, including scipy's, does not check bounds: an index out of range ends the process
+    or reads foreign memory. scipy checks lengths when it creates a matrix, but indices only on
+    request. Room that scipy allows behind the last entry is cut off, since numpy functions would
+    sum it. The caller's matrix stays as it is.
+    """
+    if not sp.issparse(X) or X.ndim != 2:
+        return X
+    X = copy(X) if X.format in ("csr", "csc", "bsr", "coo") else X.tocsr()
+    try:
+        if X.format == "coo":
+            return type(X)((X.data, (X.row, X.col)), shape=X.shape)  # whose check is complete
+        X.check_format(full_check=True)
+    except ValueError as error:
+        kind = X.format.upper()
+        raise ValueError(f"{name} is a malformed {kind} matrix: {error}.") from None
+    return X
+
+
+def arrays_of(X: Any) -> Any:
+    """What a hash of X needs: the arrays of a sparse matrix, since the object has cached flags."""
+    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+
+
+def squared_lengths(X: Any) -> NDArray[np.float64]:
+    """``||x||^2`` of rows, in double precision whatever X has."""
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    lengths = np.zeros(X.shape[0])
+    for start in range(0, X.shape[0], _FEW_ROWS):
+        squares = sp.csr_array(X[start : start + _FEW_ROWS], dtype=np.float64)
+        np.square(squares.data, out=squares.data)
+        lengths[start : start + _FEW_ROWS] = squares.sum(axis=1)
+    return lengths

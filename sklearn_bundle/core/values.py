@@ -137,13 +137,6 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def missing_entries(values: np.ndarray) -> NDArray[np.bool_]:
-    """Which entries of an array are missing."""
-    if values.dtype != object:
-        return values != values
-    return np.array([is_missing(v) for v in values.ravel()], dtype=bool).reshape(values.shape)
-
-
 def refuse_mixed(name: str, values: Any) -> None:
     """ValueError for strings mixed with other types."""
     kinds = mixed(values)
@@ -156,12 +149,3 @@ def require_y(caller: str, y: Any) -> None:
     """Refuse a missing y in scikit-learn's words."""
     if y is None:
         raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
-
-
-class Shown:
-    """The class with its parameters."""
-
-    def __repr__(self) -> str:
-        parameters: dict[str, Any] = {k: v for k, v in vars(self).items() if not k.startswith("_")}
-        inside = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-        return f"{type(self).__name__}({inside})"

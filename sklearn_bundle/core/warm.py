@@ -1,84 +1,83 @@
-"""The state that a fit leaves for the next one, and fingerprints of problems."""
+"""The state that a fit leaves for the next one, and keys of what it belongs to."""
+
+from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 
 from sklearn_bundle.core.contract import Resumable, SolverResult, Status
-from sklearn_bundle.core.validation import TrainingData
 
 
-@dataclass
-class Solved:
-    """What the fit of a subproblem left: its result, and its solver, if that can continue.
+class Left(NamedTuple):
+    """What the fit of a subproblem left: a start, its result, its solver if that can go on.
 
-    The solver is a :class:`~.contract.Resumable` of the estimator's own kinds. Its steps depend on
-    the ``tol`` that it was created for.
+    Steps of the solver depend on the ``tol`` that it was created for.
     """
 
-    result: SolverResult
-    tol: float
-    solver: Any
+    start: Any
+    solver: Any = None
+    tol: float = 0.0
+    result: SolverResult | None = None
 
 
 @dataclass
 class WarmStart:
-    """The state that the solver of each subproblem left, and the problem that it belongs to.
+    """What the fits of all subproblems left, and the data that it belongs to.
 
     A solver of the same ``settings`` and ``tol`` continues itself, which refits of few iterations
-    need; a new one starts from what the last one ``kept``. Results are those of the same settings.
+    need; a new one starts from what the last one kept. Results are those of the same settings.
     """
 
-    fingerprint: tuple | None
-    kept: list[Any]
-    settings: tuple | None = None
-    _solved: dict[int, Solved] = field(default_factory=dict)
+    fingerprint: Any = None
+    settings: Any = None
+    left: dict[int, Left] = field(default_factory=dict)
 
-    def match(self, settings: tuple) -> None:
-        """Forget solvers and results of other settings."""
-        if self.settings != settings:
-            self.settings, self._solved = settings, {}
+    @classmethod
+    def after(cls, last: WarmStart | None, fingerprint: Any, settings: Any) -> WarmStart:
+        """What can be used of the last fit: nothing with other data, starts with other settings."""
+        if last is None or fingerprint is None or last.fingerprint != fingerprint:
+            return cls(fingerprint, settings)
+        if last.settings == settings:
+            return last
+        return cls(fingerprint, settings, {k: Left(one.start) for k, one in last.left.items()})
 
-    def solved(self, k: int) -> Solved:
-        """What the last fit of subproblem k left, after a fit."""
-        return self._solved[k]
+    def start(self, k: int) -> Any:
+        """Where a new solver of subproblem k may start; None if nothing is known."""
+        return self.left[k].start if k in self.left else None
 
-    def solver(self, k: int, tol: float) -> Resumable | None:
-        """The solver that can continue."""
-        last = self._solved.get(k)
+    def solver(self, k: int, tol: float) -> Any:
+        """The solver that can continue, or None."""
+        last = self.left.get(k)
         return None if last is None or last.tol != tol else last.solver
 
-    def leave(
-        self, k: int, result: SolverResult, tol: float, kept: Any, solver: Resumable | None
-    ) -> None:
-        """Keep the result of this fit, the start of a new solver, and its solver."""
-        self.kept[k], self._solved[k] = kept, Solved(result, tol, solver)
+    def leave(self, k: int, solver: Any, tol: float) -> None:
+        """Keep the start of a new solver, and this one until :meth:`close`."""
+        self.left[k] = Left(solver.kept, solver if isinstance(solver, Resumable) else None, tol)
+
+    def close(self, k: int, result: SolverResult) -> None:
+        """Keep the result, and release the data of the solver."""
+        if k in self.left:
+            self.left[k] = self.left[k]._replace(result=result)
+            if self.left[k].solver is not None:
+                self.left[k].solver.detach()
 
     def reached(self, k: int, tol: float) -> SolverResult | None:
         """The result of the last fit if it is within ``tol``, so that the point stays the same.
 
         Another point within ``tol`` would be valid too, but some labels would change.
         """
-        last = self._solved.get(k)
-        if last is None or not last.result.relative_gap <= tol:
+        result = self.left[k].result if k in self.left else None
+        if result is None or not result.relative_gap <= tol:
             return None
-        result = last.result
         history = result.history[-1:].copy()
         history["iteration"], history["seconds"], history["passes"] = 1, 0.0, 0
         return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
 
 
-def problem_fingerprint(
-    data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
-) -> tuple[Any, ...] | None:
-    """A key of data, loss, regularizer and intercept; None if one has no hash."""
-    parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
-    return None if parts is None else (data.fingerprint(), *parts, fit_intercept)
-
-
-def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
+def fingerprint_of(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
     """A key of the classes and the values of their attributes; None if one has no hash.
 
     Classes and functions are compared as objects: a class that was edited and defined again in a

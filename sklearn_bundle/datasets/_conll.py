@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from numbers import Integral
 from typing import Any
 
-from sklearn_bundle.core_next.parameters import checked_parameters
-from sklearn_bundle.core_next.values import plain, shown
+from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.values import plain, shown
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _DOCSTART = "-DOCSTART-"  # first column of the first line of a document, in CoNLL-2003

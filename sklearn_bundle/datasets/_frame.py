@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.core_next.misread import columns_of_dates
-from sklearn_bundle.core_next.values import is_missing, shown
+from sklearn_bundle.core.misread import columns_of_dates
+from sklearn_bundle.core.values import is_missing, shown
 
 
 def sequences_from_frame(

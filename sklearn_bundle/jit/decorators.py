@@ -31,7 +31,7 @@ from sklearn_bundle.jit.cache import enable_cache
 
 _PACKAGE = Path(__file__).parents[1]
 # Constants of compiled code are part of it.
-_NUMBERS = "core/roundoff.py", "core/limits.py", "core_next/limits.py"
+_NUMBERS = "core/limits.py"
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -103,7 +103,7 @@ if _is_tried():
 
 def compiled_sources() -> list[Path]:
     """Every source file that may hold compiled code, or a number that it uses."""
-    patterns = "jit/*.py", "**/_compiled/*.py", "linear*/losses/*.py", *_NUMBERS
+    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py", _NUMBERS
     return sorted(path for pattern in patterns for path in _PACKAGE.glob(pattern))
 
 

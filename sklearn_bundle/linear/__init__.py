@@ -1,1 +1,1 @@
-"""Regularized risk minimization for linear models."""
+"""Linear models by regularized risk minimization, with certificates."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import f1_score, make_scorer, precision_recall_fscore_support
 
-from sklearn_bundle.core_next.parameters import Interval, checked_parameters
-from sklearn_bundle.core_next.validation import check_sample_weight
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.parameters import Interval, checked_parameters
+from sklearn_bundle.core.validation import check_sample_weight
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.metrics._spans import spans
 
 # As scikit-learn's, None for one number per type.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.values import shown
 
 # A scheme is the set of its tags; a tag means the same in all schemes.
 _SCHEMES = {

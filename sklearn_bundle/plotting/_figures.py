@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.values import shown
 
 
 def axes_and_keywords(ax: Any, line_kw: dict) -> tuple[Any, dict]:

@@ -8,9 +8,9 @@ import pytest
 from sklearn_bundle.chain import dual_ascent
 from sklearn_bundle.chain.dual_ascent import ChainAutoSolver, DualSolver
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.core_next.contract import Status, run
-from sklearn_bundle.core_next.dual_methods import Catalyst
-from sklearn_bundle.core_next.lbfgs import LBFGSSolver
+from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.core.dual_methods import Catalyst
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound
 from tests.contract.interrupts import ctrl_c
 

@@ -9,8 +9,8 @@ import scipy.linalg.cython_blas  # noqa: F401  # loads the BLAS that compiled co
 from threadpoolctl import ThreadpoolController
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.core_next import parallel
-from sklearn_bundle.core_next.parallel import blas_threads
+from sklearn_bundle.core import parallel
+from sklearn_bundle.core.parallel import blas_threads
 
 BLAS = ThreadpoolController().select(user_api="blas")
 

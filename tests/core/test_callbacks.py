@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import SDCACRF, SwapSVC, SwapSVCCV
-from sklearn_bundle.core_next import monitor
+from sklearn_bundle.core import monitor
 from tests.contract.callbacks import StopAt
 
 callback = pytest.importorskip("sklearn.callback")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core_next.certificate import Best, Rounding, attained
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.linear_next.certificate import Proof
-from sklearn_bundle.linear_next.solvers.base import At
+from sklearn_bundle.core.certificate import Best, Rounding, attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.certificate import Proof
+from sklearn_bundle.linear.solvers.base import At
 
 
 def numbers(best):

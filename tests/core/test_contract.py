@@ -6,8 +6,8 @@ from time import sleep
 import numpy as np
 import pytest
 
-from sklearn_bundle.core_next.certificate import bound_below
-from sklearn_bundle.core_next.contract import Certificate, State, Status, run
+from sklearn_bundle.core.certificate import bound_below
+from sklearn_bundle.core.contract import Certificate, State, Status, run
 from sklearn_bundle.jit import announce
 
 

@@ -18,7 +18,7 @@ from sklearn_bundle import (
     SwapSVR,
     SwapSVRCV,
 )
-from sklearn_bundle.core_next.contract import Status, StatusName
+from sklearn_bundle.core.contract import Status, StatusName
 
 X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 Y = np.arange(30) % 2

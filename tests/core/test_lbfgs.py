@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sklearn_bundle import SDCACRF, StructuredSVM
-from sklearn_bundle.core_next.contract import run
-from sklearn_bundle.core_next.lbfgs import LBFGSSolver
+from sklearn_bundle.core.contract import run
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import sequences
 from tests.contract.judge import judge
 

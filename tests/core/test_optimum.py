@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core_next.certificate import Ball, ball_of
-from sklearn_bundle.core_next.optimum import accuracy_bounds, extreme_predictions
+from sklearn_bundle.core.certificate import Ball, ball_of
+from sklearn_bundle.core.optimum import accuracy_bounds, extreme_predictions
 
 
 class Quadratic:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle.chain.model import flat
-from sklearn_bundle.core_next.score_rounding import RowSizes, ScoreRounding
+from sklearn_bundle.core.score_rounding import RowSizes, ScoreRounding
 from sklearn_bundle.models import Chain, Graph, Matching, Multiclass, Multilabel, PairwiseGraph
 from sklearn_bundle.structured.models.chain_structure import TokenRows, split
 from sklearn_bundle.structured.models.classes import Rows

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sklearn_bundle import SDCACRFCV, SwapSVCCV, SwapSVRCV
-from sklearn_bundle.core_next import contract
-from sklearn_bundle.core_next.contract import Status, TimeLimit
-from sklearn_bundle.core_next.search import Grid, SearchResults
+from sklearn_bundle.core import contract
+from sklearn_bundle.core.contract import Status, TimeLimit
+from sklearn_bundle.core.search import Grid, SearchResults
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 3))

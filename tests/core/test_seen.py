@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, PragamSVC
-from sklearn_bundle.core_next.contract import Status
-from sklearn_bundle.core_next.monitor import Monitor
+from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.monitor import Monitor
 from tests import reference, reference_multiclass, reference_regression
 
 LAMBDA = 1e-2

@@ -23,7 +23,7 @@ from sklearn_bundle import (
     SwapSVRCV,
     bmrm_path,
 )
-from sklearn_bundle.core_next.validation import squared_lengths, well_formed
+from sklearn_bundle.core.validation import squared_lengths, well_formed
 from sklearn_bundle.regularizers import Quadratic
 
 # A process that reads out of bounds may live on: the fault has to be far away to end it.

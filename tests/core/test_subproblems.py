@@ -5,8 +5,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from sklearn_bundle.core_next.contract import HISTORY_DTYPE, SolverResult, Status
-from sklearn_bundle.core_next.parallel import solve_each
+from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
+from sklearn_bundle.core.parallel import solve_each
 
 
 def result(status=Status.CONVERGED):

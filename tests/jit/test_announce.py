@@ -20,7 +20,7 @@ from sklearn.base import is_regressor
 from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, SwapSVR
 from sklearn_bundle.jit import announce
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear_next._compiled.rows import dense_scores
+from sklearn_bundle.linear._compiled.rows import dense_scores
 
 X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 

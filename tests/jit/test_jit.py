@@ -18,12 +18,12 @@ import sklearn_bundle
 from sklearn_bundle.jit import announce
 from sklearn_bundle.jit.cache import _StampedFile
 from sklearn_bundle.jit.decorators import compiled_sources, inner, jit, source_stamp
-from sklearn_bundle.linear_next._compiled.rows import dense_scores
+from sklearn_bundle.linear._compiled.rows import dense_scores
 
 PROGRAM = """
 import numpy as np
-from sklearn_bundle.linear_next._compiled import scores
-from sklearn_bundle.linear_next.losses.poisson import PoissonFormula
+from sklearn_bundle.linear._compiled import scores
+from sklearn_bundle.linear.losses.poisson import PoissonFormula
 values = np.empty(1)
 scores.values(PoissonFormula(), -np.ones(1), np.zeros(1), values)  # exp, of another file
 print(repr(values[0].item()))
@@ -75,7 +75,7 @@ def test_edit_in_another_file_is_seen(tmp_path):
 OWN_LOSS = """
 from typing import NamedTuple
 from sklearn_bundle.jit.decorators import registered
-from sklearn_bundle.linear_next._compiled import scores
+from sklearn_bundle.linear._compiled import scores
 
 class Formula(NamedTuple):
     pass
@@ -86,7 +86,7 @@ def value(loss, f, r, y):
 """
 OWN_VALUE = """
 import numpy as np
-from sklearn_bundle.linear_next._compiled import scores
+from sklearn_bundle.linear._compiled import scores
 from own_loss import Formula
 values = np.empty(1)
 scores.values(Formula(), np.ones(1), np.zeros(1), values)
@@ -94,8 +94,8 @@ print(values[0], scores.values.stats.cache_hits[scores.values.signatures[0]])
 """
 OTHER_VALUE = """
 import numpy as np
-from sklearn_bundle.linear_next._compiled import scores
-from sklearn_bundle.linear_next.losses import Exponential
+from sklearn_bundle.linear._compiled import scores
+from sklearn_bundle.linear.losses import Exponential
 values = np.empty(1)
 scores.values(Exponential().formula, np.zeros(1), np.ones(1), values)
 print(values[0])

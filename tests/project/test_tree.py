@@ -10,13 +10,13 @@ PACKAGE = Path(__file__).parents[2] / "sklearn_bundle"
 
 # Layers from the bottom. A module imports from its own layer and from those before it.
 SHARED = (
-    *(("jit",), ("core._compiled", "core_next._compiled"), ("core", "core_next", "callbacks")),
+    *(("jit",), ("core._compiled",), ("core",)),
     ("projection", "datasets", "metrics"),
 )
 FAMILIES = {
     "linear": (
-        *(("_compiled",), ("losses", "regularizers"), ("rows",), ("problems",)),
-        *(("solvers.inner",), ("solvers",), ("estimators",)),
+        *(("_compiled",), ("", "losses", "regularizers"), ("solvers",), ("blocks",)),
+        *(("estimators",),),
     ),
     "kernel": (("_compiled",), ("values",), ("problems",), ("solvers",), ("estimators",)),
     "chain": (
@@ -30,18 +30,15 @@ FAMILIES = {
         *(("readers",), ("estimators",)),
     ),
 }
-# What structured outputs may import of the linear family: the bundle method for their planes, the
+# What structured outputs may import of the linear family: planes and their master problem, the
 # excessive gap method for marginals, and the costs of joint losses of classes.
-OF_LINEAR = {"_compiled", "losses", "problems", "solvers.inner", "solvers"}
-TOP = ("losses", "regularizers", "models", "plotting", "onnx", "saving", "compile", "__init__")
+OF_LINEAR = {"", "_compiled", "losses", "regularizers", "solvers"}
+TOP = ("losses", "regularizers", "models", "plotting", "conversion", "__init__")
 
 # What is not the public interface of another library comes in here, and nowhere else:
 # tests/jit/test_internals.py holds its form.
-DOORS = {"sklearn": "core.sklearn_internals", "numba": "jit", "llvmlite": "jit"}
+DOORS = {"numba": "jit", "llvmlite": "jit"}
 INTERNAL = ("llvmlite.", "numba.core.", "numba.extending.")  # without an underscore
-
-# The one import against the rules: a line says what compiles, and has to know of progress bars.
-EXCEPTIONS = {("jit.announce", "core.bars")}
 
 SOURCES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(
@@ -98,11 +95,7 @@ def may_import(module, other):
 @pytest.mark.parametrize("module", SOURCES)
 def test_imports_go_down(module):
     wrong = {(module, other) for other in imports(module) if not may_import(module, other)}
-    assert wrong == {pair for pair in EXCEPTIONS if pair[0] == module}
-
-
-def test_exceptions_are_of_modules_that_there_are():
-    assert {name for pair in EXCEPTIONS for name in pair} <= set(SOURCES)
+    assert not wrong
 
 
 def test_no_import_is_circular():
@@ -118,9 +111,7 @@ def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
         if isinstance(node, ast.ImportFrom) and node.module == "sklearn.base"
     }
     users.discard("structured.models.base")  # a model has parameters, for clones and searches
-    assert {place(name)[1] for name in users} <= {
-        *("core", "core_next", "estimators", "readers", "plotting")
-    }
+    assert {place(name)[1] for name in users} <= {*("core", "estimators", "readers", "plotting")}
 
 
 def internals(module):

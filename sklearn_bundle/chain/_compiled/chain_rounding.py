@@ -35,7 +35,7 @@ their ``x log x`` moves by less than 60 x, for any x that rounding causes.
 import numpy as np
 
 from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, splat, spread, times, total
 

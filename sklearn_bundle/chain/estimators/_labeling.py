@@ -26,10 +26,10 @@ from sklearn_bundle.chain.readers.sequences import (
     check_prediction_sequences,
     shaped,
 )
-from sklearn_bundle.core_next.mixins import SparseCoefMixin
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.validation import check_sample_weight
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.mixins import SparseCoefMixin
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.validation import check_sample_weight
+from sklearn_bundle.core.values import shown
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:

@@ -23,21 +23,21 @@ from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import ChainProblem, Start
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
-from sklearn_bundle.core_next.contract import SolverResult, Status
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import (
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
     CertifiedEstimator,
     Fit,
     OneCertificate,
     Points,
     with_callbacks,
 )
-from sklearn_bundle.core_next.lbfgs import LBFGSSolver
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.optimum import known_regions
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
-from sklearn_bundle.core_next.validation import checked_reg_lambda
+from sklearn_bundle.core.lbfgs import LBFGSSolver
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.optimum import known_regions
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core.validation import checked_reg_lambda
 
 _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 

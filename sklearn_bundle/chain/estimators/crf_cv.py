@@ -24,14 +24,14 @@ from sklearn_bundle.chain.estimators.crf import (
 from sklearn_bundle.chain.problem import PathState
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
-from sklearn_bundle.core_next import contract
-from sklearn_bundle.core_next.contract import SolverResult, TimeLimit
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import Fit, warn_if_missed, with_callbacks
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.parameters import Names, checked, warn_of_unused
-from sklearn_bundle.core_next.path import (
+from sklearn_bundle.core import contract
+from sklearn_bundle.core.contract import SolverResult, TimeLimit
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
+from sklearn_bundle.core.path import (
     Models,
     Numbers,
     PathResult,
@@ -40,7 +40,7 @@ from sklearn_bundle.core_next.path import (
     reported,
     told,
 )
-from sklearn_bundle.core_next.search import (
+from sklearn_bundle.core.search import (
     Grid,
     Report,
     Search,
@@ -52,7 +52,7 @@ from sklearn_bundle.core_next.search import (
     search,
     single_of,
 )
-from sklearn_bundle.core_next.validation import (
+from sklearn_bundle.core.validation import (
     check_sample_weight,
     checked_reg_lambda,
     num_samples,

@@ -21,8 +21,8 @@ from sklearn_bundle.chain.readers.features import (
     checked_strings,
     csr,
 )
-from sklearn_bundle.core_next.misread import refuse_misread
-from sklearn_bundle.core_next.validation import well_formed
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.validation import well_formed
 
 TOKEN_FORMS = {"strings", "dicts"}
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}

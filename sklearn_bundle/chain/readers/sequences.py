@@ -35,16 +35,16 @@ from sklearn_bundle.chain.readers.packing import (
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.core_next.estimator import features_of
-from sklearn_bundle.core_next.misread import refuse_misread
-from sklearn_bundle.core_next.validation import (
+from sklearn_bundle.core.estimator import features_of
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.validation import (
     arrays_of,
     check_discrete,
     check_sample_weight,
     checked_data,
     normalized,
 )
-from sklearn_bundle.core_next.values import is_missing, mixed, require_y, shown
+from sklearn_bundle.core.values import is_missing, mixed, require_y, shown
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE, SINGLE
+from sklearn_bundle.core.limits import DOUBLE, SINGLE
 from sklearn_bundle.jit import exact_sums
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.lanes import (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE, SIX_DIGITS
+from sklearn_bundle.core.limits import DOUBLE, SIX_DIGITS
 from sklearn_bundle.jit import exact_sums
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled import decomposition, tiles, working_set

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import LAST_PLACE
+from sklearn_bundle.core.limits import LAST_PLACE
 from sklearn_bundle.jit.decorators import inner, jit
 
 FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4  # kinds of steps

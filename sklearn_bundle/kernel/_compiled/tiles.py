@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.lanes import (
     WIDTH,

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core_next.contract import SolverResult, Status
-from sklearn_bundle.core_next.estimator import CertifiedEstimator
-from sklearn_bundle.core_next.limits import DOUBLE
-from sklearn_bundle.core_next.mixins import ClassifierMixin
-from sklearn_bundle.core_next.optimum import CertainClassifier, known_regions
-from sklearn_bundle.core_next.parallel import blas_threads
-from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
-from sklearn_bundle.core_next.validation import (
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.estimator import CertifiedEstimator
+from sklearn_bundle.core.limits import DOUBLE
+from sklearn_bundle.core.mixins import ClassifierMixin
+from sklearn_bundle.core.optimum import CertainClassifier, known_regions
+from sklearn_bundle.core.parallel import blas_threads
+from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core.validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.validation import ClassificationData, TrainingData
+from sklearn_bundle.core.validation import ClassificationData, TrainingData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from sklearn_bundle.kernel.values.kernel_scores import KernelScores
 

@@ -13,11 +13,11 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core_next.contract import SolverResult, TimeLimit
-from sklearn_bundle.core_next.estimator import Fit, certificate, points_of, with_callbacks
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.parameters import checked
-from sklearn_bundle.core_next.search import (
+from sklearn_bundle.core.contract import SolverResult, TimeLimit
+from sklearn_bundle.core.estimator import Fit, certificate, points_of, with_callbacks
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.parameters import checked
+from sklearn_bundle.core.search import (
     Grid,
     Report,
     Search,
@@ -31,8 +31,8 @@ from sklearn_bundle.core_next.search import (
     single_of,
     values_of_C,
 )
-from sklearn_bundle.core_next.validation import TrainingData
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.validation import TrainingData
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining, hints
 from sklearn_bundle.kernel.values.kernel_data import KernelData
 from sklearn_bundle.kernel.values.search_values import SearchValues

@@ -11,20 +11,20 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next import contract
-from sklearn_bundle.core_next.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import (
+from sklearn_bundle.core import contract
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
     Certificates,
     Fit,
     Points,
     points_of,
     with_callbacks,
 )
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.parameters import Interval, Names
-from sklearn_bundle.core_next.validation import names_of
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.validation import names_of
 from sklearn_bundle.kernel.estimators._kernel import (
     KernelClassifier,
     KernelTraining,

@@ -7,11 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.parameters import checked
-from sklearn_bundle.core_next.search import single_of
-from sklearn_bundle.core_next.validation import ClassificationData, RegressionData
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.parameters import checked
+from sklearn_bundle.core.search import single_of
+from sklearn_bundle.core.validation import ClassificationData, RegressionData
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.kernel.estimators._kernel import KernelTraining
 from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search_constraints
 from sklearn_bundle.kernel.estimators.swap import SwapSVC

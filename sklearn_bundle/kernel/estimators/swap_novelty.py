@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import (
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
     Fit,
     OneCertificate,
     Points,
     points_of,
     with_callbacks,
 )
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.optimum import CertainDetector
-from sklearn_bundle.core_next.parameters import Interval, Names
-from sklearn_bundle.core_next.validation import check_unlabeled_data
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.optimum import CertainDetector
+from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.validation import check_unlabeled_data
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.kernel.estimators._kernel import KernelMachine, KernelRegion, hints
 from sklearn_bundle.kernel.estimators.swap_svr import (
     TubeForm,

@@ -11,22 +11,22 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next import contract
-from sklearn_bundle.core_next.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import (
+from sklearn_bundle.core import contract
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
     Fit,
     OneCertificate,
     Points,
     points_of,
     with_callbacks,
 )
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.mixins import RegressorMixin
-from sklearn_bundle.core_next.optimum import CertainRegressor
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.parameters import Interval, Names
-from sklearn_bundle.core_next.validation import (
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.mixins import RegressorMixin
+from sklearn_bundle.core.optimum import CertainRegressor
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.validation import (
     RegressionData,
     TrainingData,
     check_regression_data,

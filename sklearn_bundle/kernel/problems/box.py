@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import ADDED, DOUBLE, SINGLE, SIX_DIGITS, likely
+from sklearn_bundle.core.limits import ADDED, DOUBLE, SINGLE, SIX_DIGITS, likely
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.problems.l2svm import Certified

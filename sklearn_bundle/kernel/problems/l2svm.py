@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import ADDED, SINGLE, SIX_DIGITS
+from sklearn_bundle.core.limits import ADDED, SINGLE, SIX_DIGITS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import decomposition, lazy, swap, tiles
 from sklearn_bundle.kernel.problems.row_gaps import largest_sum, squared_gaps

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
-from sklearn_bundle.core_next.limits import ADDED, SIX_DIGITS
+from sklearn_bundle.core.limits import ADDED, SIX_DIGITS
 from sklearn_bundle.kernel._compiled.swap import INDEFINITE_SINGLE
 from sklearn_bundle.kernel.problems.row_gaps import largest_sum, squared_gaps
 from sklearn_bundle.kernel.values._points import SUMMED

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import ADDED
+from sklearn_bundle.core.limits import ADDED
 
 Array = NDArray[np.float64]
 

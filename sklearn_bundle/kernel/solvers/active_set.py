@@ -6,8 +6,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import IDLE_LIMIT
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.base import (
     MOST_REFINEMENTS,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import Best, attained
-from sklearn_bundle.core_next.contract import Solver, State
+from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.contract import Solver, State
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 
 Array = NDArray[np.float64]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import IDLE_LIMIT, MOST_STEPS, TINY
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_STEPS, TINY
 from sklearn_bundle.kernel._compiled import decomposition
 from sklearn_bundle.kernel._compiled.tiles import TILE
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Accumulated, Candidate

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from sklearn_bundle.core_next.certificate import attained
-from sklearn_bundle.core_next.contract import ABSENT, State
-from sklearn_bundle.core_next.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
+from sklearn_bundle.core.certificate import attained
+from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS
 from sklearn_bundle.kernel.problems.l2tube import RIDGE, L2Tube, Preconditioner
 from sklearn_bundle.kernel.solvers.base import MOST_REFINEMENTS, REFINEMENTS, KernelSolver
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import attained
-from sklearn_bundle.core_next.contract import SolverResult, State, at_once
-from sklearn_bundle.core_next.limits import SINGLE
+from sklearn_bundle.core.certificate import attained
+from sklearn_bundle.core.contract import SolverResult, State, at_once
+from sklearn_bundle.core.limits import SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import pairs, tiles
 from sklearn_bundle.kernel.solvers.base import SLACK

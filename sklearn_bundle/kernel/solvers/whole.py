@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import Best, attained
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import SINGLE
+from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import SINGLE
 from sklearn_bundle.kernel._compiled import decomposition
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.base import (

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import Best, attained
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import IDLE_LIMIT, SINGLE
+from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT, SINGLE
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES, MOST
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import likely
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.limits import likely
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks, densified

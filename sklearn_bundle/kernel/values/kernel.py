@@ -13,8 +13,8 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sklearn_bundle.core_next.limits import SINGLE
-from sklearn_bundle.core_next.parallel import BlockRunner
+from sklearn_bundle.core.limits import SINGLE
+from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import tiles

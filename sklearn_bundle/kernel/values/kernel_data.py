@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core_next.limits import DOUBLE, MOST_SIDE, likely
+from sklearn_bundle.core.limits import DOUBLE, MOST_SIDE, likely
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel.values._exact_sums import (
     affordable,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.kernel._compiled import rows as passes
 
 Matrix = np.ndarray | sp.spmatrix | sp.sparray

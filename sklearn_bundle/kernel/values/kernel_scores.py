@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import ADDED, DOUBLE, likely
-from sklearn_bundle.core_next.parallel import BlockRunner
+from sklearn_bundle.core.limits import ADDED, DOUBLE, likely
+from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._exact_sums import rbf_scores

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE, SINGLE
+from sklearn_bundle.core.limits import DOUBLE, SINGLE
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values._points import TILE_ROWS, Features, points_of, slices

@@ -1,1 +1,1 @@
-"""Compiled functions of the linear family, on plain arrays."""
+"""Compiled loops of linear models."""

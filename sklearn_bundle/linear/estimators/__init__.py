@@ -1,1 +1,1 @@
-"""BMRM estimators, PragamSVC and their searches."""
+"""Estimators of the linear family."""

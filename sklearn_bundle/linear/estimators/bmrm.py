@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import Fit, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
+from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import (
-    ClassificationData,
-    binary_targets,
+    check_classification_data,
+    check_prediction_data,
+    names_of,
 )
-from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
-from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.linear.estimators._linear import (
+from sklearn_bundle.linear.blocks import check_blocks, lazily
+from sklearn_bundle.linear.estimators.bounds import ScoreRegion
+from sklearn_bundle.linear.estimators.data import MemoryData, binary_targets
+from sklearn_bundle.linear.estimators.fitting import Solved, solve_problems
+from sklearn_bundle.linear.estimators.formulation import (
+    hints_of,
+    loss_of,
+    refuse_both,
+    refuse_large,
+    refuse_solver,
+    refuse_solver_of_blocks,
+)
+from sklearn_bundle.linear.estimators.linear import (
+    BundleEstimator,
     CertifiedLinear,
-    CertifiedLinearClassifier,
+    LinearClassifier,
     best_thresholds,
+    regions_of,
 )
-from sklearn_bundle.linear.estimators._scores import lazily
 from sklearn_bundle.linear.losses import (
     BINARY_LOSSES,
     MEASURES,
@@ -38,7 +52,6 @@ from sklearn_bundle.linear.losses import (
     MulticlassLoss,
     Target,
 )
-from sklearn_bundle.linear.problems.score_region import ScoreRegion
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _SOLVERS = (
@@ -48,11 +61,11 @@ _SOLVERS = (
 
 
 def _has_probability(estimator: BMRMClassifier) -> bool:
-    return estimator._loss().probability is not None
+    return loss_of(estimator).probability is not None
 
 
 @fill_doc
-class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
+class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
     """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for linear classification of any size, dense or sparse, also with costs of confusions,
@@ -79,6 +92,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         With "squared_hinge" it is twice the C of LinearSVC.
     %(regularizer)s
     %(l1_ratio)s
+    %(positive: with losses that are not joint)s
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``.
         None means 1 or, in a tree, the length of the path between the classes.
@@ -161,13 +175,13 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
     'converged'
     """
 
+    positive: bool
     cost: ArrayLike | None
     scaling: str
     edges: Sequence[tuple[Hashable, Hashable]] | None
     beta: float
     _class_maps: np.ndarray  # of a joint loss, from its scores to those of the classes
 
-    _takes_blocks = True
     _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
     _loss_parameters = {  # noqa: RUF012
         "multiclass_hinge": {"cost": None, "scaling": "margin"},
@@ -175,8 +189,9 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         "fbeta": {"beta": 1.0},
     }
     _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **CertifiedLinearClassifier._common_constraints,
+    _allowed: ClassVar[dict[str, Any]] = {
+        **CertifiedLinear._common_constraints,
+        **LinearClassifier._class_constraints,
         **CertifiedLinear._cost_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
@@ -185,6 +200,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         "scaling": [Names({"margin", "slack"})],
         "edges": ["array-like", None],
         "beta": [Interval(Real, 0, None, closed="neither")],
+        "positive": ["boolean"],
     }
 
     def __init__(
@@ -195,6 +211,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         C: float | None = None,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
+        positive: bool = False,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
         edges: Sequence[tuple[Hashable, Hashable]] | None = None,
@@ -212,6 +229,114 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         verbose: int = 0,
     ):
         self._store(locals())
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        data = run.params._checked(X, y, sample_weight)
+        fitted, solved = run.params._solved(run, data)
+        return run.finish(fitted, solved.results, caveat=solved.caveat)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The checked data with their problems: one of a joint loss, else one per class."""
+        refuse_both(self)
+        if self.loss == "ontology" and self.edges is None:
+            raise ValueError(
+                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
+                "acyclic graph whose leaves are the classes; got edges=None."
+            )
+        loss = loss_of(self)
+        if not loss.supports_weights and (sample_weight is not None or self.class_weight):
+            name = "class_weight" if sample_weight is None else "sample_weight"
+            raise ValueError(
+                f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
+            )
+        if loss.joint and self.positive:
+            raise ValueError(
+                f"positive=True is for losses of two classes, but loss={self.loss!r} is one of all "
+                "classes: its weights are known only up to what all classes share."
+            )
+        refuse_solver(self, loss)
+        if is_collection(X):
+            refuse_solver_of_blocks(self, loss)
+            blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
+            shape = blocked.n_samples, blocked.n_features
+            refuse_large(self, shape, len(blocked.classes) if loss.joint else 1, False)
+            blocked.prepare([loss], self.loss)
+            return blocked
+        samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
+        n, classes, dense = len(samples.labels), samples.classes, not sp.issparse(samples.X)
+        refuse_large(self, samples.X.shape, len(classes) if loss.joint else 1, dense)
+        if loss.joint:
+            targets, names = [Target(samples.labels.astype(np.int64), n, classes)], [""]
+        else:
+            signs = binary_targets(samples.labels, len(classes))
+            targets = [Target(y, n) for y in signs]
+            names = names_of(classes) if len(signs) > 1 else [""]
+        prepared = [loss.prepare_target(target) for target in targets]
+        return MemoryData(samples, prepared, self.n_jobs, names)
+
+    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
+        """Fitted attributes, and the results; parameters are checked."""
+        solved = solve_problems(run, self, data, partial(self._attributes, data))
+        return self._attributes(data, points_of(solved.results)) | solved.reg_lambda, solved
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the points of all problems."""
+        loss, target = data.prepared[0]
+        fitted = {"classes_": data.classes}
+        if loss.joint:
+            w, b = points[0]
+            k = loss.n_outputs(target)
+            coef = loss.class_scores(w.reshape(k, -1).T).T
+            intercept = loss.class_scores(np.broadcast_to(b, (1, k)))[0]
+            if len(coef) == 2:
+                coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+            fitted |= {"_class_maps": loss.class_scores(np.eye(k)).T}
+        else:
+            coef = np.array([w for w, _ in points])
+            intercept = np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64)
+            if loss.free_intercept is None and self.fit_intercept:
+                intercept = self._thresholds(data, coef)
+        return fitted | {"coef_": coef, "intercept_": intercept}
+
+    def _thresholds(self, data: MemoryData, coef: np.ndarray) -> np.ndarray:
+        """The intercept of the best training accuracy, for a loss without one.
+
+        The accuracy is balanced, or weighted by class weights if there are any.
+        """
+        intercepts = []
+        for (_, target), w in zip(data.prepared, coef, strict=True):
+            positive = (target > 0.0).astype(np.intp)
+            counts = data.weights
+            if not self.class_weight:
+                counts = counts / np.bincount(positive, counts)[positive]
+            scores = safe_sparse_dot(data.samples.X, w, dense_output=True)
+            intercepts.append(-best_thresholds(scores, positive, counts)[0])
+        return np.array(intercepts)
+
+    # ---- predictions, and bounds of those of the optimum ----------------------------------------
 
     @available_if(_has_probability)
     @lazily
@@ -236,7 +361,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         AttributeError
             If the loss has no probabilities.
         """
-        scores, loss = self.decision_function(X), self._loss()
+        scores, loss = self.decision_function(X), loss_of(self)
         assert loss.probability is not None
         if loss.joint:
             return loss.probability(_of_classes(scores))
@@ -271,7 +396,7 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
         AttributeError
             If the loss has no probabilities.
         """
-        loss = self._loss()
+        loss = loss_of(self)
         if loss.log_probability is None:
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X))
@@ -282,109 +407,27 @@ class BMRMClassifier(BundleEstimator[Loss], CertifiedLinearClassifier):
             return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
         return log_softmax(loss.log_probability(scores), axis=1)
 
-    def _intervals(self, X):
+    def _intervals(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Of classes also for a joint loss; an intercept that was chosen after the fit counts."""
-        if not self._loss().joint:
+        loss = loss_of(self)
+        if not loss.joint:
             low, high = super()._intervals(X)
-            chosen = self.intercept_ if self._loss().free_intercept is None else 0.0
+            chosen = self.intercept_ if loss.free_intercept is None else 0.0
             return low + chosen, high + chosen
         region, maps = self._joint_region()
-        return region.intervals(self._measured(X), maps)
+        return region.intervals(check_prediction_data(self, X), maps)
 
-    def _possible(self, X):
-        if not self._loss().joint or len(self.classes_) == 2:
+    def _possible(self, X: Any) -> np.ndarray:
+        if not loss_of(self).joint or len(self.classes_) == 2:
             return super()._possible(X)
         region, maps = self._joint_region()
-        return region.may_be_largest(self._measured(X), maps)
+        return region.may_be_largest(check_prediction_data(self, X), maps)
 
     def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
         """The region of a joint loss, and the map from its scores to those of ``coef_``."""
-        (region,) = self._known_regions()
+        (region,) = regions_of(self)
         maps = self._class_maps
         return region, np.diff(maps, axis=0) if len(maps) == 2 else maps
-
-    def _check(self, X, y, sample_weight):
-        self._refuse_both()
-        if self.loss == "ontology" and self.edges is None:
-            raise ValueError(
-                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
-                "acyclic graph whose leaves are the classes; got edges=None."
-            )
-        loss = self._loss()
-        if not loss.supports_weights and (sample_weight is not None or self.class_weight):
-            name = "class_weight" if sample_weight is None else "sample_weight"
-            raise ValueError(
-                f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
-            )
-        self._refuse_solver(loss)
-        if is_collection(X):
-            self._refuse_solver_of_blocks(loss)
-            data = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
-            self._refuse_large(loss, data)
-            data.prepare([loss], self.loss)
-            return data
-        data = super()._check(X, y, sample_weight)
-        self._refuse_large(loss, data)
-        n, classes = len(data.labels), data.classes
-        if loss.joint:
-            targets = [Target(data.labels.astype(np.int64), n, classes)]
-        else:
-            targets = [Target(y, n) for y in binary_targets(data.labels, len(classes))]
-        data.prepared = [loss.prepare_target(target) for target in targets]
-        return data
-
-    def _refuse_large(self, loss: Loss, data: ClassificationData | BlockedData) -> None:
-        """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
-        n_classes = len(data.classes)
-        width = data.n_features * (n_classes if loss.joint else 1)
-        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
-            of_classes = f" times {n_classes} classes" if loss.joint else ""
-            raise ValueError(
-                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
-                f"X has {data.n_features} features{of_classes}. Use solver='auto'."
-            )
-
-    def _model(self, data, points):
-        prepared = data.prepared[0]
-        loss, target = prepared.loss, prepared.y
-        if not loss.joint:
-            model = super()._model(data, points)
-            if loss.free_intercept is None and self.fit_intercept:
-                model["intercept_"] = self._thresholds(data, [w for w, _ in points])
-            return model
-        w, b = points[0]
-        n_outputs = loss.n_outputs(target)
-        maps = loss.class_scores(np.eye(n_outputs)).T
-        coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
-        intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]
-        if len(coef) == 2:
-            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-        fitted = {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
-        return fitted | {"_class_maps": maps}
-
-    def _singles(self, data, w, b):
-        """Of a joint loss and two classes ``coef_`` is the difference: half of it for each."""
-        loss, target = data.prepared[0]
-        if not loss.joint or loss.n_outputs(target) != 2:
-            return super()._singles(data, w, b)
-        signs = np.array([-0.5, 0.5])
-        half = np.outer(signs, np.float32(np.diff(w.reshape(2, -1), axis=0))).ravel()
-        return half, signs * np.float32(np.diff(b)) if np.ndim(b) else b
-
-    def _thresholds(self, data: ClassificationData, weights: list[np.ndarray]) -> np.ndarray:
-        """The intercept of the best training accuracy, for a loss without one.
-
-        The accuracy is balanced, or weighted by class weights if there are any.
-        """
-        intercepts = []
-        for (_, target), w in zip(data.prepared, weights, strict=True):
-            positive = (target > 0.0).astype(np.intp)
-            counts = data.weights
-            if not self.class_weight:
-                counts = counts / np.bincount(positive, counts)[positive]
-            scores = safe_sparse_dot(data.X, w, dense_output=True)
-            intercepts.append(-best_thresholds(scores, positive, counts)[0])
-        return np.array(intercepts)
 
 
 def _of_classes(scores: np.ndarray) -> np.ndarray:

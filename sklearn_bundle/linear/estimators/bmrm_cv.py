@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
-from sklearn_bundle.core.base import checked, with_callbacks
-from sklearn_bundle.core.certain_choice import CertainFolds, Known, rounds_of
 from sklearn_bundle.core.contract import TimeLimit
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import Fit, with_callbacks
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.path import check_grid, fit_path
-from sklearn_bundle.core.reports import Grid, Report, reported
-from sklearn_bundle.core.search import Search, folds_among, path_constraints, values_of_C
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import num_samples, safe_indexing
-from sklearn_bundle.core.validation import checked_reg_lambda_of, checked_scorer
+from sklearn_bundle.core.parameters import checked
+from sklearn_bundle.core.path import check_values, reported
+from sklearn_bundle.core.search import (
+    Fold,
+    Grid,
+    Report,
+    Search,
+    checked_scorer,
+    folds_among,
+    metadata_of_folds,
+    path_constraints,
+    score_of,
+    search,
+    single_of,
+    values_of_C,
+)
+from sklearn_bundle.core.validation import (
+    check_sample_weight,
+    num_samples,
+    rows_of,
+)
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.estimators._path import values_for
-from sklearn_bundle.linear.estimators._scores import bounds_of_score, default_scores, loss_scorer
+from sklearn_bundle.linear.blocks import aligned
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.linear.estimators.fitting import along
+from sklearn_bundle.linear.estimators.formulation import (
+    checked_reg_lambda_of,
+    hints_of,
+    loss_of,
+)
+from sklearn_bundle.linear.estimators.path import values_for
+from sklearn_bundle.linear.estimators.scores import (
+    default_scores,
+    loss_scorer,
+)
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.rows._dask_rows import aligned
 
 _VALUES = 10  # of reg_lambda by default, if w = 0 is optimal for none of them
 _FOLDS = 5  # as in scikit-learn
@@ -48,142 +71,172 @@ class PathSearch(Search):
     C_: float  # with Cs_, if there are Cs
     Cs_: NDArray[np.float64]
 
-    _chosen = "reg_lambda"
+    _kind: ClassVar[type]  # of the fitted estimators
     _not_shared = "reg_lambda", "C", "warm_start"
 
     @with_callbacks
-    def _fit(self, X, y, sample_weight, warm, **further):
-        outcome = super()._fit(X, y, sample_weight, warm, **further)
-        if self.Cs is not None:
-            Cs, fitted = values_of_C(self.Cs), outcome.fitted
-            place = list(fitted["reg_lambdas_"]).index(fitted["reg_lambda_"])
-            fitted |= {"Cs_": Cs, "C_": float(Cs[place])}
-        return outcome
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose the value by cross-validation, then fit the model to all data.
 
-    def _values(self, data):
-        if self.Cs is not None:
-            for name in ("reg_lambdas", "eps"):
-                if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"{name}={shown(getattr(self, name))} and Cs={shown(self.Cs)} are both "
-                        "set, but each gives the values to try: set one of them."
-                    )
-            return np.array([checked_reg_lambda_of(C, data.total) for C in values_of_C(self.Cs)])
-        grid = check_grid(self.reg_lambdas, None, self.eps)
-        return values_for(grid, self, data, _VALUES)
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, as for the estimator without a search.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or targets, as for that estimator.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 as for that estimator, in every fit. A weight of 2 counts as a repeated
+            sample, a weight of 0 as a missing one.
+        **params : dict
+            `groups`, array-like with an entry for each sample, for a splitter as `cv` that needs
+            it, such as :class:`~sklearn.model_selection.GroupKFold`. With scikit-learn's metadata
+            routing, whatever this splitter requests.
 
-    def _named(self, grid):
-        return grid if self.Cs is None else Grid({"C": values_of_C(self.Cs)})
+        Returns
+        -------
+        self : object
+            The fitted estimator.
 
-    def _folds(self, data, X, y, sample_weight, values, metadata):
-        if is_collection(X):
-            return self._folds_of_blocks(data, X, y, sample_weight, values)
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        TypeError
+            For another parameter.
+        """
+        metadata = metadata_of_folds(self, X, sample_weight, params)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        own, limit = run.params, TimeLimit(run.params.max_time)
+        data = own._checked(X, y, sample_weight)  # errors come before any work starts
+        values, grid = _values(own, data)
+        single = clone(single_of(own, self._kind, n_jobs=1))
+        kind = _FoldsOfBlocks if is_collection(X) else _Folds
+        folds = kind.of(_Task(single, own, data, values), X, y, sample_weight)
+        found = search(run, single, grid, folds.parts(metadata), folds.scores, limit)
+        best = float(values[found.place])
+        final = checked(single_of(own, self._kind, reg_lambda=best))
+        final.max_time = limit.left
+        fitted, solved = final._solved(run, data)
+        fitted |= found.attributes() | grid.chosen(found.place)
+        fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
+        caveat = found.advice(run.name, own.max_time, fitted["coef_"])
+        return run.finish(fitted, solved.results, caveat=caveat)
+
+
+def _values(own: Any, data: Any) -> tuple[NDArray[np.float64], Grid]:
+    """The values of reg_lambda, descending, and how they are named: by C if there are Cs."""
+    if own.Cs is None:
+        values = values_for(check_values(own.reg_lambdas, None, own.eps), own, data, _VALUES)
+        return values, Grid({"reg_lambda": values})
+    for name in ("reg_lambdas", "eps"):
+        if getattr(own, name) is not None:
+            raise ValueError(
+                f"{name}={shown(getattr(own, name))} and Cs={shown(own.Cs)} are both "
+                "set, but each gives the values to try: set one of them."
+            )
+    Cs = values_of_C(own.Cs)
+    return np.array([checked_reg_lambda_of(C, data.total) for C in Cs]), Grid({"C": Cs})
+
+
+class _Task(NamedTuple):
+    """What the fits of all folds have in common."""
+
+    single: Any  # the estimator
+    own: Any  # the search, a checked copy
+    data: Any  # all rows
+    values: NDArray[np.float64]
+
+    def models(self, fitted: Sequence[Any], limit: TimeLimit, report: Report) -> Iterator[Any]:
+        """The models of the values, fitted to some X, y and weights; each is reported."""
+        estimator = checked(self.single)
+        part, values = estimator._checked(*fitted), self.values
+        if self.own.Cs is not None:  # C weighs a sum of losses, reg_lambda their mean
+            values = values * (self.data.total / part.total)
+        return reported(along(estimator, part, values, limit), report)
+
+
+class _Folds(NamedTuple):
+    """Fits of a search to training parts, and their scores on test parts."""
+
+    task: _Task
+    given: tuple[Any, Any, NDArray[np.float64] | None]  # X, y and weights of all rows
+    kept: NDArray[np.intp]  # rows with a weight
+    scorer: Any  # None is the default score
+
+    @classmethod
+    def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
         X, y = indexable(X, y)
         n, weights = num_samples(X), None
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, n)
         kept = np.arange(n) if weights is None else np.flatnonzero(weights)
-        single = clone(self._single(n_jobs=1))
-        folds = folds_among(self.cv, X, y, kept, is_classifier(single), metadata)
-        own = loss_scorer(single._loss()) if self.scoring is None else None
-        classes = data.classes if self.scoring is not None and is_classifier(single) else None
-        scorer = partial(self._score_of, own or checked_scorer(single, self.scoring), classes)
-        bounds_of = bounds_of_score(single._loss()) if self.certain else None
+        scoring, single = task.own.scoring, task.single
+        named = loss_scorer(loss_of(single)) if scoring is None else checked_scorer(single, scoring)
+        return cls(task, (X, y, weights), kept, named)
 
-        def part(array: Any, places: NDArray) -> Any:
-            return None if array is None else safe_indexing(array, kept[places])
+    def parts(self, metadata: dict[str, Any]) -> list[Fold]:
+        """Training and test rows of each fold."""
+        (X, y, _), labels = self.given, is_classifier(self.task.single)
+        return folds_among(self.task.own.cv, X, y, self.kept, labels, metadata)
 
-        def models_of(
-            train: NDArray, places: Any, report: Any, limit: TimeLimit, **how: Any
-        ) -> Any:
-            fitted = part(X, train), part(y, train), part(weights, train)
-            return self._models_of_fold(single, fitted, data, values[places], report, limit, **how)
+    def scores(
+        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
+    ) -> list[float]:
+        """Scores of every value on the test part of a fold; each fit is reported."""
+        models, held_out = self.task.models(self._rows(train), limit, report), self._rows(test)
+        scoring = self.task.own.scoring
+        if self.scorer is None:
+            return list(default_scores(models, *held_out))
+        classes = None if scoring is None else self.task.data.classes
+        score = partial(score_of, self.scorer, scoring, classes)
+        return [score(model, *held_out) for model in models]
 
-        def scores_of(models: Any, test: NDArray) -> list[float]:
-            held_out = part(X, test), part(y, test), part(weights, test)
-            if self.scoring is None and own is None:
-                return list(default_scores(models, *held_out))
-            return [scorer(model, *held_out) for model in models]
+    def _rows(self, places: NDArray[np.intp]) -> list[Any]:
+        """X, y and weights of some rows."""
+        rows = self.kept[places]
+        return [None if one is None else rows_of(one, rows) for one in self.given]
 
-        def known_of(
-            train: NDArray, test: NDArray, places: Any, report: Any, limit: TimeLimit, **how: Any
-        ) -> list[Known]:
-            models = list(models_of(train, places, report, limit, **how))
-            if bounds_of is None or not models:
-                return []
-            counted = {} if weights is None else {"sample_weight": part(weights, test)}
-            rows = models[0]._measured(part(X, test))
-            bounds = [bounds_of(model, rows, part(y, test), **counted) for model in models]
-            scores = [None] * len(models) if report is None else scores_of(models, test)
-            return list(map(Known, scores, bounds))
 
-        if self.certain:
-            self._choice = CertainFolds(known_of, folds, len(values), rounds_of(self.tol))
-            return folds, self._choice.begin
+class _FoldsOfBlocks(NamedTuple):
+    """The same with folds of whole blocks of rows: each fold holds out every k-th block."""
 
-        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
-            return scores_of(models_of(train, slice(None), report, limit), test)
+    task: _Task
+    columns: list[Any]  # blocks of X, y and weights, if there are any
+    n_folds: int
 
-        return folds, scores
-
-    def _why_uncertain(self, X: Any, data: Any) -> str | None:
-        if is_collection(X):
-            return "X lies in blocks"
-        if not self._omega().bind(data.n_features, data.n_features).strong_convexity > 0.0:
-            return f"regularizer={shown(self.regularizer)} is not strongly convex"
-        if bounds_of_score(self._loss()) is None:
-            return f"loss={shown(self.loss)} has a score without bounds"
-        return super()._why_uncertain(X, data)
-
-    def _models_of_fold(self, single, fitted, data, values, report, limit, *, ends=None, at=None):
-        """The models of the values, fitted to X, y and weights of a training part.
-
-        C weighs a sum of losses, reg_lambda their mean. Fits of a round ``at`` of a certain search
-        go on from their ``ends``.
-        """
-        estimator = checked(single)
-        if at is not None:
-            estimator.tol, estimator._bounds_paths, estimator._curves_paths = (
-                at.tol,
-                True,
-                at.curved,
-            )
-        fold = estimator._check(*fitted)
-        here = values if self.Cs is None else values * (data.total / fold.total)
-        models = fit_path(estimator, fold, here, limit=limit, ends=ends)
-        return (
-            (model for model, _ in models) if report is None else reported(models, values, report)
-        )
-
-    def _folds_of_blocks(self, data, X, y, sample_weight, values):
-        """Folds of whole blocks of rows: each fold holds out every k-th block."""
-        given = {"X": X, "y": y, "sample_weight": sample_weight}
-        given = {name: values for name, values in given.items() if values is not None}
-        columns = list(aligned(given).blocks.values())
-        n_blocks = len(columns[0])
-        given = _FOLDS if self.cv is None else self.cv
+    @classmethod
+    def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
+        columns, own = aligned(X, y, sample_weight), task.own
+        n_blocks, given = len(columns[0]), _FOLDS if own.cv is None else own.cv
         n_folds = int(given) if isinstance(given, Integral) else 0
         if not 2 <= n_folds <= n_blocks:
             raise ValueError(
                 f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
-                f"if rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
+                f"if rows lie in blocks: folds are of whole blocks. Got {shown(own.cv)}."
             )
-        if self.scoring is not None:
+        if own.scoring is not None:
             raise ValueError(
                 "scoring must be None if rows lie in blocks, and is then the accuracy or R^2; "
-                f"got {shown(self.scoring)}."
+                f"got {shown(own.scoring)}."
             )
-        single = clone(self._single(n_jobs=1))
+        return cls(task, columns, n_folds)
 
-        def scores(train: NDArray, test: NDArray, report: Report, limit: TimeLimit) -> list[float]:
-            fitted, held_out = ([[c[k] for k in part] for c in columns] for part in (train, test))
-            fitted += [None] * (3 - len(fitted))
-            models = self._models_of_fold(single, fitted, data, values, report, limit)
-            return [float(model.score(*held_out)) for model in models]
+    def parts(self, metadata: dict[str, Any]) -> list[Fold]:
+        """Numbers of training and test blocks of each fold."""
+        fold = np.arange(len(self.columns[0])) % self.n_folds
+        pairs = ((fold != k, fold == k) for k in range(self.n_folds))
+        return [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in pairs]
 
-        place = np.arange(n_blocks) % n_folds
-        pairs = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(n_folds)]
-        return pairs, scores
+    def scores(
+        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
+    ) -> list[float]:
+        """Scores of every value on the test part of a fold."""
+        models = self.task.models(self._blocks(train), limit, report)
+        held_out = self._blocks(test)
+        return [float(model.score(*held_out)) for model in models]
+
+    def _blocks(self, part: NDArray[np.intp]) -> list[Any]:
+        return [None if c is None else [c[k] for k in part] for c in self.columns]
 
 
 @fill_doc
@@ -205,11 +258,9 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(scoring)s
         accuracy or, with two classes, the area under the ROC curve for "roc_auc" and F-beta for
         "fbeta". To every scorer, a class that a training part lacks has the probability 0.
-    %(certain)s
-        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
-        and the default score.
     %(BMRMClassifier.regularizer)s
     %(BMRMClassifier.l1_ratio)s
+    %(BMRMClassifier.positive)s
     %(BMRMClassifier.cost)s
     %(BMRMClassifier.scaling)s
     %(BMRMClassifier.edges)s
@@ -233,7 +284,6 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty: n_lambdas)s
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -266,9 +316,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
-        BMRMClassifier, PathSearch._not_shared
-    )
+    _allowed: ClassVar[dict[str, Any]] = path_constraints(BMRMClassifier, PathSearch._not_shared)
 
     def __init__(
         self,
@@ -279,9 +327,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
+        positive: bool = False,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
         edges: Sequence[tuple[Hashable, Hashable]] | None = None,
@@ -319,11 +367,9 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     %(scoring)s
         R^2, except D^2 of the pinball loss at that level for "quantile" and "absolute_error", and
         D^2 of the Poisson deviance for "poisson"; the mean over the targets.
-    %(certain)s
-        It takes 1.5 to 2.5 times as long, and needs a strongly convex regularizer, rows in memory
-        and the default score.
     %(BMRMRegressor.regularizer)s
     %(BMRMRegressor.l1_ratio)s
+    %(BMRMRegressor.positive)s
     %(BMRMRegressor.quantile)s
     %(BMRMRegressor.epsilon)s
         In a fold it is that of its own y.
@@ -346,7 +392,6 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     C_, Cs_ : float, ndarray of shape (n_Cs,)
         The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     %(scores: n_lambdas)s
-    %(certainty: n_lambdas)s
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -379,9 +424,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
-        BMRMRegressor, PathSearch._not_shared
-    )
+    _allowed: ClassVar[dict[str, Any]] = path_constraints(BMRMRegressor, PathSearch._not_shared)
 
     def __init__(
         self,
@@ -392,9 +435,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
-        certain: bool = False,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
+        positive: bool = False,
         quantile: float = 0.5,
         epsilon: float | None = None,
         delta: float | None = None,

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle.core.certainty import CertainDetector
-from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
+from sklearn_bundle.core.optimum import CertainDetector
+from sklearn_bundle.core.parameters import Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.linear.estimators._blocks import check_blocks
-from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._scores import lazily
+from sklearn_bundle.linear.blocks import check_blocks, lazily
+from sklearn_bundle.linear.estimators.data import MemoryData
+from sklearn_bundle.linear.estimators.fitting import solve_problems
+from sklearn_bundle.linear.estimators.formulation import (
+    loss_of,
+    omega_of,
+    refuse_solver_of_blocks,
+)
+from sklearn_bundle.linear.estimators.linear import BundleEstimator
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
 
@@ -146,12 +159,11 @@ class BMRMNoveltyDetector(
     intercept_: NDArray[np.float64]
     offset_: float
 
-    _takes_blocks = True
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
     fit_intercept = False
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **BundleEstimator._constraints_without_intercept,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "rho": [Interval(Real, 0, None, closed="neither"), None],
@@ -182,6 +194,7 @@ class BMRMNoveltyDetector(
         """The loss of the chosen formulation; not a parameter."""
         return "nu_novelty" if self.rho is None else "novelty"
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -204,7 +217,55 @@ class BMRMNoveltyDetector(
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, None, sample_weight)
+        run = Fit(self, X, sample_weight=sample_weight)
+        params = run.params
+        data = params._checked(X, sample_weight)
+        model = partial(params._attributes, data)
+        solved = solve_problems(run, params, data, model)
+        fitted = model(points_of(solved.results))
+        caveat = params._around_origin(solved.results[0], fitted)
+        return run.finish(fitted | solved.reg_lambda, solved.results, caveat=caveat)
+
+    def _checked(self, X: Any, sample_weight: Any) -> Any:
+        """The checked data with their problem."""
+        if self.rho is None and not omega_of(self).is_quadratic:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
+                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
+            )
+        loss = loss_of(self)
+        if is_collection(X):
+            refuse_solver_of_blocks(self, loss)
+            blocked = check_blocks(self, X, None, sample_weight, "nothing")
+            blocked.prepare([loss], self.loss)
+            return blocked
+        samples = check_unlabeled_data(self, X, sample_weight)
+        prepared = [loss.prepare_target(Target(None, samples.n_samples))]
+        return MemoryData(samples, prepared, self.n_jobs, [""])
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the point."""
+        coef = points[0][0][None]
+        if self.rho is not None:
+            offset = float(self.rho)
+        else:
+            scores = safe_sparse_dot(data.samples.X, coef[0], dense_output=True)
+            offset = float(data.prepared[0].loss.offset(scores, data.weights))
+        return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
+
+    def _around_origin(self, result: SolverResult, fitted: dict[str, Any]) -> str | None:
+        """A warning if w is 0 at the end; after a limit, that may be just the start."""
+        ended = result.status in (Status.CONVERGED, Status.STALLED)
+        if not ended or fitted["coef_"].any():
+            return None
+        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")
+
+    @property
+    def _advice(self) -> dict[Status, str]:
+        if self.rho is not None:
+            return super()._advice
+        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
+        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
 
     @lazily
     def score_samples(self, X: Any) -> np.ndarray:
@@ -236,7 +297,7 @@ class BMRMNoveltyDetector(
         scores : ndarray of shape (n_samples,)
             At least 0 if a sample is not new; 0 up to rounding on the boundary.
         """
-        scores = self._scores(X).ravel()
+        scores = (self._products(X) + self.intercept_).ravel()
         scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
         return scores
 
@@ -256,54 +317,6 @@ class BMRMNoveltyDetector(
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
-    def _decision_bounds(self, X):
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = (scores.ravel() for scores in self._intervals(X))
         return (low, high) if self.rho is None else (low - self.rho, high - self.rho)
-
-    def _check(self, X, y, sample_weight):
-        omega = self._omega()
-        if self.rho is None and not omega.is_quadratic:
-            raise ValueError(
-                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
-                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
-            )
-        if is_collection(X):
-            self._refuse_solver_of_blocks(self._loss())
-            data = check_blocks(self, X, None, sample_weight, "nothing")
-            data.prepare([self._loss()], self.loss)
-            return data
-        data = check_unlabeled_data(self, X, sample_weight)
-        data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
-        return data
-
-    def _as_stored(self, data, problem, result):
-        """As it is: scores on the boundary have to be equal to many digits."""
-        return result
-
-    def _typed(self, data, fitted):
-        return fitted
-
-    def _model(self, data, points):
-        coef = points[0][0][None]
-        if self.rho is None:
-            scores = safe_sparse_dot(data.X, coef[0], dense_output=True)
-            loss = self._loss()
-            assert isinstance(loss, NuNovelty)  # a rho stands for the other one
-            offset = float(loss.offset(scores, data.weights))
-        else:
-            offset = float(self.rho)
-        return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
-
-    @property
-    def _advice(self):
-        if self.rho is not None:
-            return super()._advice
-        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
-        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
-
-    def _caveat(self, outcome):
-        # After a limit, w = 0 may be just the start.
-        ended = outcome.results[0].status in (Status.CONVERGED, Status.STALLED)
-        if not ended or outcome.fitted["coef_"].any():
-            return None
-        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")

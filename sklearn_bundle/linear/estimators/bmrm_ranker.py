@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +14,17 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from sklearn_bundle.core.fit import OneCertificate, fit_certified
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
+    Fit,
+    OneCertificate,
+    Points,
+    points_of,
+    with_callbacks,
+)
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.optimum import BoundedDecisions
+from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     TrainingData,
@@ -25,11 +33,18 @@ from sklearn_bundle.core.validation import (
     drop_weightless,
 )
 from sklearn_bundle.core.values import as_numbers, require_y
-from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._linear import best_thresholds
-from sklearn_bundle.linear.estimators._order_bounds import KnownOrder
-from sklearn_bundle.linear.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
-from sklearn_bundle.linear.losses.ranking import as_group
+from sklearn_bundle.linear.estimators.data import MemoryData
+from sklearn_bundle.linear.estimators.fitting import solve_problems
+from sklearn_bundle.linear.estimators.formulation import hints_of, loss_of
+from sklearn_bundle.linear.estimators.linear import BundleEstimator, best_thresholds
+from sklearn_bundle.linear.losses import (
+    RANKING_LOSSES,
+    PositionMeasure,
+    Prepared,
+    RankingLoss,
+    Target,
+)
+from sklearn_bundle.linear.losses.queries import as_group
 from sklearn_bundle.linear.regularizers import Regularizer
 
 # The argument of scikit-learn's splitters is `groups`; under this name one array serves both.
@@ -43,10 +58,11 @@ cross-validation it is passed on by metadata routing:
 
 @dataclass
 class RankingData(TrainingData):
-    """Data with an order: ``y`` and ``group`` as given by the caller."""
+    """Data with an order: ``y`` and ``group`` as given by the caller, and the problem."""
 
     y: np.ndarray
     group: np.ndarray | None
+    prepared: list[Prepared]
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -54,7 +70,7 @@ class RankingData(TrainingData):
 
 
 def _has_grades(estimator: BMRMRanker) -> bool:
-    if not estimator._loss().has_grades:
+    if not loss_of(estimator).has_grades:
         raise AttributeError(
             f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
             f"loss={estimator.loss!r}, which knows no grades."
@@ -63,7 +79,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 
 
 @fill_doc
-class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
+class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss]):
     """Linear ranking of grades, preferences or lists, with a certificate of the optimum.
 
     Take it where the order of the scores counts and their values do not: ordinal targets, pairs of
@@ -168,7 +184,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
     _loss_kinds = (RankingLoss,)
     fit_intercept = False
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **BundleEstimator._constraints_without_intercept,
         "loss": [Names(_losses), *_loss_kinds],
         "cost": [Names({"absolute", "constant", "squared"}), "array-like"],
@@ -196,6 +212,7 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
     ):
         self._store(locals())
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -228,7 +245,52 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, y, sample_weight, group=group)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight, group=group)
+        params = run.params
+        require_y(run.name, y)
+        X = checked_data(params, X, **X_CHECKS, ensure_min_samples=2)
+        samples = params._order(X, y, sample_weight, group)
+        data = MemoryData(samples, samples.prepared, params.n_jobs, [""])
+        model = partial(params._attributes, data)
+        solved = solve_problems(run, params, data, model)
+        fitted = model(points_of(solved.results)) | solved.reg_lambda
+        return run.finish(fitted, solved.results, caveat=solved.caveat)
+
+    def _order(self, X: Any, y: Any, sample_weight: Any, group: Any) -> RankingData:
+        """Checked y, weights and queries, without rows of weight zero."""
+        loss, n = loss_of(self), X.shape[0]
+        as_numbers("y", y)  # for an error that names y
+        y = np.asarray(y)
+        if group is None and isinstance(loss, PositionMeasure):
+            raise ValueError(f"{type(loss).__name__} needs group, {_HOW_TO_PASS_GROUP}")
+        group = None if group is None else as_group(group, n)
+        given = check_sample_weight(sample_weight, n)
+        if not loss.takes_pairs:
+            y = column_or_1d(y, warn=True)
+            if len(y) != n:
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
+                )
+        if loss.takes_pairs or sample_weight is not None:
+            # errors refer to the numbers of all rows
+            loss.prepare_target(Target(y, n, group=group, weights=given))
+        X, weights, left = drop_weightless(X, given)
+        if left is not None:
+            group = None if group is None else group[left]
+            y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
+        prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
+        return RankingData(X, weights, left, y, group, prepared)
+
+    def _attributes(self, data: MemoryData, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the point."""
+        w = points[0][0]
+        if not data.prepared[0].loss.has_grades:
+            return {"coef_": w}
+        grades, indices = np.unique(data.samples.y, return_inverse=True)
+        scores = safe_sparse_dot(data.samples.X, w, dense_output=True)
+        thresholds = best_thresholds(scores, indices, data.weights)
+        return {"coef_": w, "grades_": grades, "thresholds_": thresholds}
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Scores ``<w, x>``; larger is better.
@@ -301,54 +363,15 @@ class BMRMRanker(KnownOrder, OneCertificate, BundleEstimator[RankingLoss]):
             For a y, weights or queries that `fit` would refuse.
         """
         scores = self.predict(X).astype(np.float64)
-        data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
-        loss, target = data.prepared[0]
-        return float(loss.score(scores[data.rows], target, data.weights))
+        samples = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
+        loss, target = samples.prepared[0]
+        return float(loss.score(scores[samples.rows], target, samples.weights))
 
-    def _decision_bounds(self, X):
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._intervals(X)
         return low.ravel(), high.ravel()
 
-    def _check(self, X, y, sample_weight, group=None):
-        require_y(type(self).__name__, y)
-        X = checked_data(self, X, **X_CHECKS, ensure_min_samples=2)
-        return self._order(X, y, sample_weight, group)
-
-    def _order(self, X, y, sample_weight, group) -> RankingData:
-        """Checked y, weights and queries, without rows of weight zero."""
-        loss, n = self._loss(), X.shape[0]
-        as_numbers("y", y)  # for an error that names y
-        y = np.asarray(y)
-        if group is None and isinstance(loss, PositionMeasure):
-            raise ValueError(f"{type(loss).__name__} needs group, {_HOW_TO_PASS_GROUP}")
-        group = None if group is None else as_group(group, n)
-        given = check_sample_weight(sample_weight, n)
-        if not loss.takes_pairs:
-            y = column_or_1d(y, warn=True)
-            if len(y) != n:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
-                )
-        if loss.takes_pairs or sample_weight is not None:
-            # errors refer to the numbers of all rows
-            loss.prepare_target(Target(y, n, group=group, weights=given))
-        X, weights, left = drop_weightless(X, given)
-        if left is not None:
-            group = None if group is None else group[left]
-            y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
-        prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
-        return RankingData(X, weights, left, y, group, prepared=prepared)
-
-    def _model(self, data, points):
-        w = points[0][0]
-        if not data.prepared[0].loss.has_grades:
-            return {"coef_": w}
-        grades, indices = np.unique(data.y, return_inverse=True)
-        scores = safe_sparse_dot(data.X, w, dense_output=True)
-        thresholds = best_thresholds(scores, indices, data.weights)
-        return {"coef_": w, "grades_": grades, "thresholds_": thresholds}
-
-    def _has_vector(self):
+    def _has_vector(self) -> bool:
         return True
 
     def __sklearn_tags__(self) -> Tags:

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from sklearn_bundle.core.base import RegressorMixin
-from sklearn_bundle.core.certainty import CertainRegressor
-from sklearn_bundle.core.fit import Certificates, fit_certified
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
+    Certificates,
+    Fit,
+    Points,
+    points_of,
+    with_callbacks,
+)
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import RegressionData, check_regression_data
-from sklearn_bundle.core.warm import problem_fingerprint
-from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
-from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.linear.estimators._linear import CertifiedLinear
-from sklearn_bundle.linear.estimators._scores import lazily, lazy_r2
+from sklearn_bundle.core.mixins import RegressorMixin
+from sklearn_bundle.core.optimum import CertainRegressor
+from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.validation import check_regression_data, spread
+from sklearn_bundle.linear.blocks import check_blocks, lazily, lazy_r2
+from sklearn_bundle.linear.estimators.data import MemoryData
+from sklearn_bundle.linear.estimators.fitting import Solved, solve_problems
+from sklearn_bundle.linear.estimators.formulation import (
+    hints_of,
+    loss_of,
+    loss_values,
+    omega_of,
+    refuse_both,
+    refuse_large,
+    refuse_solver,
+    refuse_solver_of_blocks,
+    takes_loss,
+)
+from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLinear
 from sklearn_bundle.linear.losses import (
     REGRESSION_LOSSES,
     MultivariateSquaredError,
@@ -31,7 +47,6 @@ from sklearn_bundle.linear.losses import (
     SquaredError,
     Target,
 )
-from sklearn_bundle.linear.losses.regression import squared_errors
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _SOLVERS = (
@@ -78,6 +93,7 @@ class BMRMRegressor(
         With "squared_epsilon_insensitive" it is twice the C of LinearSVR.
     %(regularizer)s
     %(l1_ratio)s
+    %(positive: of every target)s
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=None
@@ -165,6 +181,7 @@ class BMRMRegressor(
     0.9
     """
 
+    positive: bool
     quantile: float
     epsilon: float | None
     delta: float | None
@@ -172,7 +189,6 @@ class BMRMRegressor(
     epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
     delta_: float | NDArray[np.float64]
 
-    _takes_blocks = True
     _losses = REGRESSION_LOSSES | {"squared_error": _squared_error}
     _loss_parameters = {  # noqa: RUF012
         "squared_error": {"M": None},
@@ -183,8 +199,7 @@ class BMRMRegressor(
     }
     _in_spreads = {"epsilon": 0.1, "delta": 1.0}  # noqa: RUF012
     _loss_kinds = (RegressionLoss,)
-    _unit = "target"
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+    _allowed: ClassVar[dict[str, Any]] = {
         **CertifiedLinear._common_constraints,
         **CertifiedLinear._cost_constraints,
         **BundleEstimator._bundle_constraints,
@@ -194,6 +209,7 @@ class BMRMRegressor(
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
         "delta": [Interval(Real, 0, None, closed="neither"), None],
         "M": ["array-like", None],
+        "positive": ["boolean"],
     }
 
     def __init__(
@@ -204,6 +220,7 @@ class BMRMRegressor(
         C: float | None = None,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
+        positive: bool = False,
         quantile: float = 0.5,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -221,6 +238,7 @@ class BMRMRegressor(
     ):
         self._store(locals())
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -243,7 +261,71 @@ class BMRMRegressor(
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        return fit_certified(self, X, y, sample_weight)
+        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        data = run.params._checked(X, y, sample_weight)
+        fitted, solved = run.params._solved(run, data)
+        return run.finish(fitted, solved.results, caveat=solved.caveat)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The checked data with their problems: one of a joint loss, else one per target."""
+        refuse_both(self)
+        loss = loss_of(self)
+        refuse_solver(self, loss)
+        if is_collection(X):
+            refuse_solver_of_blocks(self, loss)
+            data = check_blocks(self, X, y, sample_weight, "numbers")
+            self._refuse_metric(data.n_targets, data.n_samples)
+            spreads = _together(data.spreads(self.fit_intercept), loss)
+            data.prepare([loss_of(self, size) for size in spreads], self.loss)
+        else:
+            samples = check_regression_data(self, X, y, sample_weight)
+            self._refuse_metric(samples.n_targets, samples.n_samples)
+            k = (samples.n_targets or 1) if loss.multi_output else 1
+            refuse_large(self, samples.X.shape, k, not sp.issparse(samples.X))
+            y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
+            spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
+            together = y.ndim == 1 or loss.multi_output
+            targets = [y] if together else list(np.ascontiguousarray(y.T))
+            names = [""] if len(targets) == 1 else list(map(str, range(len(targets))))
+            pairs = zip(spreads, targets, strict=True)
+            prepared = [loss_of(self, size).prepare_target(Target(t, len(y))) for size, t in pairs]
+            data = MemoryData(samples, prepared, self.n_jobs, names)
+        p, q = loss.degree, omega_of(self).degree
+        data.spreads_of_problems = spreads
+        if not (p is None or q is None or p == q):
+            data.units = [size ** (p - q) for size in spreads]
+        return data
+
+    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
+        """Fitted attributes, and the results; parameters are checked."""
+        model = partial(self._attributes, data)
+        solved = solve_problems(run, self, data, model, unit="target")
+        return model(points_of(solved.results)) | solved.reg_lambda, solved
+
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
+        """Fitted attributes of the points of all problems."""
+        fitted: dict[str, Any] = {}
+        for name in loss_values(self).keys() & self._in_spreads.keys():
+            values = [loss_values(self, size)[name] for size in data.spreads_of_problems]
+            one = len(values) == 1 or getattr(self, name) is not None
+            fitted[f"{name}_"] = values[0] if one else np.array(values)
+        if data.n_targets is None:
+            w, b = points[0]
+            return fitted | {"coef_": w, "intercept_": float(np.ravel(b)[0])}
+        weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
+        intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
+        return fitted | {
+            "coef_": np.concatenate(weights),
+            "intercept_": np.concatenate(intercepts),
+        }
+
+    def _refuse_metric(self, n_targets: int | None, n_samples: int) -> None:
+        """Raise ValueError for an M with a single target."""
+        if n_targets is None and self.M is not None and self.loss == "squared_error":
+            raise ValueError(
+                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
+                f"more, got y of shape ({n_samples},)."
+            )
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
@@ -259,8 +341,7 @@ class BMRMRegressor(
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        scores = self._scores(X)
-        return self._loss().mean(scores)
+        return loss_of(self).mean(self._products(X) + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """R^2 of the predictions; for dask collections, a dask array that is not computed yet.
@@ -283,100 +364,25 @@ class BMRMRegressor(
             return lazy_r2(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
-    def _predict_bounds(self, X):
-        low, high = (self._loss().mean(scores) for scores in self._intervals(X))
+    def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        low, high = (loss_of(self).mean(scores) for scores in self._intervals(X))
         return (low.ravel(), high.ravel()) if self._has_vector() else (low, high)
 
-    def _check(self, X, y, sample_weight):
-        self._refuse_both()
-        loss = self._loss()
-        self._refuse_solver(loss)
-        if is_collection(X):
-            self._refuse_solver_of_blocks(loss)
-            data = check_blocks(self, X, y, sample_weight, "numbers")
-            self._refuse_metric(data)
-            data.prepare(self._losses_of(data), self.loss)
-            return data
-        data = check_regression_data(self, X, y, sample_weight)
-        self._refuse_metric(data)
-        if self.solver == "newton" and self._newton_side(loss, data.X) > MOST_NEWTON_FEATURES:
-            raise ValueError(
-                "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
-                "X, 'squared_error' and regularizer='l2' of n_samples x n_samples, at most "
-                f"{MOST_NEWTON_FEATURES} of them a row; X has shape {data.X.shape}. Use "
-                "solver='auto'."
-            )
-        together = data.y.ndim == 1 or loss.multi_output
-        columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
-        problems = zip(self._losses_of(data), columns, strict=True)
-        data.prepared = [loss.prepare_target(Target(y, len(y))) for loss, y in problems]
-        return data
-
-    def _spreads(self, data: RegressionData | BlockedData) -> list[float]:
-        """The spread of the target or targets of each problem."""
-        spreads = data.spreads(self.fit_intercept)
-        if len(spreads) > 1 and self._loss().multi_output:
-            return [math.hypot(*spreads) / math.sqrt(len(spreads))]
-        return spreads
-
-    def _losses_of(self, data: RegressionData | BlockedData) -> list[RegressionLoss]:
-        """The loss of each problem."""
-        if any(name in self._in_spreads for name in self._loss_values(1.0)):
-            return [self._loss(spread) for spread in self._spreads(data)]
-        n_problems = 1 if self._loss().multi_output else data.n_targets or 1
-        return [self._loss() for _ in range(n_problems)]
-
-    def _fingerprint(self, data):
-        """With the losses as they are for these data: a parameter may follow the spread of y."""
-        formulation = *self._losses_of(data), self._omega()
-        return problem_fingerprint(data, formulation, self.fit_intercept)
-
-    def _units(self, data):
-        p, q = self._loss().degree, self._omega().degree
-        if p is None or q is None or p == q:
-            return super()._units(data)
-        return [spread ** (p - q) for spread in self._spreads(data)]
-
-    def _further_attributes(self, data, warm):
-        attributes = super()._further_attributes(data, warm)
-        names = self._loss_values(1.0).keys() & self._in_spreads.keys()
-        if names:
-            values = [self._loss_values(spread) for spread in self._spreads(data)]
-        for name in names:
-            numbers = [value[name] for value in values]
-            one = len(numbers) == 1 or getattr(self, name) is not None
-            attributes[f"{name}_"] = numbers[0] if one else np.array(numbers)
-        return attributes
-
-    def _refuse_metric(self, data: RegressionData | BlockedData) -> None:
-        """Raise ValueError for an M with a single target."""
-        if data.n_targets is None and self.M is not None and self.loss == "squared_error":
-            raise ValueError(
-                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
-                f"more, got y of shape ({data.n_samples},)."
-            )
-
-    def _newton_side(self, loss, X):
-        """Rows of the smallest matrix that solver="newton" can factor."""
-        of_samples = squared_errors(loss) is not None and self._omega().is_euclidean
-        return min(X.shape) if of_samples and not sp.issparse(X) else X.shape[1]
-
-    def _model(self, data, points):
-        if data.n_targets is None:
-            w, b = points[0]
-            return {"coef_": w, "intercept_": float(b)}
-        weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
-        intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
-        return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
-
-    def _has_vector(self):
+    def _has_vector(self) -> bool:
         return np.ndim(self.intercept_) == 0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if self._takes_loss(self.loss):
-            loss = self._loss()
+        if takes_loss(self, self.loss):
+            loss = loss_of(self)
             # All losses take several targets, but scikit-learn's check of them has negative values.
             tags.target_tags.multi_output = not loss.positive_only
             tags.target_tags.positive_only = loss.positive_only
         return tags
+
+
+def _together(spreads: list[float], loss: RegressionLoss) -> list[float]:
+    """The spread of the target or targets of each problem."""
+    if len(spreads) > 1 and loss.multi_output:
+        return [math.hypot(*spreads) / math.sqrt(len(spreads))]
+    return spreads

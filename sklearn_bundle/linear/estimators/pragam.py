@@ -1,27 +1,33 @@
 """Support vector classification by the excessive gap technique."""
 
+from __future__ import annotations
+
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.parameters import Names
-from sklearn_bundle.core.shared_docs import fill_doc
-from sklearn_bundle.core.sklearn_internals import Interval
-from sklearn_bundle.core.validation import ClassificationData
-from sklearn_bundle.core.warm import WarmStart
-from sklearn_bundle.linear.estimators._linear import CertifiedLinearClassifier
-from sklearn_bundle.linear.losses import Hinge
-from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
-from sklearn_bundle.linear.solvers.hinge_gap import HingeDual, HingeGapSolver
+from sklearn_bundle.core.contract import MISSES, SolverResult, Status
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import Fit, Observe, Points, points_of, with_callbacks
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.validation import check_classification_data, names_of
+from sklearn_bundle.linear.estimators.data import MemoryData, binary_targets
+from sklearn_bundle.linear.estimators.fitting import located
+from sklearn_bundle.linear.estimators.formulation import refuse_both, strengths_of
+from sklearn_bundle.linear.estimators.linear import CertifiedLinear, LinearClassifier
+from sklearn_bundle.linear.losses import Hinge, Prepared
+from sklearn_bundle.linear.regularizers import L2
+from sklearn_bundle.linear.solvers.base import Start, Task
+from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGap
 
 
 @fill_doc
-class PragamSVC(CertifiedLinearClassifier):
+class PragamSVC(LinearClassifier):
     """Linear support vector machine with a free intercept, by Nesterov's excessive gap technique.
 
     Take it for its dual variables and support vectors, or its guaranteed rate; otherwise
@@ -125,23 +131,16 @@ class PragamSVC(CertifiedLinearClassifier):
     dual_coef_: NDArray[np.float64]
     support_: NDArray[np.integer]
 
-    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        **CertifiedLinearClassifier._common_constraints,
-        **CertifiedLinearClassifier._cost_constraints,
+    _allowed: ClassVar[dict[str, Any]] = {
+        **CertifiedLinear._common_constraints,
+        **CertifiedLinear._cost_constraints,
+        **LinearClassifier._class_constraints,
         "lipschitz": [
             Names({"adaptive", "power"}),
             Interval(Real, 0, None, closed="neither"),
         ],
         "random_state": ["random_state"],
     }
-
-    @property
-    def _advice(self) -> dict[Status, str]:
-        other = "" if self.lipschitz == "adaptive" else ', or use lipschitz="adaptive"'
-        return CertifiedLinearClassifier._advice | {
-            Status.MAX_ITER: f"Increase max_iter or tol, or reg_lambda{other}; scaling the "
-            "features helps too.",
-        }
 
     def __init__(
         self,
@@ -161,39 +160,92 @@ class PragamSVC(CertifiedLinearClassifier):
     ):
         self._store(locals())
 
-    def _formulation(self) -> tuple[Hinge]:
-        return (Hinge(),)
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
 
-    def _problem(
-        self, data: ClassificationData, target: np.ndarray, n_threads: int
-    ) -> LinearProblem:
-        rows = rows_in_memory(data.X, n_threads)
-        problem = LinearProblem(rows, target, data.weights, Hinge(), self.fit_intercept)
-        problem.reg_lambda = self._strength(data)
-        return problem
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
 
-    def _objective_at(self, problem: LinearProblem, point: Point) -> float:
-        return HingeDual(problem, problem.reg_lambda).objective(point)
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
+        params = run.params
+        refuse_both(params)
+        samples = check_classification_data(params, X, y, sample_weight, params.class_weight)
+        signs = binary_targets(samples.labels, len(samples.classes))
+        names = names_of(samples.classes) if len(signs) > 1 else [""]
+        prepared = [Prepared(Hinge(), one) for one in signs]
+        data = MemoryData(samples, prepared, params.n_jobs, names)
+        strength, seed = strengths_of(params, data)[0], params._seed()
+        run.reuse(lambda: (data.fingerprint(), params.fit_intercept), (strength, params.lipschitz))
+        duals: dict[int, NDArray[np.float64]] = {}
+
+        def solve(k: int, observe: Observe, seconds: float | None) -> SolverResult:
+            risk = data.risk(k, params.fit_intercept)
+            task = Task(risk, strength, L2(), params.tol)
+            new = partial(_new_solver, task, params.lipschitz, seed)
+            solver, result = run.minimize(k, task, new, observe, seconds)
+            duals[k] = solver.reusable
+            return located(risk, result)
+
+        model = partial(_attributes, data)
+        results = run.solve(solve, model, names=names, threads=data.threads[0])
+        duals |= {k: run.warm.left[k].start.state for k in range(len(signs)) if k not in duals}
+        signed = np.array([data.weights * duals[k] * y for k, y in enumerate(signs)])
+        support = np.flatnonzero(signed.any(axis=0))
+        fitted = model(points_of(results)) | {
+            "dual_coef_": signed[:, support],
+            "support_": samples.rows[support],
+            "reg_lambda_": strength,
+        }
+        return run.finish(fitted, results, advice=params._advice_at(strength))
 
     def _seed(self) -> int | None:
         if self.lipschitz != "power":
             return None
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
-    def _solver(
-        self, problem: LinearProblem, kept: np.ndarray | None, seed: int | None
-    ) -> HingeGapSolver:
-        return HingeGapSolver(problem, problem.reg_lambda, self.lipschitz, kept, seed)
+    def _advice_at(self, strength: float) -> dict[Status, str]:
+        """What to change, and which estimator reaches any gap of the same problem."""
+        given = f"C={self.C:.6g}" if self.C is not None else f"reg_lambda={strength:.6g}"
+        other = "" if self.lipschitz == "adaptive" else ', or use lipschitz="adaptive"'
+        same = (
+            f'BMRMClassifier(loss="hinge", {given}, fit_intercept={self.fit_intercept}) solves the '
+            "same problem to any gap."
+        )
+        advice = CertifiedLinear._advice | {
+            Status.MAX_ITER: f"Increase max_iter or tol, or reg_lambda{other}; scaling the "
+            "features helps too.",
+        }
+        return {status: f"{advice[status]} {same}" for status in MISSES}
 
-    def _settings(self, data: ClassificationData) -> tuple[Any, ...]:
-        return self._strength(data), self.lipschitz
 
-    def _keep(self, solver: HingeGapSolver, result: SolverResult) -> np.ndarray:
-        return solver.dual_point.u
+def _new_solver(
+    task: Task, lipschitz: str | float, seed: int | None, start: Start | None
+) -> ExcessiveGap:
+    return ExcessiveGap(task, Start() if start is None else start, lipschitz, seed)
 
-    def _further_attributes(self, data: ClassificationData, warm: WarmStart) -> dict[str, Any]:
-        targets = self._targets(data)
-        signed = np.array([data.weights * u * y for u, y in zip(warm.kept, targets, strict=True)])
-        support = np.flatnonzero(signed.any(axis=0))
-        dual = {"dual_coef_": signed[:, support], "support_": data.rows[support]}
-        return dual | {"reg_lambda_": self._strength(data)}
+
+def _attributes(data: MemoryData, points: Points) -> dict[str, Any]:
+    """Fitted attributes of the points of all problems."""
+    return {
+        "classes_": data.classes,
+        "coef_": np.array([w for w, _ in points]),
+        "intercept_": np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64),
+    }

@@ -4,28 +4,29 @@ Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`
 :class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
-from sklearn_bundle.linear.losses.base import Cut, Loss, Prepared, Target
+from sklearn_bundle.linear.losses.base import Loss, Prepared, SampleLoss, Target
+from sklearn_bundle.linear.losses.exponential import Exponential
 from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
-from sklearn_bundle.linear.losses.logistic import Exponential, LogLoss
-from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta, MeasureLoss
+from sklearn_bundle.linear.losses.logistic import LogLoss
+from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
+from sklearn_bundle.linear.losses.one_score import BinaryLoss, RegressionLoss
 from sklearn_bundle.linear.losses.ontology import Ontology
 from sklearn_bundle.linear.losses.pairs import Ordinal, Preference
+from sklearn_bundle.linear.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear.losses.poisson import Poisson
 from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
-from sklearn_bundle.linear.losses.ranking import RankingLoss
 from sklearn_bundle.linear.losses.regression import (
     AbsoluteError,
     EpsilonInsensitive,
     Huber,
-    MultivariateSquaredError,
     Quantile,
     SquaredEpsilonInsensitive,
     SquaredError,
 )
-from sklearn_bundle.linear.losses.samples import BinaryLoss, RegressionLoss, SampleLoss
 from sklearn_bundle.linear.losses.softmax import Softmax
+from sklearn_bundle.linear.losses.squared_errors import MultivariateSquaredError
 
 # By the names that the parameter `loss` of an estimator accepts.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
@@ -65,7 +66,6 @@ __all__ = [
     "ROCAUC",
     "AbsoluteError",
     "BinaryLoss",
-    "Cut",
     "EpsilonInsensitive",
     "Exponential",
     "FBeta",

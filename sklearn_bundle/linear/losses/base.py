@@ -1,4 +1,6 @@
-"""The contract of a loss: the methods that solvers call, and their generic fallbacks."""
+"""What a loss is to estimators and solvers, and the losses that are sums over samples."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,54 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.limits import MOST_STEPS
-from sklearn_bundle.core.one_variable import search_kink, search_zero
-from sklearn_bundle.core.values import Shown
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.linear.parameters import Parameters, forget_inherited
 
 Array = NDArray[np.float64]
+
 _ROUNDINGS = 4.0  # of a risk and of the products that are subtracted from it: pairwise sums
-
-
-class Cut(NamedTuple):
-    """A cutting plane of the empirical risk, in the scores.
-
-    With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
-    scores h, with equality where the plane was cut. If the loss minimizes its intercept out, the
-    risk is taken at the best b of each h, and the entries of g sum to zero. As functions of the
-    weights, these are the planes of algorithm 2 of [1]_.
-
-    Parameters
-    ----------
-    risk : float
-        R(f), or ``min_b R(f + b)``, where the plane was cut.
-    offset : float
-        Height of the plane at scores of zero.
-    intercept : float or ndarray of shape (k,)
-        The b at which the plane was cut; 0 if it was not minimized.
-
-    See Also
-    --------
-    Loss.cut : Returns it.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Hinge
-    >>> scores, y, weights = np.array([0.5, -2.0]), np.array([1.0, -1.0]), np.full(2, 0.5)
-    >>> g, scratch = np.empty(2), np.empty((4, 2))
-    >>> cut = Hinge().cut(scores, y, weights, False, g, scratch)
-    >>> cut.risk, cut.offset, bool(cut.risk == g @ scores + cut.offset)
-    (0.25, 0.5, True)
-    """
-
-    risk: float
-    offset: float
-    intercept: float | Array
+_NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
+_STEP = 1e-5  # of a score, or of 1 if that is smaller: its differences have about ten digits
+_OFF = 1e-3  # of the derivatives at both ends: a difference that lies outside by more is a mistake
 
 
 class Target(NamedTuple):
@@ -94,340 +57,7 @@ class Target(NamedTuple):
     n_samples: int
     classes: Any = None
     group: ArrayLike | None = None
-    weights: NDArray[np.float64] | None = None
-
-
-class Loss(Shown, ABC):
-    """Contract of a loss: a convex risk R(f) of all scores, by default not negative.
-
-    Scores have shape (n,), or (n, k) for a loss with k outputs per sample. ``y`` is the target as
-    returned by :meth:`prepare_target`. ``weights`` are the s_i, positive and of sum one; ``out``,
-    of the shape of the scores, is filled; ``scratch`` of shape (4, n) is work space. Inputs must
-    not be written to.
-
-    :meth:`evaluate` is required. Every other method has a fallback that uses only it, and may be
-    overridden if a closed form or a compiled function is faster. Instances hold only parameters, in
-    attributes of the same names, so that they can be cloned and pickled.
-
-    See Also
-    --------
-    BinaryLoss, MulticlassLoss, RegressionLoss : Sums over samples, to derive from.
-    MeasureLoss, RankingLoss : Functions of all scores at once, to derive from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Hinge
-    >>> scores, y, weights = np.array([2.0, 0.5, -1.0]), np.array([1.0, 1.0, -1.0]), np.ones(3) / 3
-    >>> subgradient = np.empty(3)
-    >>> round(Hinge().evaluate(scores, y, weights, subgradient), 6)
-    0.166667
-    >>> subgradient.round(6).tolist()
-    [0.0, -0.333333, 0.0]
-    """
-
-    #: What is done with an intercept that is not penalized. "minimized": b is a number, and R(f) is
-    #: minimized over it at every plane. "joint": b, one number per output, is a coordinate of the
-    #: planes. None: the risk does not depend on it, or the loss has its own.
-    free_intercept: ClassVar[str | None] = "minimized"
-    #: Whether all classes make one problem, with one score per class. If not, they are handled
-    #: one-versus-rest, with one problem per class, and y is -1 or +1.
-    joint: ClassVar[bool] = False
-    #: Whether R is never negative, as for every loss of a class, a target or an order.
-    nonnegative: ClassVar[bool] = True
-    #: Whether R has a derivative everywhere.
-    smooth: ClassVar[bool] = False
-    #: Whether the loss supports sample weights; if not, the reason.
-    supports_weights: ClassVar[bool] = True
-    weights_reason: ClassVar[str] = ""
-    #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
-    probability: ClassVar[Callable[..., Array] | None] = None
-    #: Optional method ``log_probability(scores)``, the logarithm of it without overflow; for a loss
-    #: of two classes with P(y = -1 | f) = P(y = +1 | -f).
-    log_probability: ClassVar[Callable[..., Array] | None] = None
-
-    def prepare_target(self, target: Target) -> "Prepared":
-        """The loss for a given target, and the ``y`` that its other methods take.
-
-        Estimators call it once per problem, before any work. By default it returns this loss and
-        ``target.y``, after :meth:`check`.
-
-        Parameters
-        ----------
-        target : Target
-            The target, as checked by the estimator.
-
-        Returns
-        -------
-        prepared : Prepared
-            Loss and y.
-
-        Raises
-        ------
-        ValueError
-            For an invalid target or parameter of the loss.
-        """
-        self.check(target.y)
-        return Prepared(self, target.y)
-
-    def check(self, y: Any) -> None:
-        """Raise ValueError for an invalid target or parameter; by default never.
-
-        Parameters
-        ----------
-        y : ndarray or None
-            As in :class:`Target`.
-
-        Raises
-        ------
-        ValueError
-            Says what is wrong.
-        """
-
-    @abstractmethod
-    def evaluate(self, scores: Array, y: Any, weights: Array, out: Array) -> float:
-        """R(f); writes a subgradient of R in f into ``out``. Required.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        out : ndarray of the shape of scores
-            Filled with a subgradient.
-
-        Returns
-        -------
-        risk : float
-            R(f), never negative.
-        """
-
-    def n_outputs(self, y: Any) -> int | None:
-        """Number k of scores per sample, or None if their shape is (n,).
-
-        Parameters
-        ----------
-        y : object
-            The target.
-
-        Returns
-        -------
-        k : int or None
-            The scores have shape (n, k), or (n,).
-        """
-        return None
-
-    def risk(self, scores: Array, y: Any, weights: Array, intercept: float | Array) -> float:
-        """``R(f + b)``.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        intercept : float or ndarray of shape (k,)
-            The b that is added to all scores, or to those of each output.
-
-        Returns
-        -------
-        risk : float
-            ``R(f + b)``.
-        """
-        return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
-
-    def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float | Array:
-        """A b that minimizes ``R(f + b)``; called if ``free_intercept`` is "minimized".
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        scratch : ndarray of shape (4, n)
-            Work space.
-
-        Returns
-        -------
-        intercept : float, or ndarray of shape (k,)
-            A minimizer b.
-        """
-        bracket = self._bracket_intercept(scores, y, weights)
-        return min(bracket, key=lambda b: self.risk(scores, y, weights, b))
-
-    def cut(
-        self,
-        scores: Array,
-        y: Any,
-        weights: Array,
-        fit_intercept: bool,
-        out: Array,
-        scratch: Array,
-    ) -> Cut:
-        """Cutting plane at f, or with ``fit_intercept`` of ``min_b R(f + b)``; g goes to ``out``.
-
-        The fallback brackets the best b between two neighboring floats. The derivative in b is at
-        most 0 at the left one and at least 0 at the right one. The convex combination of the two
-        planes whose derivative vanishes is a plane too, with or without kinks.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        fit_intercept : bool
-            Whether b is minimized out, if ``free_intercept`` is "minimized".
-        out : ndarray of the shape of scores
-            Filled with g.
-        scratch : ndarray of shape (4, n)
-            Work space.
-
-        Returns
-        -------
-        cut : Cut
-            Risk, offset and intercept of the plane.
-        """
-        if not (fit_intercept and self.free_intercept == "minimized"):
-            return self._cut_at(scores, y, weights, 0.0, out)
-        left, right = self._bracket_intercept(scores, y, weights)
-        gradient_left = np.empty_like(out)
-        cut_left = self._cut_at(scores, y, weights, left, gradient_left)
-        cut_right = self._cut_at(scores, y, weights, right, out)
-        slope_left, slope_right = gradient_left.sum(), out.sum()
-        share = slope_right / (slope_right - slope_left) if slope_right > slope_left else 0.0
-        out += share * (gradient_left - out)
-        best = min(cut_left, cut_right)
-        offset = (1.0 - share) * cut_right.offset + share * cut_left.offset
-        return Cut(best.risk, offset, best.intercept)
-
-    def slope(
-        self, scores: Array, direction: Array, y: Any, weights: Array, t: float
-    ) -> tuple[float, float]:
-        """First and second derivative in t of ``R(f + t h)``.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        direction : ndarray of the shape of scores
-            Direction h.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        t : float
-            Step.
-
-        Returns
-        -------
-        first : float
-            First derivative; at a kink a subgradient.
-        second : float
-            Second derivative, NaN if it is not known.
-        """
-        gradient = np.empty_like(scores)
-        self.evaluate(scores + t * direction, y, weights, gradient)
-        return float(np.sum(gradient * direction)), np.nan
-
-    def line_search(
-        self,
-        scores: Array,
-        direction: Array,
-        y: Any,
-        weights: Array,
-        slope: float,
-        curvature: float,
-        scratch: Array,
-    ) -> float:
-        """Step t >= 0 that minimizes ``slope t + curvature t^2/2 + R(f + t h)``.
-
-        The fallback brackets the zero of the derivative. It then takes Newton steps if the second
-        derivative is known and they stay inside, and otherwise halves the interval.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) or (n, k)
-            Scores f.
-        direction : ndarray of the shape of scores
-            Direction h.
-        y : object
-            The target: an array with one entry per sample, or what the loss made of it.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        slope, curvature : float
-            First and second derivative of the regularizer, which is added to the risk.
-        scratch : ndarray of shape (4, n)
-            Work space.
-
-        Returns
-        -------
-        t : float
-            The step, 0 if the sum does not fall.
-        """
-
-        def derivative(t: float) -> tuple[float, float]:
-            first, second = self.slope(scores, direction, y, weights, t)
-            return slope + curvature * t + first, curvature + second
-
-        return search_zero(derivative)
-
-    def _search_kinks(self, scores, direction, y, weights, slope, curvature, **ends) -> float:
-        """The same by subgradients alone; ``ends`` are what ends :func:`search_kink`."""
-        gradient = np.empty_like(scores)
-
-        def along(t: float) -> tuple[float, float]:
-            risk = self.evaluate(scores + t * direction, y, weights, gradient)
-            return risk, float(np.vdot(gradient, direction))
-
-        return search_kink(along, slope, curvature, **ends)
-
-    def _cut_at(self, scores: Array, y: Any, weights: Array, b: float, out: Array) -> Cut:
-        shifted = scores + b
-        risk = self.evaluate(shifted, y, weights, out)
-        return Cut(risk, tangent_offset(risk, out, shifted), b)
-
-    def _bracket_intercept(self, scores: Array, y: Any, weights: Array) -> tuple[float, float]:
-        def slope(b):
-            return self.slope(scores + b, np.ones_like(scores), y, weights, 0.0)[0]
-
-        left, right = -1.0, 1.0
-        while slope(left) > 0.0 and left > -1e300:
-            left, right = 4.0 * left, left
-        while slope(right) < 0.0 and right < 1e300:
-            left, right = right, 4.0 * right
-        for _ in range(MOST_STEPS):  # about 55 reach two neighboring floats, more if b is near 0
-            middle = 0.5 * (left + right)
-            if not left < middle < right:
-                break
-            at_middle = slope(middle)
-            if at_middle == 0.0:
-                return middle, middle
-            if at_middle < 0.0:
-                left = middle
-            else:
-                right = middle
-        return left, right
-
-
-def tangent_offset(risk: float, derivatives: Array, scores: Array) -> float:
-    """The offset of the plane that touches the risk at these scores, less its rounding.
-
-    Far from the solution both terms are so large that nothing else of a difference is left.
-    """
-    products = derivatives * scores
-    size = abs(risk) + float(np.sum(np.abs(products)))
-    return risk - float(np.sum(products)) - _ROUNDINGS * np.finfo(float).eps * size
+    weights: Array | None = None
 
 
 class Prepared(NamedTuple):
@@ -455,3 +85,388 @@ class Prepared(NamedTuple):
 
     loss: Loss
     y: Any
+
+
+class Loss(Parameters, ABC):
+    """Contract of a loss: a convex risk R(f) of all scores, by default not negative.
+
+    There are three forms, from which to derive. A loss of one score is a sum over samples of
+    ``l(y_i, f_i)``: :class:`BinaryLoss` and :class:`RegressionLoss`. A loss by class is one of k
+    scores per sample: :class:`MulticlassLoss`, and :class:`RegressionLoss` of several targets. Of
+    all others only their planes are known: :class:`MeasureLoss` and :class:`RankingLoss`.
+
+    Instances hold only parameters, in attributes of the same names, so that they can be cloned and
+    pickled. In all methods ``weights`` are the s_i, positive and of sum one, and ``y`` is the
+    target as returned by :meth:`prepare_target`. Nothing may be written to but ``out``.
+
+    See Also
+    --------
+    BinaryLoss, MulticlassLoss, RegressionLoss : Sums over samples, to derive from.
+    MeasureLoss, RankingLoss : Functions of all scores at once, to derive from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge
+    >>> scores, y, weights = np.array([2.0, 0.5, -1.0]), np.array([1.0, 1.0, -1.0]), np.ones(3) / 3
+    >>> derivatives = np.empty(3)
+    >>> risk, offset = Hinge().cut(scores, y, weights, derivatives)
+    >>> round(risk, 6), derivatives.round(6).tolist()
+    (0.166667, [0.0, -0.333333, 0.0])
+    """
+
+    #: What is done with an intercept that is not penalized. "minimized": R(f) is minimized over it
+    #: at every point. "joint": b, one number per output, is a coordinate of the planes. None: the
+    #: risk does not depend on it, or the loss has its own.
+    free_intercept: ClassVar[str | None] = "minimized"
+    #: Whether all classes make one problem, with one score per class. If not, they are handled
+    #: one-versus-rest, with one problem per class, and y is -1 or +1.
+    joint: ClassVar[bool] = False
+    #: Whether R is never negative, as for every loss of a class, a target or an order.
+    nonnegative: ClassVar[bool] = True
+    #: Whether R has a derivative everywhere.
+    smooth: ClassVar[bool] = False
+    #: Whether the loss supports sample weights; if not, the reason.
+    supports_weights: ClassVar[bool] = True
+    weights_reason: ClassVar[str] = ""
+    #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
+    probability: ClassVar[Callable[..., Array] | None] = None
+    #: Optional method ``log_probability(scores)``, the logarithm of it without overflow; for a loss
+    #: of two classes with P(y = -1 | f) = P(y = +1 | -f).
+    log_probability: ClassVar[Callable[..., Array] | None] = None
+
+    def prepare_target(self, target: Target) -> Prepared:
+        """The loss for a given target, and the ``y`` that its other methods take.
+
+        Estimators call it once per problem, before any work. By default it returns this loss and
+        ``target.y``, after :meth:`check`.
+
+        Parameters
+        ----------
+        target : Target
+            The target, as checked by the estimator.
+
+        Returns
+        -------
+        prepared : Prepared
+            The loss to fit with, and its ``y``.
+
+        Raises
+        ------
+        ValueError
+            If the target is invalid.
+        """
+        self.check(target.y)
+        return Prepared(self, target.y)
+
+    def check(self, y: Any) -> None:
+        """Check parameters and target. Optional: by default nothing is checked.
+
+        Parameters
+        ----------
+        y : ndarray
+            The target of one problem.
+
+        Raises
+        ------
+        ValueError
+            If one of them is invalid.
+        """
+        return None
+
+    def n_outputs(self, y: Any) -> int | None:
+        """Number k of scores per sample, or None if their shape is (n,).
+
+        Parameters
+        ----------
+        y : object
+            The target.
+
+        Returns
+        -------
+        k : int or None
+            Solvers keep scores of shape (k, n), or (n,).
+        """
+        return None
+
+    @abstractmethod
+    def cut(self, scores: Array, y: Any, weights: Array, out: Array) -> tuple[float, float]:
+        """The risk R(f), and a plane that touches it at f.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (k, n)
+            Scores f.
+        y : object
+            The target.
+        weights : ndarray of shape (n,)
+            The s_i.
+        out : ndarray of the shape of scores
+            Filled with the derivatives g of the risk.
+
+        Returns
+        -------
+        risk : float
+            R(f).
+        offset : float
+            Height of the plane at scores of zero: ``R(h) >= <g, h> + offset`` for all scores h.
+        """
+
+    def risk(self, scores: Array, y: Any, weights: Array) -> float:
+        """R(f).
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (k, n)
+            Scores f.
+        y : object
+            The target.
+        weights : ndarray of shape (n,)
+            The s_i.
+
+        Returns
+        -------
+        risk : float
+            The sum over samples, or what takes its place.
+        """
+        return self.cut(scores, y, weights, np.empty_like(scores))[0]
+
+
+class SampleLoss(Loss):
+    """A loss that is a sum over samples, ``R(f) = sum_i s_i l(y_i, f_i)``.
+
+    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
+    arrays. Of a subclass that overrides one of them nothing is known but what it says itself: it
+    does not inherit ``smooth`` or compiled functions, for example.
+
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`cut`, and thus by `fit`.
+
+    See Also
+    --------
+    BinaryLoss : For two classes, to derive from.
+    MulticlassLoss : For several classes, to derive from.
+    RegressionLoss : For real targets, to derive from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import LogLoss
+    >>> scores, y = np.array([0.0, 3.0]), np.array([1.0, -1.0])
+    >>> LogLoss().value(scores, y).round(3), LogLoss().gradient(scores, y).round(3)
+    (array([0.693, 3.049]), array([-0.5  ,  0.953]))
+    """
+
+    #: What follows from the values, and is not inherited by a class with others.
+    _from_values: ClassVar[tuple[str, ...]] = (
+        *("curvature", "smooth", "cut", "along", "offset", "covariance", "mixed_offset"),
+        "closed_intercept",
+    )
+    #: Optional method ``offset(derivatives, y, weights)``: the exact height
+    #: ``-sum_i s_i l*(g_i / s_i)`` at scores of zero of a plane with given derivatives.
+    offset: ClassVar[Callable[..., float] | None] = None
+    #: Optional method ``covariance(derivatives, y, weights)`` by class: the second derivatives of
+    #: the risk in the intercepts, of shape (k, k).
+    covariance: ClassVar[Callable[..., Array] | None] = None
+    #: Optional method ``mixed_offset(derivatives, y, weights, moved, given)``, see Softmax.
+    mixed_offset: ClassVar[Callable[..., float] | None] = None
+
+    def __init_subclass__(cls, **further: Any):
+        super().__init_subclass__(**further)
+        contract = next(
+            base for base in cls.__mro__ if getattr(base.value, "__isabstractmethod__", False)
+        )
+        forget_inherited(cls, contract, ("value", "gradient"), cls._from_values)
+
+    @abstractmethod
+    def value(self, scores: Array, y: NDArray[Any]) -> Array:
+        """Losses l(y_i, f_i). Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        losses : ndarray of shape (n,)
+            Not negative.
+        """
+
+    @abstractmethod
+    def gradient(self, scores: Array, y: NDArray[Any]) -> Array:
+        """Derivatives of l in f_i, or subgradients at a kink. Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        derivatives : ndarray of the shape of scores
+            One entry per score.
+        """
+
+    def curvature(self, scores: Array, y: NDArray[Any]) -> Array | None:
+        """Second derivatives of a loss of one score. Optional: for Newton's method.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        second : ndarray of shape (n,) or None
+            Second derivatives of l in f_i, None if they are not known.
+        """
+        return None
+
+    def closed_intercept(self, scores: Array, y: Any, weights: Array) -> float | Array | None:
+        """The b that minimizes R(f + b), if that is a closed form.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (k, n)
+            Scores f.
+        y : ndarray of shape (n,) or (n, k)
+            Targets.
+        weights : ndarray of shape (n,)
+            The s_i.
+
+        Returns
+        -------
+        b : float, ndarray of shape (k,) or None
+            By default None: it has to be searched for.
+        """
+        return None
+
+    def cut(self, scores, y, weights, out) -> tuple[float, float]:
+        values, gradient = self.checked("value", scores.T, y), self.checked("gradient", scores.T, y)
+        if values.min() < -_NEGATIVE:
+            raise ValueError(
+                f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
+                "add a constant, so that the least loss is 0."
+            )
+        np.multiply(weights, gradient.T, out=out)
+        risk = float(np.sum(weights * values))
+        return risk, tangent_offset(risk, out, scores)
+
+    def along(
+        self, scores: Array, direction: Array, y: Any, weights: Array, t: float
+    ) -> tuple[float, float, float]:
+        """Value, first and second derivative in t of ``R(f + t h)``.
+
+        Parameters
+        ----------
+        scores, direction : ndarray of shape (n,) or (k, n)
+            Scores f and direction h.
+        y : ndarray
+            Targets.
+        weights : ndarray of shape (n,)
+            The s_i.
+        t : float
+            Step.
+
+        Returns
+        -------
+        risk, first, second : float
+            At a kink the first is a subgradient; NaN for a second derivative that is not known.
+        """
+        moved = (scores + t * direction).T
+        risk = float(np.sum(weights * self.checked("value", moved, y)))
+        first = float(np.sum(weights * (direction * self.checked("gradient", moved, y).T)))
+        bend = None if scores.ndim > 1 else self.curvature(moved, y)
+        second = np.nan if bend is None else float(np.sum(weights * direction**2 * bend))
+        return risk, first, second
+
+    def checked(self, method: str, scores: Array, y: Any) -> Array:
+        """What :meth:`value` or :meth:`gradient` returns, if that has the right shape.
+
+        Parameters
+        ----------
+        method : {"value", "gradient"}
+            Which one to call.
+        scores : ndarray of shape (n,) or (n, k)
+            Scores.
+        y : ndarray
+            Targets.
+
+        Returns
+        -------
+        array : ndarray
+            Of float64.
+        """
+        array = np.asarray(getattr(self, method)(scores, y), dtype=np.float64)
+        shape = scores.shape if method == "gradient" else scores.shape[:1]
+        if array.shape != shape:
+            raise ValueError(
+                f"{type(self).__name__}.{method} must return an array of shape {shape}, one entry "
+                f"per sample, but returned shape {array.shape}."
+            )
+        return array
+
+
+def tangent_offset(risk: float, derivatives: Array, scores: Array) -> float:
+    """The offset of the plane that touches the risk at these scores, less its rounding.
+
+    Far from the solution both terms are so large that nothing else of a difference is left.
+    """
+    products = derivatives * scores
+    size = abs(risk) + float(np.sum(np.abs(products)))
+    return risk - float(np.sum(products)) - _ROUNDINGS * np.finfo(float).eps * size
+
+
+def must_be(name: str, what: str, value: Any) -> ValueError:
+    """The error for a parameter that is not allowed."""
+    return ValueError(f"{name} must be {what}, but is {shown(value)}.")
+
+
+def is_of_package(kind: type) -> bool:
+    """Whether the class ships with the package, whose tests check its losses."""
+    return kind.__module__.startswith("sklearn_bundle.")
+
+
+def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
+    """Raise ValueError if the ``gradient`` of a loss does not belong to its ``value``.
+
+    Scores have shape (n,) or (n, k). Of a convex loss the mean slope between two scores lies
+    between the derivatives there, with or without kinks. A gradient that is too large converges
+    all the same, with a bound that is false.
+    """
+    step = _STEP * np.maximum(1.0, np.abs(scores))
+    if scores.ndim == 2:  # every other score falls
+        step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
+    ends = scores - step, scores + step
+    with np.errstate(all="ignore"):  # losses may overflow at a score that no point has
+        gradients = [loss.checked("gradient", f, y) for f in ends]
+        values = [loss.checked("value", f, y) for f in ends]
+        low, high = (np.reshape(g * step, (len(scores), -1)).sum(axis=1) for g in gradients)
+        at_zero = np.asarray(loss.value(np.zeros_like(scores), y))
+        rise = 0.5 * (values[1] - values[0])
+        # Of the scores too: the loss may be constant along the step, where its derivatives cancel.
+        moved = np.abs(gradients) * np.maximum(1.0, np.abs(ends))
+    # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.
+    size = np.abs(values).sum(axis=0) + np.mean(at_zero, where=np.isfinite(at_zero))
+    size = size + moved.reshape(2, len(scores), -1).sum(axis=(0, 2))
+    allowed = _OFF * (np.abs(low) + np.abs(high)) + 8.0 * np.finfo(float).eps * size
+    wrong = (rise < low - allowed) | (rise > high + allowed)
+    if wrong.any():
+        i, name = int(np.argmax(wrong)), type(loss).__name__
+        unit = float(np.max(np.abs(step[i])))
+        raise ValueError(
+            f"{name}.gradient is not the derivative of {name}.value, or the loss is not convex: at "
+            f"the score {scores[i]} for the target {y[i]} the value rises by {rise[i] / unit:.6g} "
+            f"per unit, and the gradient around it is between {low[i] / unit:.6g} and "
+            f"{high[i] / unit:.6g}."
+        )

@@ -1,18 +1,111 @@
-"""Hinge and squared hinge of a score and a label in {-1, +1}."""
+"""Hinge and squared hinge of a score and a label in {-1, +1}.
+
+In compiled functions ``-y r`` is the slack ``1 - y f``, and ``p = -y u`` the size of a slope u.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bundle.linear.losses.pieces import WEIGHT_ROUNDING, OneSided, PieceLoss
-from sklearn_bundle.linear.losses.scores import LabelLoss
+from sklearn_bundle.jit.decorators import registered
+from sklearn_bundle.linear._compiled import dual
+from sklearn_bundle.linear._compiled import scores as loops
+from sklearn_bundle.linear.losses.base import Array
+from sklearn_bundle.linear.losses.one_score import BinaryLoss
 
-_LIGHT = 1e-9  # of all weight: a class below this would be lost in the rounding of sums of all
+
+class HingeFormula(NamedTuple):
+    """The type that stands for the hinge loss in compiled code."""
 
 
-class Hinge(PieceLoss, LabelLoss):
+class SquaredHingeFormula(NamedTuple):
+    """The type that stands for the squared hinge loss in compiled code."""
+
+
+@registered(dual.direction, HingeFormula)
+@registered(dual.direction, SquaredHingeFormula)
+def _label(loss, y):
+    return y
+
+
+# ---- hinge: max(0, slack) ------------------------------------------------------------------------
+
+
+@registered(loops.value, HingeFormula)
+def _value(loss, f, r, y):
+    return max(-y * r, 0.0)
+
+
+@registered(loops.slope, HingeFormula)
+def _slope(loss, f, r, y, steepness):
+    slack = max(-y * r, 0.0)
+    return -y * (min(slack * steepness, 1.0) if slack > 0.0 else 0.0)
+
+
+@registered(loops.curvature, HingeFormula)
+def _curvature(loss, f, r, y, steepness):
+    p = -y * r * steepness
+    return steepness if 0.0 < p < 1.0 else 0.0
+
+
+@registered(loops.conjugate, HingeFormula)
+def _conjugate(loss, u, y, center):
+    return u * (y - center)
+
+
+@registered(loops.sides, HingeFormula)
+def _sides(loss, b, t, y):
+    below, above = min(-y, 0.0), max(-y, 0.0)
+    return below if b <= t else above, below if b < t else above
+
+
+@registered(dual.step, HingeFormula)
+def _step(loss, target, margin, alpha, weight, curvature, high, low):
+    slack = 1.0 - margin
+    gap = weight * max(slack, 0.0) - alpha * slack
+    gradient, counts = dual.projected(-slack, -slack, alpha, 0.0, weight, curvature, high, low)
+    new = dual.maximizer(slack + curvature * alpha, curvature, alpha, 0.0, weight)
+    return (new if counts else alpha), gradient, gap, counts
+
+
+# ---- squared hinge: max(0, slack)^2 / 2 ----------------------------------------------------------
+
+
+@registered(loops.value, SquaredHingeFormula)
+def _squared_value(loss, f, r, y):
+    slack = max(-y * r, 0.0)
+    return 0.5 * slack * slack
+
+
+@registered(loops.slope, SquaredHingeFormula)
+def _squared_slope(loss, f, r, y, steepness):
+    return -y * max(-y * r, 0.0)
+
+
+@registered(loops.curvature, SquaredHingeFormula)
+def _squared_curvature(loss, f, r, y, steepness):
+    return 1.0 if -y * r > 0.0 else 0.0
+
+
+@registered(loops.conjugate, SquaredHingeFormula)
+def _squared_conjugate(loss, u, y, center):
+    return u * (y - center) + 0.5 * u * u
+
+
+@registered(dual.step, SquaredHingeFormula)
+def _squared_step(loss, target, margin, alpha, weight, curvature, high, low):
+    slack, bend = 1.0 - margin, 1.0 / weight
+    gap = 0.5 * weight * max(slack, 0.0) ** 2 - alpha * slack + 0.5 * bend * alpha * alpha
+    minus = bend * alpha - slack
+    gradient, counts = dual.projected(minus, minus, alpha, 0.0, np.inf, curvature, high, low)
+    new = dual.maximizer(slack + curvature * alpha, curvature + bend, alpha, 0.0, np.inf)
+    return (new if counts else alpha), gradient, gap, counts
+
+
+class Hinge(BinaryLoss):
     """Hinge loss, ``l(y, f) = max(0, 1 - y f)``, of the support vector machine.
 
-    See table 5 of [1]_. The best intercept is a weighted quantile, and the best step along a line
-    is the zero of a step function; both are exact, in O(n), by selection.
+    See table 5 of [1]_.
 
     References
     ----------
@@ -27,21 +120,27 @@ class Hinge(PieceLoss, LabelLoss):
     array([0. , 0.5, 1.5])
     """
 
+    dual_steps = True
+
+    @property
     def formula(self):
-        return OneSided(1.0, 0.0)
+        return HingeFormula()
 
-    def intercept(self, scores, y, weights, scratch) -> float:
-        """The smallest kink ``t_i = y_i - f_i`` up to which the weight is that of the positives."""
-        if _is_light(y, weights):
-            return _light_quantile(scores, y, weights)
-        return super().intercept(scores, y, weights, scratch)
+    @property
+    def kinks(self):
+        return ((0.0, 1.0),)
+
+    def value(self, scores, y) -> Array:
+        return np.maximum(0.0, 1.0 - y * scores)
+
+    def gradient(self, scores, y) -> Array:
+        return np.where(y * scores < 1.0, -y, 0.0)
 
 
-class SquaredHinge(PieceLoss, LabelLoss):
+class SquaredHinge(BinaryLoss):
     """Squared hinge loss, ``l(y, f) = max(0, 1 - y f)^2 / 2``.
 
-    Table 5 of [1]_. With its factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``. The derivative
-    along a line and in the intercept is piecewise linear; its zero is exact, in O(n), by selection.
+    Table 5 of [1]_. With its factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``.
 
     References
     ----------
@@ -56,59 +155,19 @@ class SquaredHinge(PieceLoss, LabelLoss):
     array([0.   , 0.125, 1.125])
     """
 
-    least_at_ends = True
-    most_curvature = 1.0
     smooth = True
+    flat = True
+    dual_steps = True
 
+    @property
     def formula(self):
-        return OneSided(np.inf, 1.0)
+        return SquaredHingeFormula()
 
-    def intercept(self, scores, y, weights, scratch) -> float:
-        """The smallest minimizer b."""
-        if _is_light(y, weights):
-            return _light_zero(scores, y, weights)
-        return super().intercept(scores, y, weights, scratch)
+    def value(self, scores, y) -> Array:
+        return 0.5 * np.maximum(0.0, 1.0 - y * scores) ** 2
 
+    def gradient(self, scores, y) -> Array:
+        return -y * np.maximum(0.0, 1.0 - y * scores)
 
-# ---- intercepts if one class is light --------------------------------------------------------
-
-
-def _is_light(y, weights):
-    """Whether nearly all of the weight is of one class; the weights sum to one."""
-    return 1.0 - abs(float(np.einsum("i,i->", weights, y))) < 2.0 * _LIGHT
-
-
-def _light_quantile(scores, y, weights):
-    """A best b of the hinge, by the weight of the lighter class.
-
-    If the positives are lighter, it is the first kink ``t_i = y_i - f_i`` at which the weight up to
-    it reaches theirs; otherwise the last one at which the weight from it on reaches that of the
-    negatives.
-    """
-    kinks, positive = y - scores, y > 0.0
-    above, below = float(weights[positive].sum()), float(weights[~positive].sum())
-    order = np.argsort(kinks if above < below else -kinks, kind="stable")
-    reached = np.cumsum(weights[order])
-    wanted = min(above, below) * (1.0 - WEIGHT_ROUNDING)
-    return float(kinks[order[np.searchsorted(reached, wanted)]])
-
-
-def _light_zero(scores, y, weights):
-    """The b at which the weighted slacks of both classes are equal, from sums without cancellation.
-
-    At the sorted kinks t_k the slacks of the negatives below grow by weight times distance from
-    left to right, those of the positives above from right to left.
-    """
-    kinks = y - scores
-    order = np.argsort(kinks, kind="stable")
-    kinks, signed = kinks[order], (weights * y)[order]
-    gaps = np.diff(kinks)
-    below = np.cumsum(np.maximum(-signed, 0.0))[:-1]
-    above = np.cumsum(np.maximum(signed, 0.0)[::-1])[-2::-1]
-    negative = np.append(0.0, np.cumsum(below * gaps))
-    positive = np.append(np.cumsum((above * gaps)[::-1])[::-1], 0.0)
-    k = int(np.argmax(negative >= positive))
-    if k == 0:
-        return float(kinks[0])
-    k -= 1
-    return float(kinks[k] + (positive[k] - negative[k]) / (below[k] + above[k]))
+    def curvature(self, scores, y) -> Array:
+        return np.where(y * scores < 1.0, 1.0, 0.0)

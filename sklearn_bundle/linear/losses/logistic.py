@@ -1,34 +1,27 @@
-"""Logistic and exponential loss of a score and a label in {-1, +1}.
+"""Logistic loss of a score and a label in {-1, +1}.
 
-In formulas ``z = y f`` is the margin.
+In compiled functions ``z = y f`` is the margin.
 """
 
 import math
 from typing import NamedTuple
 
-from scipy.special import expit, log_expit, logsumexp
+import numpy as np
+from scipy.special import expit, log_expit
 
-from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.decorators import registered
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
-from sklearn_bundle.linear._compiled import coordinate
+from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array
-from sklearn_bundle.linear.losses.scores import LabelLoss
+from sklearn_bundle.linear.losses.one_score import BinaryLoss
 
 _NEWTON_STEPS = 50  # per alpha: usually four or five; at least halving the interval if they fail
 _SETTLED = 1e-12  # relative: a Newton step this short leaves an error of its square
-_TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
 
 class LogFormula(NamedTuple):
     """The type that stands for the logistic loss in compiled code."""
-
-
-class ExponentialFormula(NamedTuple):
-    """The type that stands for the exponential loss in compiled code."""
-
-
-# ---- logistic loss: log(1 + exp(-z)) -----------------------------------------------------------
 
 
 @registered(loops.value, LogFormula)
@@ -64,23 +57,15 @@ def _log_conjugate(loss, u, y, center):
     p = min(max(-y * u, 0.0), 1.0)
     small = min(p, 1.0 - p)
     large = 1.0 - small  # log(large) would lose the small part: a risk of 1e-15 consists of it
-    return small * log(max(small, _TINY)) - large * log1p_unit(small / large)
+    return small * log(max(small, loops.TINY)) - large * log1p_unit(small / large)
 
 
-@inner
-def _entropy(p):
-    """``-p log p - (1 - p) log(1 - p)``."""
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)
-
-
-@registered(coordinate.direction, LogFormula)
+@registered(dual.direction, LogFormula)
 def _label(loss, y):
     return y
 
 
-@registered(coordinate.step, LogFormula)
+@registered(dual.step, LogFormula)
 def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
     """Zero of ``margin + weight curvature (p - p_0) + t``, ``p = 1/(1 + exp(-t))``.
 
@@ -107,51 +92,15 @@ def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
         t -= step
         if not low < t < high:
             t = 0.5 * (low + high)
-    loss_here = math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
-    return weight * p, 0.0, weight * (loss_here - _entropy(old) + old * margin), True
+    gap = loops.value(loss, target * margin, 0.0, target)
+    gap += loops.conjugate(loss, -target * old, target, 0.0) + old * margin
+    return weight * p, 0.0, weight * gap, True
 
 
-@registered(coordinate.gain, LogFormula)
-def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    rise = weight * (_entropy(new / weight) - _entropy(alpha / weight))
-    return rise, change * (margin + 0.5 * curvature * change)
-
-
-# ---- exponential loss: exp(-z) -------------------------------------------------------------------
-
-
-@registered(loops.value, ExponentialFormula)
-def _exponential_value(loss, f, r, y):
-    return exp(-y * f)
-
-
-@registered(loops.slope, ExponentialFormula)
-def _exponential_slope(loss, f, r, y, steepness):
-    return -y * exp(-y * f)
-
-
-@registered(loops.curvature, ExponentialFormula)
-def _exponential_curvature(loss, f, r, y, steepness):
-    return exp(-y * f)
-
-
-@registered(loops.height, ExponentialFormula)
-def _exponential_height(loss, f, r, y, u, center):
-    return exp(-y * f) * (1.0 + y * f)
-
-
-@registered(loops.conjugate, ExponentialFormula)
-def _exponential_conjugate(loss, u, y, center):
-    v = max(-y * u, 0.0)
-    return v * log(max(v, _TINY)) - v
-
-
-class LogLoss(LabelLoss):
+class LogLoss(BinaryLoss):
     """Logistic loss, ``l(y, f) = log(1 + exp(-y f))``, of logistic regression.
 
-    Table 5 of [1]_. scikit-learn's C is ``1 / (n reg_lambda)``. The best intercept and the best
-    step along a line are found by Newton's method.
+    Table 5 of [1]_. scikit-learn's C is ``1 / (n reg_lambda)``.
 
     References
     ----------
@@ -168,12 +117,22 @@ class LogLoss(LabelLoss):
     array([0.5  , 0.881])
     """
 
-    least_at_ends = True
-    most_curvature = 0.25
+    smooth = True
+    dual_steps = True
     multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
+    @property
     def formula(self):
         return LogFormula()
+
+    def value(self, scores, y) -> Array:
+        return np.logaddexp(0.0, -y * scores)
+
+    def gradient(self, scores, y) -> Array:
+        return -y * expit(-y * scores)
+
+    def curvature(self, scores, y) -> Array:
+        return expit(y * scores) * expit(-y * scores)
 
     def probability(self, scores: Array) -> Array:
         """P(y = +1 | f) = 1 / (1 + exp(-f)).
@@ -204,40 +163,3 @@ class LogLoss(LabelLoss):
             At most 0.
         """
         return log_expit(scores)
-
-    def bounds(self, y, weights) -> tuple[Array | float, Array | float]:
-        return 0.0, weights
-
-
-class Exponential(LabelLoss):
-    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite if -y f exceeds 709.
-
-    Table 5 of [1]_. The best intercept is a closed form: it gives both classes the same weighted
-    loss.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Exponential
-    >>> Exponential().value(np.array([0.0, 2.0]), np.array([1.0, -1.0])).round(3)
-    array([1.   , 7.389])
-    """
-
-    least_at_ends = True
-    closed_intercept = True
-
-    def formula(self):
-        return ExponentialFormula()
-
-    def intercept(self, scores, y, weights, scratch) -> float:
-        """The b at which both classes have the same weighted loss, in closed form."""
-        positive, negative = y > 0.0, y < 0.0
-        return 0.5 * float(
-            logsumexp(-scores[positive], b=weights[positive])
-            - logsumexp(scores[negative], b=weights[negative])
-        )

@@ -1,105 +1,13 @@
 """Losses that bound a measure of all predictions of two classes: ROC area and F-beta.
 
-The risk is not a sum over samples, but it is a maximum of planes in the scores. ``Cut.offset`` is
-the height of a plane at scores of zero, in closed form.
+The risk is not a sum over samples, but it is a maximum of planes in the scores.
 """
-
-from abc import abstractmethod
-from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between, shown
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear.losses.base import Array, Cut, Loss
-
-# A line search ends when at most this share of its gain is left, or at this relative precision of
-# the step: usually after 4 to 7 risks, each of which sorts the scores. With more precision fits
-# took as many iterations and a third to a half more time; with a fixed number of 6, an eighth of
-# the gain was sometimes missed.
-_WORTH = 0.05
-_STEP_PRECISION = 1e-2
-
-
-class PiecewiseLinearLoss(Loss):
-    """A risk that is a maximum of planes, given by :meth:`plane`.
-
-    Along a line it has far more kinks than a search can visit, so the search uses tangents.
-    """
-
-    @abstractmethod
-    def plane(self, scores: Array, y: Any, weights: Array, out: Array) -> float:
-        """The offset c of a plane ``<g, h> + c`` that touches the risk at f. Required.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-            Scores f.
-        y : object
-            The target.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        out : ndarray of shape (n,)
-            Filled with g.
-
-        Returns
-        -------
-        offset : float
-            Height c at scores of zero: ``R(h) >= <g, h> + c`` for all scores h, with equality at f.
-        """
-
-    def evaluate(self, scores, y, weights, out) -> float:
-        return self.cut(scores, y, weights, False, out, out).risk
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        """The plane at f. The intercept is already in f, or has no effect."""
-        offset = self.plane(scores, y, weights, out)
-        risk = float(offset + out @ scores)
-        if self.nonnegative:  # up to rounding
-            risk = max(risk, 0.0)
-        return Cut(risk, offset, 0.0)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        """Inexact: a better step would cost as much as the next plane and gain less."""
-        along = scores, direction, y, weights, slope, curvature
-        return self._search_kinks(*along, precision=_STEP_PRECISION, worth=_WORTH)
-
-
-class MeasureLoss(PiecewiseLinearLoss):
-    """Base class of losses of all predictions of two classes, and the contract for your own.
-
-    ``y`` holds labels in {-1, +1}. One method is required, :meth:`plane`; the maximum of its planes
-    must be convex in the scores and never negative. :meth:`check` may raise ValueError for labels
-    that are not supported. ``free_intercept`` is "joint", or None if the risk does not depend on an
-    intercept: the classifier then chooses the threshold of the best balanced accuracy.
-
-    See Also
-    --------
-    ROCAUC, FBeta : The built-in losses, with their sources.
-    Loss : All methods that may be overridden.
-
-    Examples
-    --------
-    A measure of your own, the hinge loss of the worst sample:
-
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn_bundle import BMRMClassifier
-    >>> from sklearn_bundle.losses import MeasureLoss
-    >>> class WorstSample(MeasureLoss):
-    ...     free_intercept = "joint"
-    ...
-    ...     def plane(self, scores, y, weights, out) -> float:
-    ...         worst = np.argmin(y * scores)
-    ...         wrong = float(y[worst] * scores[worst] < 1.0)
-    ...         out[:] = 0.0
-    ...         out[worst] = -wrong * y[worst]
-    ...         return wrong
-    >>> X, y = load_iris(return_X_y=True)
-    >>> BMRMClassifier(WorstSample(), reg_lambda=1e-2).fit(X, y == 0).score(X, y == 0)
-    1.0
-    """
-
+from sklearn_bundle.linear.losses.planes import MeasureLoss
 
 # ---- ROC area ------------------------------------------------------------------------------
 
@@ -160,11 +68,11 @@ class ROCAUC(MeasureLoss):
     >>> import numpy as np
     >>> from sklearn_bundle.losses import ROCAUC
     >>> scores, y, weights = np.array([2.0, 0.0, 0.5]), np.array([1.0, 1.0, -1.0]), np.ones(3) / 3
-    >>> round(ROCAUC().risk(scores, y, weights, 0.0), 6)  # pairs (0, 2) and (1, 2): 0 and 1.5
+    >>> round(ROCAUC().risk(scores, y, weights), 6)  # pairs (0, 2) and (1, 2): 0 and 1.5
     0.75
     """
 
-    free_intercept: ClassVar[str | None] = None
+    free_intercept = None
 
     def check(self, y) -> None:
         """Raise ValueError unless both classes are present."""
@@ -252,15 +160,15 @@ class FBeta(MeasureLoss):
     >>> import numpy as np
     >>> from sklearn_bundle.losses import FBeta
     >>> scores, y, weights = np.array([4.0, -4.0, 4.0]), np.array([1.0, -1.0, 1.0]), np.ones(3) / 3
-    >>> FBeta().risk(scores, y, weights, 0.0)
+    >>> FBeta().risk(scores, y, weights)
     0.0
-    >>> round(FBeta().risk(-scores, y, weights, 0.0), 6)  # all wrong: 1 + 2 (4 + 4 + 4) / 3
+    >>> round(FBeta().risk(-scores, y, weights), 6)  # all wrong: 1 + 2 (4 + 4 + 4) / 3
     9.0
     """
 
-    free_intercept: ClassVar[str | None] = "joint"
-    supports_weights: ClassVar[bool] = False
-    weights_reason: ClassVar[str] = (
+    free_intercept = "joint"
+    supports_weights = False
+    weights_reason = (
         "with sample weights the worst labeling would be the solution of a knapsack problem"
     )
 

@@ -1,24 +1,22 @@
-"""Losses of one score per class and the label's number, with their compiled functions.
+"""Losses of one score per class and the label's number: the contract, and the multiclass hinge.
 
-``Cut.offset`` is written in closed form, without the cancellation in ``l - <g, f>``: a piece
-``gamma (f_k - f_y) + delta`` of a maximum has the offset delta, and softmax the entropy of its
-probabilities.
+Solvers keep scores by class, shape (K, n): compiled loops run over the samples of one class, and
+vectorize for any K.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.one_variable import search_kink
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear._compiled.classes import highest
-from sklearn_bundle.linear.losses.base import Array, Cut, Loss
-from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.base import Array, Loss, SampleLoss, must_be
+
+Labels = NDArray[np.int64]
+_CHUNK = 256  # samples per chunk, whose numbers of a class stay in the nearest cache
 
 
 class MulticlassLoss(SampleLoss):
@@ -31,20 +29,19 @@ class MulticlassLoss(SampleLoss):
     these two. A loss that also has a method ``probability(scores)``, shape (n, K), gives the
     classifier ``predict_proba``.
 
-    An intercept is a coordinate of the planes: the scores of :meth:`cut` contain it, and the column
-    sums of its g are the plane's entries for it. Instances hold only parameters, in attributes of
-    the same names, so that they can be cloned and pickled.
+    Instances hold only parameters, in attributes of the same names, so that they can be cloned and
+    pickled.
 
     Raises
     ------
     ValueError
         If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and thus by `fit`.
+        `fit`.
 
     See Also
     --------
     MulticlassHinge, Softmax, Ontology : The built-in losses, with their sources.
-    Loss : All methods that may be overridden.
+    Loss : What else a loss has.
 
     Examples
     --------
@@ -65,7 +62,6 @@ class MulticlassLoss(SampleLoss):
     (3, 4)
     """
 
-    _is_contract = True
     free_intercept = "joint"
     joint = True
 
@@ -80,7 +76,7 @@ class MulticlassLoss(SampleLoss):
         Returns
         -------
         k : int
-            The scores have shape (n, k).
+            Solvers keep scores of shape (k, n).
         """
         return int(y.max()) + 1
 
@@ -99,85 +95,47 @@ class MulticlassLoss(SampleLoss):
         """
         return scores
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        return self._search_kinks(scores, direction, y, weights, slope, curvature)
+
+# ---- hinge ---------------------------------------------------------------------------------------
 
 
-class CompiledLoss(MulticlassLoss):
-    """Methods of the built-in losses, from two compiled functions.
+@jit
+def _along(scores, direction, y, weights, costs, slack, t, worst):
+    """The risk at scores + t direction and its derivative in t, or at a kink a subgradient.
 
-    ``_cut(scores, y, weights, out)`` returns risk and offset, ``_along(scores, direction, y,
-    weights, t)`` value, first and second derivative in t of ``R(f + t h)``.
+    ``costs[k, y]`` is that of the class k. ``worst`` becomes the class that attains each row's
+    loss: the label itself if that is zero. The risk is NaN if a score is.
     """
-
-    _cut: Callable[..., tuple[float, float]]
-    _along: Callable[..., tuple[float, float, float]]
-
-    def evaluate(self, scores, y, weights, out) -> float:
-        return self._cut(scores, y, weights, out)[0]
-
-    def gradient(self, scores, y) -> Array:
-        out = np.empty_like(scores)
-        self._cut(scores, y, np.ones(len(scores)), out)
-        return out
-
-    def risk(self, scores, y, weights, intercept) -> float:
-        moved = scores + intercept if np.any(intercept) else scores
-        return self._along(moved, moved, y, weights, 0.0)[0]
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        return Cut(*self._cut(scores, y, weights, out), 0.0)
-
-    def slope(self, scores, direction, y, weights, t) -> tuple[float, float]:
-        return self._along(scores, direction, y, weights, t)[1:]
-
-
-# ---- hinge ---------------------------------------------------------------------------------
-
-
-@jit
-def _hinge_cut(scores, y, weights, costs, slack, out):
-    risk = 0.0
-    offset = 0.0
-    out[:] = 0.0
-    for i in range(scores.shape[0]):
-        label = y[i]
-        value, at = highest(scores, i, label, costs, slack)
-        cost = costs[min(label, costs.shape[0] - 1), at] * (at != label)
-        pull = weights[i] * (cost if slack else 1.0)
-        risk += weights[i] * value
-        offset += weights[i] * cost
-        out[i, at] += pull
-        out[i, label] -= pull
-    return risk, offset
-
-
-@jit
-def _hinge_along(scores, direction, y, weights, costs, slack, t):
-    """Risk at scores + t direction, and its derivative, or at a kink a subgradient, in t."""
-    risk = 0.0
-    slope = 0.0
-    for i in range(scores.shape[0]):
-        label = y[i]
-        c = min(label, costs.shape[0] - 1)
-        own, drift = scores[i, label], direction[i, label]
-        best = climb = 0.0
-        broken = False
-        for k in range(scores.shape[1]):
-            cost = costs[c, k] * (k != label)
-            gamma = cost if slack else 1.0
-            step = gamma * (direction[i, k] - drift)
-            v = gamma * (scores[i, k] - own) + cost + t * step
-            higher = v > best
-            broken |= v != v
-            best = v if higher else best
-            climb = step if higher else climb
-        risk += weights[i] * (np.nan if broken else best)
-        slope += weights[i] * climb
+    n_classes, n = scores.shape
+    risk = slope = 0.0
+    own, drift, best, climb, delta = np.empty((5, _CHUNK))
+    for start in range(0, n, _CHUNK):
+        rows = slice(start, min(start + _CHUNK, n))
+        labels, s, at = y[rows], weights[rows], worst[rows]
+        for i in range(len(s)):
+            own[i] = scores[labels[i], start + i]
+            drift[i] = direction[labels[i], start + i]
+            best[i] = climb[i] = 0.0
+            at[i] = labels[i]
+        for k in range(n_classes):
+            f, h = scores[k, rows], direction[k, rows]
+            for i in range(len(s)):
+                delta[i] = costs[k, labels[i]]
+            for i in range(len(s)):
+                gamma = delta[i] if slack else 1.0
+                step = gamma * (h[i] - drift[i])
+                v = gamma * (f[i] - own[i]) + delta[i] + t * step
+                higher = (v > best[i]) | (v != v)
+                best[i] = v if higher else best[i]
+                climb[i] = step if higher else climb[i]
+                at[i] = k if higher else at[i]
+        for i in range(len(s)):
+            risk += s[i] * best[i]
+            slope += s[i] * climb[i]
     return risk, slope
 
 
-class MulticlassHinge(CompiledLoss):
+class MulticlassHinge(MulticlassLoss):
     """Multiclass hinge loss of Crammer and Singer, with costs Delta of confusing classes.
 
     ``l(y, f) = max_k f_k - f_y + Delta(y, k)`` with ``scaling="margin"`` and
@@ -225,7 +183,7 @@ class MulticlassHinge(CompiledLoss):
 
     def check(self, y) -> None:
         if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
-            raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
+            raise must_be("scaling", "'margin' or 'slack'", self.scaling)
         check_cost(self.cost, int(y.max()) + 1)
 
     def costs(self, n_classes: int) -> Array:
@@ -245,64 +203,73 @@ class MulticlassHinge(CompiledLoss):
             return 1.0 - np.eye(n_classes)
         return np.array(self.cost, dtype=np.float64)
 
-    def _costs(self, n_classes):
-        if self.cost is None:
-            return np.ones((1, n_classes))
-        return np.ascontiguousarray(self.cost, dtype=np.float64)
-
-    def _cut(self, scores, y, weights, out):
-        costs = self._costs(scores.shape[1])
-        return _hinge_cut(scores, y, weights, costs, self.scaling == "slack", out)
-
-    def _along(self, scores, direction, y, weights, t):
-        costs = self._costs(scores.shape[1])
-        slack = self.scaling == "slack"
-        return *_hinge_along(scores, direction, y, weights, costs, slack, t), np.nan
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        arguments = scores, direction, y, weights, self._costs(scores.shape[1])
-        slack = self.scaling == "slack"
-        return search_kink(lambda t: _hinge_along(*arguments, slack, t), slope, curvature)
-
     def value(self, scores, y) -> Array:
-        costs = self._costs(scores.shape[1])
-        delta = costs[np.minimum(y, len(costs) - 1)]
-        gamma = delta if self.scaling == "slack" else 1.0
-        rows = np.arange(len(y))
-        pieces = gamma * (scores - scores[rows, y][:, None]) + delta
-        pieces[rows, y] = 0.0
-        return pieces.max(axis=1)
+        return self._pieces(scores, y)[1].max(axis=1)
+
+    def gradient(self, scores, y) -> Array:
+        gamma, pieces = self._pieces(scores, y)
+        rows, worst = np.arange(len(y)), pieces.argmax(axis=1)
+        worst = np.where(pieces[rows, worst] > 0.0, worst, y)
+        gradient = np.zeros_like(scores)
+        gradient[rows, worst] += gamma[rows, worst]
+        gradient[rows, y] -= gamma[rows, worst]
+        return gradient
+
+    def _pieces(self, scores: Array, y: Labels) -> tuple[Array, Array]:
+        """Gamma and the losses of all classes."""
+        delta, rows = self.costs(scores.shape[1])[y], np.arange(len(y))
+        gamma = delta if self.scaling == "slack" else np.ones_like(delta)
+        return gamma, gamma * (scores - scores[rows, y][:, None]) + delta
+
+    def cut(self, scores, y, weights, out) -> tuple[float, float]:
+        worst, rows = np.empty_like(y), np.arange(len(y))
+        risk = self._risk(scores, scores, y, weights, 0.0, worst)[0]
+        costs = self.costs(len(scores))[y, worst]
+        pull = weights * (costs if self.scaling == "slack" else 1.0)
+        out.fill(0.0)
+        out[worst, rows] = pull
+        out[y, rows] -= pull
+        return risk, float(np.sum(weights * costs))
+
+    def along(self, scores, direction, y, weights, t) -> tuple[float, float, float]:
+        return *self._risk(scores, direction, y, weights, t, np.empty_like(y)), np.nan
+
+    def offset(self, derivatives, y, weights) -> float:
+        """``sum_i s_i <alpha_i, Delta(y_i, .)>`` with derivatives ``s_i Gamma (alpha_i - e_y)``."""
+        costs = self.costs(len(derivatives))
+        heights = costs > 0.0 if self.scaling == "slack" else costs
+        return float(sum(g @ height[y] for g, height in zip(derivatives, heights.T, strict=True)))
+
+    def _risk(self, scores, direction, y, weights, t, worst) -> tuple[float, float]:
+        costs = np.ascontiguousarray(self.costs(len(scores)).T)
+        return _along(scores, direction, y, weights, costs, self.scaling == "slack", t, worst)
 
 
-def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
+def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> None:
     """Raise ValueError unless cost is None or a matrix with one row and one column per class."""
     if cost is None:
         return
     try:
-        cost = as_numbers("cost", cost)
+        matrix = as_numbers("cost", cost)
     except ValueError:
-        what = "a matrix of numbers or None"
-        raise ValueError(f"cost must be {what}, but is {shown(cost)}.") from None
-    if cost.shape != (n_classes, n_classes):
+        raise must_be("cost", "a matrix of numbers or None", cost) from None
+    if matrix.shape != (n_classes, n_classes):
         raise ValueError(
-            f"cost must have a row and a column for each of the {n_classes} classes, shape "
-            f"({n_classes}, {n_classes}), but has shape {cost.shape}: {shown(cost)}."
+            f"cost must have a row and a column for each of the {n_classes} {of}, shape "
+            f"({n_classes}, {n_classes}), but has shape {matrix.shape}: {shown(matrix)}."
         )
-    wrong = ~(np.isfinite(cost) & (cost >= 0.0))
+    wrong = ~(np.isfinite(matrix) & (matrix >= 0.0))
+    wrong |= np.eye(n_classes, dtype=bool) & (matrix != 0.0)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise ValueError(f"cost must be finite and at least 0, but cost[{i}, {j}] is {cost[i, j]}.")
-    if cost.diagonal().any():
-        i = np.flatnonzero(cost.diagonal())[0]
-        raise ValueError(f"cost must be 0 on its diagonal, but cost[{i}, {i}] is {cost[i, i]}.")
+        what = "finite and at least 0" if i != j else "0 on its diagonal"
+        raise ValueError(f"cost must be {what}, but cost[{i}, {j}] is {matrix[i, j]}.")
 
 
-def dual_hinge(loss: Loss) -> MulticlassHinge | None:
-    """The loss if it has dual steps; None otherwise.
+def has_dual(loss: Loss) -> bool:
+    """Whether the loss has steps of the dual by class: those of margins.
 
     Slack scaling weighs the differences of scores: the best alpha of a row is then not a projection
     onto the simplex. Without costs both scalings are the same.
     """
-    if type(loss) is MulticlassHinge and (loss.scaling == "margin" or loss.cost is None):
-        return loss
-    return None
+    return type(loss) is MulticlassHinge and (loss.scaling == "margin" or loss.cost is None)

@@ -3,28 +3,18 @@
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between, shown
-from sklearn_bundle.linear.losses.base import Array, Cut
-from sklearn_bundle.linear.losses.measures import PiecewiseLinearLoss
-from sklearn_bundle.linear.losses.pieces import WEIGHT_ROUNDING, Tube
-from sklearn_bundle.linear.losses.regression import ResidualLoss
-from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.losses.base import Array, Prepared
+from sklearn_bundle.linear.losses.one_score import ScoreLoss
+from sklearn_bundle.linear.losses.planes import PlaneLoss
+from sklearn_bundle.linear.losses.tube import Tube
 
 
-class _Pinball(ResidualLoss):
-    """The slopes ``low`` and ``high`` on both sides of the target."""
-
-    def __init__(self, low, high):
-        self.low, self.high = low, high
-
-    def formula(self):
-        return Tube(self.low, self.high, 0.0, 0.0)
-
-
-class Novelty(SampleLoss):
+class Novelty(ScoreLoss):
     """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
 
-    Table 5 of [1]_. There is no target: ``y`` is None or ignored. A free intercept would lift all
-    scores above rho, so there is none. It is the pinball loss of quantile 1 with the target rho.
+    Table 5 of [1]_. There is no target: ``y`` is ignored. A free intercept would lift all scores
+    above rho, so there is none. Compiled code sees the
+    residual ``f - rho``.
 
     Parameters
     ----------
@@ -56,8 +46,7 @@ class Novelty(SampleLoss):
     """
 
     free_intercept = None
-
-    _pinball = _Pinball(-1.0, 0.0)
+    dual_steps = True
 
     def __init__(self, rho=1.0):
         self.rho = as_float(rho)
@@ -67,27 +56,26 @@ class Novelty(SampleLoss):
         if not is_between(self.rho, 0.0, np.inf):
             raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
 
+    def prepare_target(self, target) -> Prepared:
+        self.check(None)
+        return Prepared(self, np.full(target.n_samples, self.rho))
+
+    @property
+    def formula(self):
+        return Tube(-1.0, 0.0, 0.0, 0.0)
+
+    @property
+    def kinks(self):
+        return ((0.0, 1.0),)
+
     def value(self, scores, y) -> Array:
         return np.maximum(0.0, self.rho - scores)
 
     def gradient(self, scores, y) -> Array:
         return np.where(scores < self.rho, -1.0, 0.0)
 
-    def risk(self, scores, y, weights, intercept) -> float:
-        return self._pinball.risk(scores, self._target(scores), weights, intercept)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        return self._pinball.cut(scores, self._target(scores), weights, False, out, scratch)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        args = scores, direction, self._target(scores), weights, slope, curvature, scratch
-        return self._pinball.line_search(*args)
-
-    def _target(self, scores):
-        return np.full(len(scores), self.rho)
-
-
-class NuNovelty(PiecewiseLinearLoss):
+class NuNovelty(PlaneLoss):
     """Novelty loss with the offset as a variable, of the one-class support vector machine.
 
     ``R(f) = min_rho sum_i s_i max(0, rho - f_i) / nu - rho``: minus the mean of the scores in the
@@ -124,7 +112,7 @@ class NuNovelty(PiecewiseLinearLoss):
     >>> import numpy as np
     >>> from sklearn_bundle.losses import NuNovelty
     >>> scores, weights = np.array([1.0, 2.0, 5.0, 6.0]), np.full(4, 0.25)
-    >>> NuNovelty(nu=0.5).risk(scores, None, weights, 0.0)  # minus the mean of the lower half
+    >>> NuNovelty(nu=0.5).risk(scores, None, weights)  # minus the mean of the lower half
     -1.5
     >>> NuNovelty(nu=0.5).offset(scores, weights)
     3.5
@@ -174,26 +162,18 @@ class NuNovelty(PiecewiseLinearLoss):
         low, high : float
             Equal if there is one.
         """
-        if self.nu < float(weights.min()) - WEIGHT_ROUNDING:
-            return float(scores.min()), float(scores.min())
-        top = self._top(scores, weights)
-        below = scores < top
-        if below.any() and float(weights[below].sum()) >= self.nu - WEIGHT_ROUNDING:
-            return float(scores[below].max()), top
-        return top, top
+        order = np.argsort(scores)
+        reached = np.cumsum(weights[order])
+        rounding = 8.0 * np.sqrt(len(scores)) * 2.0**-53  # of a sum of weights, which is one
+        low = np.searchsorted(reached, self.nu - rounding)
+        high = np.searchsorted(reached, self.nu + rounding, side="right")
+        last = len(scores) - 1
+        return float(scores[order[min(low, last)]]), float(scores[order[min(high, last)]])
 
     def plane(self, scores, y, weights, out) -> float:
-        # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
-        # - f. Samples at rho share the rest of the weight nu.
-        nu, zeros = self.nu, np.zeros_like(scores)
-        scratch = np.empty((4, len(scores)))
-        _Pinball(nu - 1.0, nu).cut(scores, zeros, weights, True, out, scratch)
-        out /= nu
-        out -= weights
+        """Samples at rho share the rest of the weight nu."""
+        rho = self.offsets(scores, weights)[0]
+        below, tied = scores < rho, scores == rho
+        rest = (self.nu - weights[below].sum()) / weights[tied].sum()
+        out[:] = -weights * (below + min(max(rest, 0.0), 1.0) * tied) / self.nu
         return 0.0
-
-    def _top(self, scores: Array, weights: Array) -> float:
-        """The largest optimal rho."""
-        nu, zeros = self.nu, np.zeros_like(scores)
-        scratch = np.empty((4, len(scores)))
-        return -_Pinball(nu - 1.0, nu).intercept(scores, zeros, weights, scratch)

@@ -12,22 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear._compiled.classes import class_scores
 from sklearn_bundle.linear.losses.base import Array, Prepared
-from sklearn_bundle.linear.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
-
-
-@jit
-def _node_gradient(class_gradient, starts, ancestors, out):
-    """Derivatives in the scores of the nodes, from those in the scores of the classes."""
-    out[:] = 0.0
-    for i in range(class_gradient.shape[0]):
-        for k in range(class_gradient.shape[1]):
-            g = class_gradient[i, k]
-            if g != 0.0:
-                for j in range(starts[k], starts[k + 1]):
-                    out[i, ancestors[j]] += g
+from sklearn_bundle.linear.losses.multiclass import (
+    MulticlassHinge,
+    MulticlassLoss,
+    check_cost,
+)
 
 
 class Hierarchy(NamedTuple):
@@ -38,7 +28,7 @@ class Hierarchy(NamedTuple):
     distances: Array  # number of nodes that are ancestors of exactly one of two classes
 
 
-class Ontology(CompiledLoss):
+class Ontology(MulticlassLoss):
     """Hierarchical classification: the classes are the leaves of a tree, or of an acyclic graph.
 
     Every node v has a score n_v = <w_v, x>, and the score of a class is the sum over its ancestors,
@@ -139,12 +129,7 @@ class Ontology(CompiledLoss):
         return len(self.nodes)
 
     def class_scores(self, scores) -> Array:
-        ancestors = self._hierarchy.ancestors
-        out = np.empty((len(scores), ancestors.shape[0]))
-        class_scores(
-            np.ascontiguousarray(scores, dtype=np.float64), ancestors.indptr, ancestors.indices, out
-        )
-        return out
+        return np.asarray((self._hierarchy.ancestors @ scores.T).T, order="C")
 
     @property
     def _hinge(self) -> MulticlassHinge:
@@ -154,52 +139,56 @@ class Ontology(CompiledLoss):
     def value(self, scores, y) -> Array:
         return self._hinge.value(self.class_scores(scores), y)
 
-    def _cut(self, scores, y, weights, out):
-        of_classes, ancestors = self.class_scores(scores), self._hierarchy.ancestors
+    def gradient(self, scores, y) -> Array:
+        return self._hinge.gradient(self.class_scores(scores), y) @ self._hierarchy.ancestors
+
+    def cut(self, scores, y, weights, out) -> tuple[float, float]:
+        of_classes = self._hierarchy.ancestors @ scores
         gradient = np.empty_like(of_classes)
-        risk, offset = self._hinge._cut(of_classes, y, weights, gradient)
-        # of an ancestor of both classes the two terms cancel exactly
-        _node_gradient(gradient, ancestors.indptr, ancestors.indices, out)
+        risk, offset = self._hinge.cut(of_classes, y, weights, gradient)
+        # Of an ancestor of both classes the two terms cancel exactly.
+        out[:] = self._hierarchy.ancestors.T @ gradient
         return risk, offset
 
-    def _along(self, scores, direction, y, weights, t):
-        start = self.class_scores(scores)
-        drift = start if direction is scores else self.class_scores(direction)
-        return self._hinge._along(start, drift, y, weights, t)
+    def along(self, scores, direction, y, weights, t) -> tuple[float, float, float]:
+        ancestors = self._hierarchy.ancestors
+        return self._hinge.along(ancestors @ scores, ancestors @ direction, y, weights, t)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        start, drift = self.class_scores(scores), self.class_scores(direction)
-        return self._hinge.line_search(start, drift, y, weights, slope, curvature, scratch)
+    def offset(self, derivatives, y, weights) -> float:
+        """That of the classes' derivatives: no other class has a leaf above it."""
+        n_classes = self._hierarchy.ancestors.shape[0]
+        return self._hinge.offset(derivatives[:n_classes], y, weights)
 
 
 def hierarchy(edges: Any, classes: Sequence[Hashable] | np.ndarray) -> Hierarchy:
     """Ancestors of the classes in the graph; ValueError if it does not match them."""
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     parents = _parents(edges)
-    inner = {parent for above in parents.values() for parent in above}
+    order = _parents_first(parents)
     for label in classes:
         if label not in parents:
             raise ValueError(f"edges must have a node for each class, but none for {shown(label)}.")
-        if label in inner:
-            child = next(node for node, above in parents.items() if label in above)
+        child = next((node for node, above in parents.items() if label in above), None)
+        if child is not None:
             raise ValueError(
                 f"Every class must be a leaf in edges, but class {shown(label)} has the child "
                 f"{shown(child)}."
             )
-    above = [_with_ancestors(parents, label) for label in classes]
-    used = set().union(*above)
-    nodes = (*classes, *(node for node in parents if node in used.difference(classes)))
+    ancestors: dict[Hashable, set[Hashable]] = {}
+    for node in order:
+        ancestors[node] = {node}.union(*(ancestors[parent] for parent in parents[node]))
+    used = set().union(*(ancestors[label] for label in classes)).difference(classes)
+    nodes = (*classes, *(node for node in parents if node in used))
     number = {node: j for j, node in enumerate(nodes)}
-    indices = [sorted(number[node] for node in ancestors) for ancestors in above]
-    starts = np.r_[0, np.cumsum([len(ancestors) for ancestors in above])]
-    ones = np.ones(starts[-1])
-    A = sp.csr_array((ones, np.concatenate(indices), starts), shape=(len(classes), len(nodes)))
-    depths, common = np.diff(starts), (A @ A.T).toarray()
+    places = [(k, number[node]) for k, label in enumerate(classes) for node in ancestors[label]]
+    shape = len(classes), len(nodes)
+    A = sp.csr_array((np.ones(len(places)), np.transpose(places)), shape=shape)
+    depths, common = A.sum(axis=1), (A @ A.T).toarray()
     return Hierarchy(nodes, A, depths[:, None] + depths - 2.0 * common)
 
 
-def _parents(edges):
-    """The parents of every node; ValueError for an edge that is not a pair and for a cycle."""
+def _parents(edges: Any) -> dict[Hashable, dict[Hashable, None]]:
+    """The parents of every node; ValueError for an edge that is not a pair."""
     if isinstance(edges, str) or not hasattr(edges, "__iter__"):
         raise ValueError(f"edges must be a list of pairs (parent, child), got {shown(edges)}.")
     parents: dict[Hashable, dict[Hashable, None]] = {}
@@ -213,18 +202,12 @@ def _parents(edges):
                 "edges must be pairs (parent, child) of nodes that can be hashed, but "
                 f"edges[{position}] is {shown(edge)}."
             ) from None
-    try:
-        TopologicalSorter(parents).prepare()
-    except CycleError as error:
-        cycle = " -> ".join(map(repr, error.args[1]))
-        raise ValueError(f"edges must not have a cycle, but has {cycle}.") from None
     return parents
 
 
-def _with_ancestors(parents, node):
-    found, waiting = {node}, [node]
-    while waiting:
-        fresh = parents[waiting.pop()].keys() - found
-        found |= fresh
-        waiting += fresh
-    return found
+def _parents_first(parents: dict[Hashable, dict[Hashable, None]]) -> list[Hashable]:
+    try:
+        return list(TopologicalSorter(parents).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(map(repr, error.args[1]))
+        raise ValueError(f"edges must not have a cycle, but has {cycle}.") from None

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.losses.base import Array
-from sklearn_bundle.linear.losses.hinge import Hinge
-from sklearn_bundle.linear.losses.ranking import (
-    Indices,
-    RankingLoss,
-    as_queries,
-    as_target,
-    starts_of,
-)
+from sklearn_bundle.linear.losses.multiclass import check_cost
+from sklearn_bundle.linear.losses.planes import RankingLoss
+from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 _POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of two grades
 
 # ---- grades, in O(n log n) -------------------------------------------------------------------
-
-
-@jit
-def _grouped(order, queries, starts):
-    """``order`` with the samples of each query together, by a stable counting sort."""
-    grouped = np.empty(order.shape[0], dtype=order.dtype)
-    free = starts[:-1].copy()
-    for i in order:
-        grouped[free[queries[i]]] = i
-        free[queries[i]] += 1
-    return grouped
 
 
 @jit
@@ -107,14 +90,23 @@ def _matrix_sums(scores, grades, weights, starts, cost, margin, out):
             out[i] = weights[i] * total
 
 
-@dataclass(frozen=True)
-class Grades:
-    """Grades by query. A cell is one grade of one query; cells are numbered query by query."""
+class Side(NamedTuple):
+    """The samples as those of the lower grade of a pair, or in reversed order as the higher one."""
 
     values: Array  # (n,) grades, centered
-    grades: Indices  # (n,) the same as integers, for a matrix of costs
-    queries: Indices  # (n,)
+    grades: Indices  # (n,) the same as integers, if the costs are a matrix
+    cost: Array  # (K, K)
+    ranks: Indices  # (n,) of the grades of a query, from 0
     starts: Indices  # (n_queries + 1,) of the samples sorted by query
+    sizes: Indices  # (n_queries,) numbers of grades
+
+
+class Grades(NamedTuple):
+    """Grades by query. A cell is one grade of one query; cells are numbered query by query."""
+
+    lower: Side
+    upper: Side
+    queries: NDArray[np.unsignedinteger]  # (n,)
     cells: Indices  # (n,)
     cell_starts: Indices  # (n_queries + 1,)
 
@@ -152,7 +144,7 @@ class Ordinal(RankingLoss):
     >>> loss = Ordinal("absolute")
     >>> target = loss.prepare([1, 2, 3], None, 3)
     >>> scores, weights = np.array([0.0, 2.0, 1.0]), np.ones(3) / 3
-    >>> round(loss.risk(scores, target, weights, 0.0), 6)  # the last two: 1 (1 + 2 - 1), of 3 pairs
+    >>> round(loss.risk(scores, target, weights), 6)  # the last two: 1 (1 + 2 - 1), of 3 pairs
     0.666667
     """
 
@@ -164,90 +156,84 @@ class Ordinal(RankingLoss):
     def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
         queries = as_queries(group, n_samples)
-        grades = self._check_cost(y)
+        cost, grades = self._checked_cost(y)
         unique, ranks = np.unique(y, return_inverse=True)
         cell_ids, cells = np.unique(queries * len(unique) + ranks, return_inverse=True)
         if len(cell_ids) == queries.max() + 1:
             where = "" if group is None else " in at least one query"
             raise ValueError(f"y must hold two or more grades{where}, but there is no pair.")
-        return Grades(
-            y - 0.5 * (unique[0] + unique[-1]),
-            grades,
-            queries,
-            starts_of(queries),
-            cells.astype(np.int64),
-            starts_of(cell_ids // len(unique)),
-        )
+        values = y - 0.5 * (unique[0] + unique[-1])
+        starts, cell_starts = starts_of(queries), starts_of(cell_ids // len(unique))
+        sizes, ranks = np.diff(cell_starts), cells - cell_starts[queries]
+        lower = Side(values, grades, cost, ranks, starts, sizes)
+        # The loss of a higher grade is that of a lower one in the reversed order.
+        grades, cost = len(cost) - 1 - grades, cost[::-1, ::-1].T.copy()
+        ranks, starts = sizes[queries] - 1 - ranks, n_samples - starts[::-1]
+        upper = Side(-values, grades, cost, ranks, starts, sizes[::-1].copy())
+        small = queries.astype(np.min_scalar_type(queries.max()))  # numpy sorts it by counting
+        return Grades(lower, upper, small, cells, cell_starts)
 
     def plane(self, scores, y, weights, out) -> float:
-        gradient, offset = self._pair_sums(scores, y, weights, self.cost, 1.0)
+        power = _POWERS[self.cost] if isinstance(self.cost, str) else None
+        gradient, offset = _pair_sums(scores, y, weights, power, 1.0)
         total = pair_weight(y, weights)
         np.divide(gradient, total, out=out)
         return offset / total
 
     def score(self, scores, y, weights) -> float:
         """Concordance: weighted share of the pairs in the right order; ties count one half."""
-        _, wrong = self._pair_sums(scores, y, weights, "constant", 0.0)
-        _, right = self._pair_sums(-scores, y, weights, "constant", 0.0)
+        _, wrong = _pair_sums(scores, y, weights, 0, 0.0)
+        _, right = _pair_sums(-scores, y, weights, 0, 0.0)
         value = 0.5 + 0.5 * (right - wrong) / pair_weight(y, weights)
         return float(min(max(value, 0.0), 1.0))
 
-    def _pair_sums(self, scores, y, weights, cost, margin):
-        """Derivatives, and the sum of the weights and costs of pairs with f_j - f_i < margin."""
-        order = np.argsort(scores)
-        if len(y.starts) > 2:
-            order = _grouped(order, y.queries, y.starts)
-        f, s, sizes = scores[order], weights[order], np.diff(y.cell_starts)
-        lower, upper = np.empty_like(f), np.empty_like(f)
-        # the loss of a higher grade is that of a lower one in the reversed order
-        turned, starts = (-f)[::-1].copy(), len(f) - y.starts[::-1]
-        if isinstance(cost, str):
-            ranks, values = (y.cells - y.cell_starts[y.queries])[order], y.values[order]
-            tops = (sizes - 1)[y.queries[order]]
-            forward = ranks, values, s, y.starts, sizes, _POWERS[cost]
-            backward = (tops - ranks)[::-1].copy(), (-values)[::-1].copy(), s[::-1].copy()
-            _power_sums(f, *forward, margin, lower)
-            _power_sums(turned, *backward, starts, sizes[::-1].copy(), _POWERS[cost], margin, upper)
-        else:
-            cost, grades = np.array(cost, dtype=np.float64), y.grades[order]
-            _matrix_sums(f, grades, s, y.starts, cost, margin, lower)
-            mirrored, grades = cost[::-1, ::-1].T.copy(), (len(cost) - 1 - grades)[::-1].copy()
-            _matrix_sums(turned, grades, s[::-1].copy(), starts, mirrored, margin, upper)
-        gradient = np.empty_like(f)
-        gradient[order] = lower - upper[::-1]
-        return gradient, float(lower.sum())
-
-    def _check_cost(self, y):
+    def _checked_cost(self, y: Array) -> tuple[Array, Indices]:
+        """The matrix and the grades as its rows, both empty for a name."""
         if isinstance(self.cost, str):
             if self.cost not in _POWERS:
                 raise ValueError(
                     f"cost must be one of {list(_POWERS)} or a matrix, not {shown(self.cost)}."
                 )
-            return np.zeros(0, dtype=np.int64)
+            return np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
         cost = as_numbers("cost", self.cost)
-        if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
-            raise ValueError(
-                f"cost must be a square matrix, but has shape {cost.shape}: {shown(cost)}."
-            )
-        allowed = np.isfinite(cost) & (cost >= 0.0)
-        wrong = np.argwhere(np.triu(~allowed, 1))
-        if len(wrong):
-            i, j = wrong[0]
-            raise ValueError(
-                "cost must be finite and not negative above the diagonal, but "
-                f"cost[{i}, {j}] is {cost[i, j]:g}."
-            )
+        cost = np.triu(cost, 1) if cost.ndim == 2 else cost
+        check_cost(cost, len(np.atleast_1d(cost)), "grades")
         grades = y.astype(np.int64)
         if not (np.array_equal(grades, y) and grades.min() >= 0 and grades.max() < len(cost)):
             raise ValueError(
                 f"y must hold integers from 0 to {len(cost) - 1}, the rows of the matrix cost, but "
                 f"ranges from {y.min():g} to {y.max():g}."
             )
-        return grades
+        return cost, grades
 
 
-def pair_weight(y, weights):
+def pair_weight(y: Grades, weights: Array) -> float:
+    """The sum of s_i s_j over the pairs."""
     return _total_pair_weight(np.bincount(y.cells, weights), y.cell_starts)
+
+
+def _pair_sums(scores, y: Grades, weights, power, margin) -> tuple[Array, float]:
+    """Derivatives, and the sum of the weights and costs of pairs with f_j - f_i < margin."""
+    order = np.argsort(scores)
+    if len(y.lower.sizes) > 1:
+        order = order[np.argsort(y.queries[order], kind="stable")]
+    lower = _side_sums(y.lower, order, scores[order], weights, power, margin)
+    back = order[::-1]
+    upper = _side_sums(y.upper, back, -scores[back], weights, power, margin)
+    gradient = np.empty_like(lower)
+    gradient[order] = lower - upper[::-1]
+    return gradient, float(lower.sum())
+
+
+def _side_sums(side: Side, order, scores, weights, power, margin) -> Array:
+    """For each sample in this order, the weights and costs of its pairs with later ones."""
+    s, out = weights[order], np.empty(len(order))
+    if power is None:
+        _matrix_sums(scores, side.grades[order], s, side.starts, side.cost, margin, out)
+    else:
+        places = side.ranks[order], side.values[order], s, side.starts, side.sizes
+        _power_sums(scores, *places, power, margin, out)
+    return out
 
 
 # ---- given pairs -------------------------------------------------------------------------------
@@ -270,8 +256,7 @@ def _preference_plane(scores, better, worse, costs, weights, out):
     return offset, total
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Rows (better, worse) of X, with the cost of the wrong order."""
 
     better: Indices  # (m,)
@@ -349,14 +334,6 @@ class Preference(RankingLoss):
         offset, total = _preference_plane(scores, y.better, y.worse, y.costs, weights, out)
         out /= total
         return offset / total
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        """Exact, in O(m): a hinge loss of the differences of scores."""
-        pairs = weights[y.better] * weights[y.worse]
-        apart, moves = (f[y.better] - f[y.worse] for f in (scores, direction))
-        ones, scratch = np.ones_like(pairs), np.empty((4, len(pairs)))
-        shares = pairs * y.costs / pairs.sum()
-        return Hinge().line_search(apart, moves, ones, shares, slope, curvature, scratch)
 
     def score(self, scores, y, weights) -> float:
         """Weighted share of the pairs in the right order; ties count one half."""

@@ -3,6 +3,7 @@
 In compiled functions ``m = exp(f)`` is the mean that the score f predicts.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,13 @@ from sklearn_bundle.jit.decorators import inner, registered
 from sklearn_bundle.jit.elementary import exp, log
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array
-from sklearn_bundle.linear.losses.scores import Start, TargetLoss
+from sklearn_bundle.linear.losses.one_score import RegressionLoss, Start
 
 _SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
+_OF_EXP = tuple(1.0 / math.factorial(k) for k in range(15, 1, -1))  # the highest power first
+_OF_ATANH = tuple(1.0 / k for k in range(15, 2, -2))
 _SAME = 1e-15  # relative to score + 1: possible rounding from the logarithm of its target
 _NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
-_TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
 
 class PoissonFormula(NamedTuple):
@@ -26,22 +28,10 @@ class PoissonFormula(NamedTuple):
 @inner
 def _exp_remainder(x, e):
     """exp(x) - 1 - x given e = exp(x) - 1, by the series if x is small."""
-    p = 1.0 / 1307674368000.0
-    p = p * x + 1.0 / 87178291200.0
-    p = p * x + 1.0 / 6227020800.0
-    p = p * x + 1.0 / 479001600.0
-    p = p * x + 1.0 / 39916800.0
-    p = p * x + 1.0 / 3628800.0
-    p = p * x + 1.0 / 362880.0
-    p = p * x + 1.0 / 40320.0
-    p = p * x + 1.0 / 5040.0
-    p = p * x + 1.0 / 720.0
-    p = p * x + 1.0 / 120.0
-    p = p * x + 1.0 / 24.0
-    p = p * x + 1.0 / 6.0
-    p = (p * x + 0.5) * x * x
-    rest = e - x
-    return p if abs(x) < _SMALL else rest
+    p = 0.0
+    for coefficient in _OF_EXP:
+        p = p * x + coefficient
+    return p * x * x if abs(x) < _SMALL else e - x
 
 
 @inner
@@ -55,20 +45,16 @@ def _log_remainder(r):
     """(1 + r) log(1 + r) - r for |r| < _NEAR, from the series of atanh(s), s = r / (2 + r)."""
     s = r / (2.0 + r)
     z = s * s
-    p = 1.0 / 15.0
-    p = p * z + 1.0 / 13.0
-    p = p * z + 1.0 / 11.0
-    p = p * z + 1.0 / 9.0
-    p = p * z + 1.0 / 7.0
-    p = p * z + 1.0 / 5.0
-    p = p * z + 1.0 / 3.0
+    p = 0.0
+    for coefficient in _OF_ATANH:
+        p = p * z + coefficient
     return 2.0 * z * (1.0 + s * p * (1.0 + s)) / (1.0 - s)
 
 
 @registered(loops.value, PoissonFormula)
 def _value(loss, f, r, y):
     """``y (exp(x) - 1 - x)`` with x = f - log(y), and m for y = 0."""
-    m, positive = exp(f), max(y, _TINY)
+    m, positive = exp(f), max(y, loops.TINY)
     log_y = log(positive)
     x = f - log_y
     deviance = positive * _exp_remainder(x, (m - y) / positive)
@@ -86,25 +72,14 @@ def _curvature(loss, f, r, y, steepness):
     return exp(f)
 
 
-@registered(loops.height, PoissonFormula)
-def _height(loss, f, r, y, u, center):
-    """``value - x u``; if f is not near log(y), ``m (1 - x) - y``: there x u and value cancel."""
-    m, log_y = exp(f), log(max(y, _TINY))
-    x = f - log_y
-    beyond = loops.value(loss, f, r, y) - x * u if abs(x) < 1.0 else m * (1.0 - x) - y
-    near = u * (center - log_y) + beyond
-    empty = u - u * (f - center)
-    return near if y > 0.0 else empty
-
-
 @registered(loops.conjugate, PoissonFormula)
 def _conjugate(loss, u, y, center):
     """``m log(m) - m - y log(y) + y`` with m = y + u; if y > 0, ``u log(y) + m log(m/y) - u``.
 
     Near the targets u is small, and so are all terms of the second form.
     """
-    m, positive = max(y + u, 0.0), max(y, _TINY)
-    log_m, log_y = log(max(m, _TINY)), log(positive)
+    m, positive = max(y + u, 0.0), max(y, loops.TINY)
+    log_m, log_y = log(max(m, loops.TINY)), log(positive)
     r = u / positive
     near, far = positive * _log_remainder(r), m * (log_m - log_y) - u
     near = u * (log_y - center) + (near if abs(r) < _NEAR else far)
@@ -112,7 +87,7 @@ def _conjugate(loss, u, y, center):
     return near if y > 0.0 else empty
 
 
-class Poisson(TargetLoss):
+class Poisson(RegressionLoss):
     """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
 
     0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). See table 5 of [1]_,
@@ -137,13 +112,24 @@ class Poisson(TargetLoss):
     array([1., 0.])
     """
 
-    least_at_ends = True
+    smooth = True
     positive_only = True
-    far_targets = False
-    closed_intercept = True
 
+    @property
     def formula(self):
         return PoissonFormula()
+
+    def value(self, scores, y) -> Array:
+        log_y = np.log(np.where(y > 0.0, y, 1.0))
+        with np.errstate(over="ignore"):
+            deviance = y * (np.expm1(scores - log_y) - (scores - log_y))
+            return np.where(y > 0.0, np.maximum(deviance, 0.0), np.exp(scores))
+
+    def gradient(self, scores, y) -> Array:
+        return self.mean(scores) - y
+
+    def curvature(self, scores, y) -> Array:
+        return self.mean(scores) + np.zeros_like(y)
 
     def check(self, y) -> None:
         if np.min(y) < 0.0:
@@ -158,7 +144,7 @@ class Poisson(TargetLoss):
         with np.errstate(over="ignore"):
             return np.exp(scores)
 
-    def intercept(self, scores, y, weights, scratch) -> float:
+    def closed_intercept(self, scores, y, weights) -> float:
         """The b at which the predictions have the mean of the targets, in closed form."""
         largest = float(scores.max())
         means = np.exp(scores - largest)
@@ -167,9 +153,6 @@ class Poisson(TargetLoss):
     def start(self, y, weights, free) -> Start:
         mean = float(weights @ y)
         return Start(float(np.log(mean)) if free else 0.0, 1.0, mean)
-
-    def suffices(self, y) -> bool:
-        return bool(np.max(y) > 0.0)
 
     def center(self, y, weights) -> float:
         return float(np.log(weights @ y))

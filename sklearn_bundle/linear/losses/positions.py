@@ -1,7 +1,6 @@
 """Losses of the positions in which documents are listed, and their targets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +8,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_bundle.core.values import as_numbers, plain, shown
 from sklearn_bundle.linear.losses.base import Array, Prepared
-from sklearn_bundle.linear.losses.ranking import (
-    Indices,
-    RankingLoss,
-    as_queries,
-    as_target,
-    starts_of,
-)
+from sklearn_bundle.linear.losses.planes import RankingLoss
+from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 _DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
 _LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
@@ -45,8 +39,7 @@ class Query(NamedTuple):
     emphasis: Array  # (L,) the weights c_i of positions
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(NamedTuple):
     """The queries in which documents differ."""
 
     queries: tuple[Query, ...]

@@ -1,77 +1,76 @@
-"""Cross-entropy of a score per class.
-
-Scores are stored by class in compiled functions, shape (K, n): every loop runs over samples of one
-class and vectorizes for any K.
-"""
+"""Cross-entropy of a score per class. Scores are kept by class, shape (K, n)."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp, softmax
 
-from sklearn_bundle.core.one_variable import search_zero
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
-from sklearn_bundle.linear.losses.base import Array, Loss
-from sklearn_bundle.linear.losses.multiclass import CompiledLoss
+from sklearn_bundle.linear.losses.base import Array
+from sklearn_bundle.linear.losses.multiclass import Labels, MulticlassLoss
 
-Labels = NDArray[np.int64]
 _CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
 
 
 @jit
-def _along_classes(scores, direction, y, weights, t, out):
-    """Risk, its first and its second derivative in t; ``out`` becomes ``s (P - Y)``."""
+def _along(scores, direction, y, weights, t, out):
+    """Risk, its first and second derivative in t, and the entropy of the probabilities P.
+
+    ``out`` becomes ``s (P - Y)``, unless it has no rows.
+    """
     n_classes, n = scores.shape
-    risk = first = second = 0.0
+    risk = first = second = entropy = 0.0
     powers = np.empty((n_classes, _CHUNK))
-    top, others, share, logs, mean, square = np.empty((6, _CHUNK))
+    top, others, below, mean, square = np.empty((5, _CHUNK))
     at = np.empty(_CHUNK, dtype=np.int64)
     for start in range(0, n, _CHUNK):
-        size = min(n - start, _CHUNK)
-        s, own = weights[start : start + size], y[start : start + size]
-        top[:] = -np.inf
-        others[:] = 0.0
-        mean[:] = 0.0
-        square[:] = 0.0
-        at[:] = 0
+        rows = slice(start, min(start + _CHUNK, n))
+        s, own = weights[rows], y[rows]
+        for i in range(len(s)):
+            top[i] = -np.inf
+            others[i] = below[i] = mean[i] = square[i] = 0.0
+            at[i] = 0
         for k in range(n_classes):
-            f, h = scores[k, start : start + size], direction[k, start : start + size]
-            moved = powers[k]
-            for i in range(size):
+            f, h, moved = scores[k, rows], direction[k, rows], powers[k]
+            for i in range(len(s)):
                 v = f[i] + t * h[i]
                 moved[i] = v
                 higher = (v > top[i]) | (v != v)  # NaN stays the largest, and makes the risk NaN
                 top[i] = v if higher else top[i]
                 at[i] = k if higher else at[i]
-        for i in range(size):
+        for i in range(len(s)):
             risk += s[i] * (top[i] - powers[own[i], i])
         for k in range(n_classes):
-            h, power = direction[k, start : start + size], powers[k]
-            for i in range(size):
-                e = exp(power[i] - top[i])
+            h, power = direction[k, rows], powers[k]
+            for i in range(len(s)):
+                distance = top[i] - power[i]
+                e = exp(-distance)
                 power[i] = e
                 # The largest is exactly 1: the small sum of the others keeps its precision.
                 others[i] += e if at[i] != k else 0.0
+                below[i] += e * distance if e > 0.0 else 0.0
                 mean[i] += e * h[i]
                 square[i] += e * h[i] * h[i]
-        for i in range(size):
-            share[i] = 1.0 / (1.0 + others[i])
-            logs[i] = log1p_unit(others[i]) if others[i] <= 1.0 else log(1.0 + others[i])
-        for i in range(size):
-            average = mean[i] * share[i]
-            risk += s[i] * logs[i]
+        for i in range(len(s)):
+            share = 1.0 / (1.0 + others[i])
+            logs = log1p_unit(others[i]) if others[i] <= 1.0 else log(1.0 + others[i])
+            average = mean[i] * share
+            risk += s[i] * logs
+            entropy += s[i] * (logs + share * below[i])
             first += s[i] * (average - direction[own[i], start + i])
-            second += s[i] * max(share[i] * square[i] - average * average, 0.0)
-            share[i] *= s[i]
+            second += s[i] * max(share * square[i] - average * average, 0.0)
+            top[i] = s[i] * share
+        if len(out) == 0:
+            continue
         for k in range(n_classes):
-            power, g = powers[k], out[k, start : start + size]
-            for i in range(size):
-                g[i] = share[i] * power[i]
-        for i in range(size):
+            power, g = powers[k], out[k, rows]
+            for i in range(len(s)):
+                g[i] = top[i] * power[i]
+        for i in range(len(s)):
             # 1 - p of the label would lose precision if p is nearly 1
             rest = others[i] if at[i] == own[i] else 1.0 + others[i] - powers[own[i], i]
-            out[own[i], start + i] = -share[i] * rest
-    return risk, first, second
+            out[own[i], start + i] = -top[i] * rest
+    return risk, first, second, entropy
 
 
 @jit
@@ -85,30 +84,29 @@ def _mixed_entropy(derivatives, y, weights, moved, given):
     probabilities = np.empty((n_classes, _CHUNK))
     taken, entropy, rest = np.empty((3, _CHUNK))
     for start in range(0, n, _CHUNK):
-        size = min(n - start, _CHUNK)
-        s, own = weights[start : start + size], y[start : start + size]
-        taken[:] = 0.0
-        entropy[:] = 0.0
-        rest[:] = 0.0
+        rows = slice(start, min(start + _CHUNK, n))
+        s, own = weights[rows], y[rows]
+        for i in range(len(s)):
+            taken[i] = entropy[i] = rest[i] = 0.0
         for k in range(n_classes):
-            g, p = derivatives[k, start : start + size], probabilities[k]
-            for i in range(size):
+            g, p = derivatives[k, rows], probabilities[k]
+            for i in range(len(s)):
                 p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
                 taken[i] += moved[k] * p[i]
         for k in range(n_classes):
             p = probabilities[k]
-            for i in range(size):
+            for i in range(len(s)):
                 q = (1.0 - moved[k]) * p[i] + given[k] * taken[i]
                 q = 0.0 if own[i] == k else q
                 rest[i] += q
                 entropy[i] -= q * log(max(q, 1e-300))
-        for i in range(size):
+        for i in range(len(s)):
             label = max(1.0 - rest[i], 0.0)
             total += s[i] * (entropy[i] - label * np.log1p(-min(rest[i], 1.0 - 1e-16)))
     return total
 
 
-class Softmax(CompiledLoss):
+class Softmax(MulticlassLoss):
     """Softmax loss, ``l(y, f) = log sum_k exp f_k - f_y``, of multinomial logistic regression.
 
     The third row of table 6 in [1]_. scikit-learn's C is ``1 / (n reg_lambda)``.
@@ -128,32 +126,6 @@ class Softmax(CompiledLoss):
     """
 
     smooth = True
-
-    def _cut(self, scores, y, weights, out):
-        risk, derivatives = self._evaluated(scores, y, weights)
-        out[:] = derivatives.T
-        still = np.zeros(scores.shape[1])
-        return risk, self.mixed_entropy(derivatives, y, weights, still, still)
-
-    def _along(self, scores, direction, y, weights, t):
-        lines = np.ascontiguousarray(scores.T), np.ascontiguousarray(direction.T)
-        return self.along_classes(*lines, y, weights, t, np.empty_like(lines[0]))
-
-    def _evaluated(self, scores, y, weights):
-        """Risk, and the derivatives by class."""
-        by_class = np.ascontiguousarray(scores.T)
-        derivatives = np.empty_like(by_class)
-        risk = self.along_classes(by_class, by_class, y, weights, 0.0, derivatives)[0]
-        return risk, derivatives
-
-    def evaluate(self, scores, y, weights, out) -> float:
-        risk, derivatives = self._evaluated(scores, y, weights)
-        out[:] = derivatives.T
-        return risk
-
-    def risk(self, scores, y, weights, intercept) -> float:
-        moved = scores + intercept if np.any(intercept) else scores
-        return self._evaluated(moved, y, weights)[0]
 
     def value(self, scores, y) -> Array:
         own = np.take_along_axis(scores, y[:, None], axis=1)
@@ -194,46 +166,22 @@ class Softmax(CompiledLoss):
         """
         return log_softmax(scores, axis=1)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        lines = np.ascontiguousarray(scores.T), np.ascontiguousarray(direction.T)
-        out = np.empty_like(lines[0])
+    def cut(self, scores, y, weights, out) -> tuple[float, float]:
+        risk, _, _, entropy = _along(scores, scores, y, weights, 0.0, out)
+        return risk, entropy
 
-        def derivative(t):
-            _, first, second = self.along_classes(*lines, y, weights, t, out)
-            return slope + curvature * t + first, curvature + second
+    def along(self, scores, direction, y, weights, t) -> tuple[float, float, float]:
+        return _along(scores, direction, y, weights, t, np.empty((0, 0)))[:3]
 
-        return search_zero(derivative)
+    def offset(self, derivatives, y, weights) -> float:
+        """The entropy of the probabilities, from ``s_i (P_ik - Y_ik)``."""
+        still = np.zeros(len(derivatives))
+        return self.mixed_offset(derivatives, y, weights, still, still)
 
-    def along_classes(
-        self, scores: Array, direction: Array, y: Labels, weights: Array, t: float, out: Array
-    ) -> tuple[float, float, float]:
-        """R at ``f = scores + t direction``, its first and its second derivative in t.
-
-        Parameters
-        ----------
-        scores, direction : ndarray of shape (K, n)
-            Scores and direction by class.
-        y : ndarray of shape (n,)
-            Numbers of the classes.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        t : float
-            Step.
-        out : ndarray of shape (K, n)
-            Filled with ``s_i (P_ik - Y_ik)``, the derivatives in the scores; P are the
-            probabilities of the classes, Y is 1 for the label.
-
-        Returns
-        -------
-        risk, first, second : float
-            Value and derivatives.
-        """
-        return _along_classes(scores, direction, y, weights, t, out)
-
-    def mixed_entropy(
+    def mixed_offset(
         self, derivatives: Array, y: Labels, weights: Array, moved: Array, given: Array
     ) -> float:
-        """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
+        """The offset of a plane if every class gives away the share ``moved`` of its probability.
 
         What a sample's classes give away is divided among the classes by ``given``, of sum one.
 
@@ -251,36 +199,71 @@ class Softmax(CompiledLoss):
         Returns
         -------
         entropy : float
-            The offset of the mixed plane.
+            ``sum_i s_i H(Q_i)`` of the mixed probabilities Q.
         """
         return _mixed_entropy(derivatives, y, weights, moved, given)
 
+    def covariance(self, derivatives: Array, y: Labels, weights: Array) -> Array:
+        """``sum_i s_i (diag P_i - P_i P_i')``: the curvature of the risk in the intercepts.
 
-def class_covariance(derivatives: Array, y: Labels, weights: Array) -> Array:
-    """``sum_i s_i (diag P_i - P_i P_i')``: the curvature of the risk in b, shape (K, K).
+        Rows and columns sum to zero exactly, and entries are precise where P is nearly 0 or 1.
 
-    Rows and columns sum to zero exactly, and entries are precise where P is nearly 0 or 1.
+        Parameters
+        ----------
+        derivatives : ndarray of shape (K, n)
+            ``s_i (P_ik - Y_ik)``.
+        y : ndarray of shape (n,)
+            Numbers of the classes.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
 
-    Parameters
-    ----------
-    derivatives : ndarray of shape (K, n)
-        ``s_i (P_ik - Y_ik)``.
-    y : ndarray of shape (n,)
-        Numbers of the classes.
-    weights : ndarray of shape (n,)
-        The s_i, positive and of sum one.
-    """
-    weighted = derivatives.copy()
-    weighted[y, np.arange(len(y))] += weights
-    covariance = -(weighted / weights) @ weighted.T
-    np.fill_diagonal(covariance, 0.0)
-    np.fill_diagonal(covariance, -covariance.sum(axis=1))
-    return covariance
+        Returns
+        -------
+        covariance : ndarray of shape (K, K)
+            Positive semidefinite.
+        """
+        weighted = derivatives.copy()
+        weighted[y, np.arange(len(y))] += weights
+        covariance = -(weighted / weights) @ weighted.T
+        np.fill_diagonal(covariance, 0.0)
+        np.fill_diagonal(covariance, -covariance.sum(axis=1))
+        return covariance
 
+    def balanced(
+        self, derivatives: Array, y: Labels, weights: Array, surplus: Array, shares: Array
+    ) -> Array:
+        """Derivatives ``s (P - Y)`` that sum to zero for every class.
 
-def softmax_loss(loss: Loss) -> Softmax | None:
-    """The loss if it is the softmax loss, for solvers that keep scores by class.
+        A class that has too much probability gives a share of it away, in every row, to classes
+        that have too little: ``Q = P M`` with rows of M on the simplex. The entropy of Q makes a
+        plane.
 
-    Exact class only: a subclass may be another function.
-    """
-    return loss if type(loss) is Softmax else None
+        Parameters
+        ----------
+        derivatives : ndarray of shape (K, n)
+            Of all rows or of some.
+        y : ndarray of shape (n,)
+            Numbers of the classes.
+        weights : ndarray of shape (n,)
+            The s_i of these rows.
+        surplus : ndarray of shape (K,)
+            The sums of the derivatives over all rows.
+        shares : ndarray of shape (K,)
+            The weights of the classes.
+
+        Returns
+        -------
+        balanced : ndarray of shape (K, n)
+            Derivatives of the mixed probabilities.
+        """
+        deficit, excess = np.maximum(-surplus, 0.0), np.maximum(surplus, 0.0)
+        total = float(deficit.sum())
+        if not total > 0.0:
+            return derivatives.copy()
+        # The part that moves, not the part that stays: next to 1 it would lose digits.
+        moved = np.minimum(excess / np.maximum(excess + shares, TINY), 1.0)[:, None]
+        places = np.arange(len(y))
+        probabilities = np.maximum(derivatives, 0.0)
+        probabilities[y, places] = np.maximum(weights + derivatives[y, places], 0.0)
+        lost = moved * probabilities
+        return derivatives - lost + np.outer(deficit / total, lost.sum(axis=0))

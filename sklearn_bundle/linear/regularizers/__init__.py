@@ -2,7 +2,9 @@
 
 from sklearn_bundle.linear.regularizers.base import Regularizer
 from sklearn_bundle.linear.regularizers.entropy import Entropy, EntropySimplex
-from sklearn_bundle.linear.regularizers.norms import L2, Lp, Quadratic
+from sklearn_bundle.linear.regularizers.nonnegative import Nonnegative
+from sklearn_bundle.linear.regularizers.norms import L2, Lp
+from sklearn_bundle.linear.regularizers.quadratic import Quadratic
 from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "Entropy",
     "EntropySimplex",
     "Lp",
+    "Nonnegative",
     "Quadratic",
     "Regularizer",
     "WeightedL1",

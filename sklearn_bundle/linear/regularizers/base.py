@@ -1,4 +1,4 @@
-"""The contract of a regularizer, and the regularizer of weights with an intercept."""
+"""The contract of a regularizer."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.values import Shown
+from sklearn_bundle.linear.parameters import Parameters, forget_inherited
 
 Array = NDArray[np.float64]
 
@@ -17,7 +17,8 @@ class LassoForm(NamedTuple):
     Parameters
     ----------
     thresholds : float or ndarray of shape (p,)
-        Positive; a number stands for all features.
+        Not negative, 0 for features that are not penalized and infinite for excluded ones; a number
+        stands for all.
     ridge : float
         Not negative.
 
@@ -36,7 +37,7 @@ class LassoForm(NamedTuple):
     ridge: float
 
 
-class Regularizer(Shown, ABC):
+class Regularizer(Parameters, ABC):
     """A convex Omega(w) whose least value is 0, and its conjugate.
 
     The conjugate is ``Omega*(m) = max_w <w, m> - Omega(w)``. Instances hold only parameters, in
@@ -55,9 +56,9 @@ class Regularizer(Shown, ABC):
         problem of the bundle method needs only the products of planes, and a line search only the
         two derivatives of :meth:`slope`.
     is_euclidean : bool
-        Whether ``Omega(w) = ||w||^2 / 2``: true for :class:`L2`, but not for its subclasses.
-    is_l1 : bool
-        Whether its ``lasso_form`` has no ridge: true for :class:`L1` and :class:`WeightedL1`.
+        Whether ``Omega(w) = ||w||^2 / 2``: true for :class:`L2`.
+    nonnegative : bool
+        Whether the domain is the cone ``w >= 0``: true for :class:`Nonnegative`.
     degree : float or None
         The q in ``Omega(c w) = c^q Omega(w)``, on which the default `reg_lambda` of
         :class:`~sklearn_bundle.BMRMRegressor` depends; None if there is none.
@@ -70,6 +71,7 @@ class Regularizer(Shown, ABC):
     See Also
     --------
     L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Built-in ones.
+    Nonnegative : One of them with ``w >= 0``.
 
     References
     ----------
@@ -88,7 +90,19 @@ class Regularizer(Shown, ABC):
     True
     """
 
+    #: What follows from the values, and is not inherited by a class with others.
+    _from_values: ClassVar[tuple[str, ...]] = (
+        *("is_euclidean", "strong_convexity", "lasso_form", "diagonal", "matrix", "image"),
+        *("unpenalized", "excluded", "nonnegative"),
+    )
     is_quadratic: ClassVar[bool] = False
+    is_euclidean: ClassVar[bool] = False
+    #: Whether the domain is the cone ``w >= 0``.
+    nonnegative: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **further: Any):
+        super().__init_subclass__(**further)
+        forget_inherited(cls, Regularizer, ("value", "conjugate"), cls._from_values)
 
     @property
     def degree(self) -> float | None:
@@ -102,13 +116,7 @@ class Regularizer(Shown, ABC):
         Where it is positive, the distance of w to the optimum is bounded by the gap. 0 by default.
         Available after :meth:`bind`.
         """
-        return 1.0 if self.is_euclidean else 0.0
-
-    @property
-    def is_l1(self) -> bool:
-        """Whether it is a weighted sum of the ``|w_j|``, and nothing else."""
-        form = self.lasso_form
-        return form is not None and form.ridge == 0.0
+        return 0.0
 
     @property
     def lasso_form(self) -> LassoForm | None:
@@ -119,21 +127,45 @@ class Regularizer(Shown, ABC):
         return None
 
     @property
-    def is_euclidean(self) -> bool:
-        """Whether ``Omega(w) = ||w||^2 / 2``."""
-        return False
+    def diagonal(self) -> float | Array | None:
+        """The diagonal of B for one output if it is ``w'Bw / 2`` with a known B; None by default.
 
-    @property
-    def has_form(self) -> bool:
-        """Whether it is ``w'Bw / 2`` with the B that :attr:`form` gives."""
-        return self.is_euclidean
-
-    @property
-    def form(self) -> Any:
-        """B: an array of shape (d,) for a diagonal or (d, d), or sparse; None for the identity.
-
-        Available after :meth:`bind` if ``has_form`` is true.
+        Available after :meth:`bind`, as :attr:`matrix` and :meth:`image` then are.
         """
+        return None
+
+    @property
+    def matrix(self) -> Any:
+        """B for one output: of shape (d,) if diagonal, (d, d) or sparse; None for the identity."""
+        return None
+
+    def image(self, w: Array) -> Array:
+        """``B w``, if there is a :attr:`diagonal`.
+
+        Parameters
+        ----------
+        w : ndarray of shape (p,)
+            Weights.
+
+        Returns
+        -------
+        image : ndarray of shape (p,)
+            The gradient of Omega.
+        """
+        return w
+
+    @property
+    def unpenalized(self) -> Array | NDArray[np.int64] | None:
+        """Directions of one output that cost nothing: features, or an orthonormal basis (d, m).
+
+        Available after :meth:`bind`; None if there are none. :meth:`conjugate` takes m as
+        orthogonal to them.
+        """
+        return None
+
+    @property
+    def excluded(self) -> NDArray[np.int64] | None:
+        """Features of one output that must have the weight 0, after :meth:`bind`; or None."""
         return None
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
@@ -266,31 +298,6 @@ class Regularizer(Shown, ABC):
         return np.zeros(size)
 
 
-class WithIntercept(Regularizer):
-    """``Omega(w) + ||b||^2 / 2`` of (w, b), for a step of the proximal point method."""
-
-    def __init__(self, omega: Regularizer, n_free: int):
-        self.omega = omega
-        self.n_free = n_free
-
-    def value(self, w) -> float:
-        w, b = w[: -self.n_free], w[-self.n_free :]
-        return self.omega.value(w) + 0.5 * float(b @ b)
-
-    def conjugate(self, m) -> float:
-        m, r = m[: -self.n_free], m[-self.n_free :]
-        return self.omega.conjugate(m) + 0.5 * float(r @ r)
-
-    def conjugate_gradient(self, m) -> Array:
-        return np.r_[self.omega.conjugate_gradient(m[: -self.n_free]), m[-self.n_free :]]
-
-    def conjugate_curvature(self, m, planes) -> Array:
-        balance = planes[:, -self.n_free :]
-        planes = np.ascontiguousarray(planes[:, : -self.n_free])
-        bent = self.omega.conjugate_curvature(m[: -self.n_free], planes)
-        return bent + balance @ balance.T
-
-    def slope(self, w, direction) -> tuple[float, float]:
-        b, step = w[-self.n_free :], direction[-self.n_free :]
-        first, second = self.omega.slope(w[: -self.n_free], direction[: -self.n_free])
-        return first + float(b @ step), second + float(step @ step)
+def places(chosen: Any) -> NDArray[np.int64] | None:
+    """Where it is true; None if nowhere."""
+    return np.flatnonzero(chosen) if chosen.any() else None

@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from copy import copy
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer
+from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer, places
 from sklearn_bundle.linear.regularizers.norms import L2
 
 
-class L1(Regularizer):
+class SparseNorm(Regularizer):
+    """``Omega(w) = sum_j t_j |w_j| + r/2 ||w||^2``, with t and r given by :attr:`lasso_form`.
+
+    Its conjugate is ``sum_j max(|m_j| - t_j, 0)^2 / (2 r)``. For r = 0 this is 0 or infinity.
+    """
+
+    @property
+    @abstractmethod
+    def lasso_form(self) -> LassoForm:
+        """The t and r."""
+
+    def value(self, w) -> float:
+        return self._weighted(np.abs(w)) + 0.5 * self.lasso_form.ridge * float(np.sum(w * w))
+
+    def conjugate(self, m) -> float:
+        thresholds, ridge = self.lasso_form
+        beyond = np.maximum(np.abs(m) - thresholds, 0.0)
+        if ridge == 0.0:
+            return np.inf if np.any((beyond > 0.0) & (thresholds > 0.0)) else 0.0
+        return 0.5 * float(np.sum(beyond * beyond)) / ridge
+
+    def conjugate_gradient(self, m) -> Array:
+        thresholds, ridge = self.lasso_form
+        if ridge == 0.0:
+            return np.zeros_like(m)
+        return np.copysign(np.maximum(np.abs(m) - thresholds, 0.0) / ridge, m)
+
+    def conjugate_curvature(self, m, planes) -> Array:
+        thresholds, ridge = self.lasso_form
+        if ridge == 0.0:
+            return super().conjugate_curvature(m, planes)
+        active = planes[:, np.abs(m) > thresholds]
+        return active @ active.T / ridge
+
+    def slope(self, w, direction) -> tuple[float, float]:
+        ridge = self.lasso_form.ridge
+        moved = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        first = self._weighted(moved) + ridge * float(np.sum(w * direction))
+        return first, ridge * float(np.sum(direction * direction))
+
+    def _weighted(self, sizes: Array) -> float:
+        """Their sum by the thresholds, of which infinity times 0 is 0."""
+        with np.errstate(invalid="ignore"):
+            return float(np.sum(np.where(sizes == 0.0, 0.0, self.lasso_form.thresholds * sizes)))
+
+
+class L1(SparseNorm):
     """``Omega(w) = ||w||_1``; its conjugate is 0 if ``|m|_inf <= 1`` and infinity otherwise.
 
     If the conjugate is finite, w = 0 is a maximizer, and the only one that follows from m alone.
@@ -38,20 +87,8 @@ class L1(Regularizer):
     def lasso_form(self) -> LassoForm:
         return LassoForm(1.0, 0.0)
 
-    def value(self, w) -> float:
-        return float(np.sum(self.lasso_form.thresholds * np.abs(w)))
 
-    def conjugate(self, m) -> float:
-        return 0.0 if (np.abs(m) <= self.lasso_form.thresholds).all() else np.inf
-
-    def conjugate_gradient(self, m) -> Array:
-        return np.zeros_like(m)
-
-    def slope(self, w, direction) -> tuple[float, float]:
-        return float(np.sum(self.lasso_form.thresholds * _moved(w, direction))), 0.0
-
-
-class WeightedL1(L1):
+class WeightedL1(SparseNorm):
     """``Omega(w) = sum_j weights_j |w_j|``: L1 with a weight per feature.
 
     Its conjugate is 0 if ``|m_j| <= weights_j`` for all j, and infinity otherwise. With k outputs,
@@ -61,13 +98,14 @@ class WeightedL1(L1):
     Parameters
     ----------
     weights : array-like of shape (n_features,)
-        Positive and finite.
+        Not negative, and one of them positive and finite: 0 is a feature that is not penalized,
+        infinity one that gets the weight 0 in w.
 
     Raises
     ------
     ValueError
-        If `weights` has the wrong length, or a number that is not positive and finite; raised by
-        `fit`, and by :meth:`bind`.
+        If `weights` has the wrong length, or not these numbers; raised by `fit`, and by
+        :meth:`bind`.
 
     References
     ----------
@@ -82,6 +120,8 @@ class WeightedL1(L1):
     43.0
     """
 
+    _n_features: int | None = None  # of one output, once it is bound
+
     def __init__(self, weights: ArrayLike):
         self.weights = weights
 
@@ -92,20 +132,32 @@ class WeightedL1(L1):
                 f"weights of WeightedL1 must have shape ({n_features},), one per feature; got "
                 f"{shown(self.weights)} of shape {weights.shape}."
             )
-        wrong = np.flatnonzero(~((weights > 0.0) & (weights < np.inf)))
+        wrong = np.flatnonzero(~(weights >= 0.0))
         if len(wrong):
             raise ValueError(
-                f"weights of WeightedL1 must be positive and finite; weights[{wrong[0]}] is "
+                f"weights of WeightedL1 must not be negative; weights[{wrong[0]}] is "
                 f"{weights[wrong[0]]}."
             )
-        return WeightedL1(np.tile(weights, dimension // n_features))
+        if not np.any((weights > 0.0) & (weights < np.inf)):
+            raise ValueError("weights of WeightedL1 must have one that is positive and finite.")
+        bound = copy(self)
+        bound.weights, bound._n_features = np.tile(weights, dimension // n_features), n_features
+        return bound
+
+    @property
+    def unpenalized(self):
+        return places(np.asarray(self.weights)[: self._n_features] == 0.0)
+
+    @property
+    def excluded(self):
+        return places(np.asarray(self.weights)[: self._n_features] == np.inf)
 
     @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
 
 
-class ElasticNet(Regularizer):
+class ElasticNet(SparseNorm):
     """``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``.
 
     Its conjugate is ``sum_j max(|m_j| - l1_ratio, 0)^2 / (2 (1 - l1_ratio))``. The form is that of
@@ -159,36 +211,8 @@ class ElasticNet(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        return 1.0 - self.l1_ratio if type(self) is ElasticNet else 0.0
+        return 1.0 - self.l1_ratio
 
     @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
-
-    def value(self, w) -> float:
-        ratio = self.l1_ratio
-        return ratio * float(np.sum(np.abs(w))) + 0.5 * (1.0 - ratio) * float(np.sum(w * w))
-
-    def conjugate(self, m) -> float:
-        thresholds, ridge = self.lasso_form
-        beyond = np.maximum(np.abs(m) - thresholds, 0.0)
-        return 0.5 * float(np.sum(beyond * beyond)) / ridge
-
-    def conjugate_gradient(self, m) -> Array:
-        thresholds, ridge = self.lasso_form
-        return np.copysign(np.maximum(np.abs(m) - thresholds, 0.0) / ridge, m)
-
-    def conjugate_curvature(self, m, planes) -> Array:
-        thresholds, ridge = self.lasso_form
-        active = planes[:, np.abs(m) > thresholds]
-        return active @ active.T / ridge
-
-    def slope(self, w, direction) -> tuple[float, float]:
-        ratio, ridge = self.l1_ratio, 1.0 - self.l1_ratio
-        first = ratio * float(np.sum(_moved(w, direction))) + ridge * float(np.sum(w * direction))
-        return first, ridge * float(np.sum(direction * direction))
-
-
-def _moved(w: Array, direction: Array) -> Array:
-    """The derivatives of the ``|w_j|`` along the direction, from the right."""
-    return np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)

@@ -1,1 +1,1 @@
-"""The methods that minimize a regularized risk; `linear_auto` chooses."""
+"""Solvers of linear problems."""

@@ -1,383 +1,326 @@
-"""BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
+"""BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010).
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+Planes below the risk make a model; the minimum of the regularized model is a bound, and its
+minimizer shows where the next plane is cut: there (Algorithm 2, "cutting-plane"), or on the line
+from the best point to it (Algorithm 3, "line-search").
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
-from sklearn_bundle.core.one_variable import search_kink
-from sklearn_bundle.linear.problems.balance import MOST_MOVES, WIDER
-from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.linear.problems.row_blocks import RowBlocks
-from sklearn_bundle.linear.solvers.inner.planes import (
-    QP_SHARE,
-    Bundle,
-    Center,
-    bound_of_plane,
-    l1_limits,
-)
-from sklearn_bundle.linear.solvers.protocols import (
-    CuttingPlanes,
-    LineSearch,
-    Points,
-    offers,
-    require,
-    with_points,
-)
-from sklearn_bundle.linear.solvers.solver import (
-    DualCertificate,
-    LinearSolver,
-    LinearStart,
-    PointToStart,
-    Task,
-)
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
+from sklearn_bundle.core.one_variable import search_kink, search_zero
+from sklearn_bundle.linear.certificate import Proof, bound_of, is_l1
+from sklearn_bundle.linear.losses import Softmax
+from sklearn_bundle.linear.risk import Plane, Point
+from sklearn_bundle.linear.solvers import master
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 
 Array = NDArray[np.float64]
-
 #: Why bounds from planes may cross, and what a user can do.
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
-
-_USEFUL_GAP = 0.8  # of the gap: a costly bound that promises a larger one is not computed
+_SHARE = 0.1  # of the gap, to which the inner problem is solved: more is wasted
+_EXACT = 1e-11  # of the objective, if nothing was gained
 _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
-# Planes with a risk of more than this times the best objective, or for Algorithm 2 with more than
-# this times the first plane's slope, are too steep to be useful. Each iteration without progress
-# raises both limits by the same factor.
+_LARGEST_RISK = 1e100  # squares of larger values may overflow
+# Planes with a risk of more than this times the best objective, or slopes of this times the first
+# plane's, are too steep to be useful; each iteration without progress raises the limit as much.
 _STEEPEST = 10.0
-_RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
+_RETREAT = 10 * (0.5,) + 20 * (0.1,)  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-_STEP_PRECISION = (
-    1e-6  # of a step along a curve other than a parabola; the objective has its square
-)
-_LARGEST_PROXIMAL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
-_FIRST_REACH = 0.125  # of the first move of b, over the factor: half a unit of the scores
+# A line search along a kinked risk ends when at most this share of its gain is left, or at this
+# relative precision of the step: more precise ones gain fewer iterations than they cost.
+_WORTH, _PRECISION = 0.05, 1e-2
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
-class BundleSolver(LinearSolver):
-    """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
+class Planes:
+    """Planes ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` with the last weights alpha of the model.
 
-    Parameters
-    ----------
-    problem : LineSearch, or for "cutting-plane" any CuttingPlanes
-    reg_lambda : float
-    algorithm : {"line-search", "cutting-plane"}
-    theta : float
-        "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``.
-    bundle : Bundle
-        Planes to start from, and the regularizer; empty by default, with L2.
-    start : (ndarray, intercept)
-        Point to start from; the minimizer of the regularizer by default.
-    dual_certificate : DualCertificate
-        A dual certificate to start from, if its reg_lambda is the same.
-
-    Attributes
-    ----------
-    plane : (ndarray of shape (d,), float)
-        The aggregate plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a/reg_lambda)``.
-
-    Raises
-    ------
-    ValueError
-        For a problem that does not offer what is needed, and at a confirmation if the loss turns
-        out not to be convex, to be infinite, or to be negative although declared nonnegative.
+    With at most ``max_size`` planes the oldest without weight goes, or the two oldest become their
+    mean: the bound does not fall. An anchored set holds the plane 0, below every nonnegative risk.
     """
 
-    needs: ClassVar[type] = Points
-    needs_euclidean: ClassVar[bool] = False
-    advice: ClassVar[str] = ADVICE
-    _problem: Points
-
-    def __init__(
-        self,
-        problem: CuttingPlanes | Points,
-        reg_lambda: float,
-        *,
-        algorithm: str = "line-search",
-        theta: float = 0.1,
-        bundle: Bundle | None = None,
-        start: PointToStart | None = None,
-        dual_certificate: DualCertificate | None = None,
-    ):
-        self.name = self._algorithm = algorithm
-        instead = "cutting-plane" if algorithm == "line-search" else None
-        require(problem, _needs(algorithm), algorithm, instead)
-        points = with_points(problem)
-        self.bundle = Bundle(points.dimension) if bundle is None else bundle
-        omega = self.bundle.omega
-        if self.bundle.anchored and not points.nonnegative:
-            raise ValueError(
-                f"{type(omega).__name__} needs a risk that is nowhere negative; if yours "
-                "never is, set nonnegative = True on the problem."
-            )
-        task = Task(points, reg_lambda, omega)
-        super().__init__(task, LinearStart(start, dual_certificate))
-        self._theta = theta
-        self._proximal = min(points.intercept_scale, _LARGEST_PROXIMAL / reg_lambda)
-        self._length = 1.0  # of the last step
-        self._wait = _Wait()
-        self._end: Point | None = None  # the last w_t, towards which the next plane is cut
-        self._steepest: float | None = None
-        self._reach = _FIRST_REACH
-        on_workers = isinstance(problem, RowBlocks) and algorithm == "line-search"
-        self._needs_both_sides = on_workers and points.n_free == 1
-        self._highest, self._rising = -np.inf, False  # value of the model's minimum, of any sign
-        # Until the planes of all intercepts cancel, the bound is that of plane 0.
-        self.patience = _PATIENCE + 2 * points.n_free if self.bundle.anchored else IDLE_LIMIT
-
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, started from planes if there are any."""
-        problem, bundle = task.problem, kept.bundle
-        if bundle is None:
-            bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
-        else:
-            bundle.resize(task.max_size)
-        return cls(
-            problem,
-            task.reg_lambda,
-            algorithm=_algorithm(task),
-            theta=task.theta,
-            bundle=bundle,
-            start=kept.point,
-            dual_certificate=kept.dual_certificate,
-        )
-
-    @classmethod
-    def fits(cls, task: Task) -> bool:
-        """Whether the problem offers what the algorithm needs."""
-        return offers(task.problem, _needs(_algorithm(task)))
-
-    def kept(self, point: PointToStart) -> LinearStart:
-        """Where a new solver may start: the point, planes and dual certificate."""
-        return LinearStart(point, self.dual_certificate, bundle=self.bundle)
+    def __init__(self, dimension: int, max_size: int | None, omega: Any, n_free: int):
+        self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
+        self.anchored = n_free > 0 or not omega.is_quadratic
+        self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
+        self._c, self._alpha, self._sizes = np.empty(8), np.zeros(8), [None] * 8
+        self._gram = np.empty((8, 8)) if omega.is_quadratic else None
+        self.near: tuple[float, float] | None = None  # reg_lambda, and the weight of NearL1
+        if self.anchored:
+            self.add(Plane(np.zeros(dimension), 0.0, np.zeros(n_free), np.zeros(1), 0.0, 0.0))
 
     @property
-    def multiplications(self) -> float:
-        """Multiplications so far in the inner problems."""
-        return self.bundle.multiplications
+    def is_empty(self) -> bool:
+        return self.size == self.anchored
 
-    def attach(self, problem: CuttingPlanes | Points) -> None:
-        """Continue with the same problem in another object."""
-        self._problem = with_points(problem)
+    @property
+    def alpha(self) -> Array:
+        return self._alpha[: self.size]
+
+    def highest(self, w: Array) -> float:
+        """The value of the model at w, without intercepts."""
+        return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
+
+    def resize(self, max_size: int | None) -> None:
+        """Keep at most so many planes from now on."""
+        self.max_size = max_size
+        while max_size is not None and self.size > max_size + self.anchored:
+            self._make_room()
+
+    def add(self, plane: Plane) -> None:
+        """Append a plane, and make room first if there are too many."""
+        if self.max_size is not None and self.size >= self.max_size + self.anchored:
+            self._make_room()
+        t = self.size
+        if t == len(self._c):
+            self._reserve(2 * t)
+        self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
+        self._sizes[t], self._alpha[t] = plane[3:], float(t == 0)
+        self.size = t + 1
+        self._fill(t)
+
+    def solve(self, reg_lambda: float, tol: float, best: At, primal: float, step: float) -> Any:
+        """The minimizer of the model, and the aggregate plane with its bound."""
+        t, omega = self.size, self.omega
+        A, c, E = self._A[:t], self._c[:t], self._E[:t]
+        if not is_l1(omega):
+            gram = None if self._gram is None else self._gram[:t, :t]
+            found = master.solve(A, c, E, omega, reg_lambda, gram, self.alpha, tol)
+        else:
+            limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, A.shape[1])
+            if self.near is None or self.near[0] != reg_lambda:
+                self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
+            near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
+            found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
+        self._alpha[:t] = found.alpha
+        plane = self._aggregate(found.alpha)
+        bound = bound_of(plane, omega, reg_lambda, found.b)
+        if is_l1(omega):
+            weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
+            self.near = reg_lambda, weight
+        return found, plane, bound
+
+    def _aggregate(self, alpha: Array) -> Plane:
+        t, used = self.size, np.flatnonzero(alpha)
+        sizes = [sum(alpha[k] * self._sizes[k][part] for k in used) for part in range(3)]
+        norms, total, terms = np.atleast_1d(sizes[0]), float(sizes[1]), float(sizes[2])
+        terms += float(alpha @ np.abs(self._c[:t]))
+        balance = alpha @ self._E[:t]
+        return Plane(alpha @ self._A[:t], float(alpha @ self._c[:t]), balance, norms, total, terms)
+
+    def _make_room(self) -> None:
+        t, first = self.size, int(self.anchored)
+        idle = np.flatnonzero(self._alpha[first:t] == 0.0)
+        drop = first + int(idle[0]) if len(idle) else first + 1
+        if not len(idle):
+            pair = self._alpha[first : drop + 1]
+            share = pair[1] / pair.sum() if pair.sum() > 0.0 else 0.5
+            for array in (self._A, self._c, self._E):
+                array[first] += share * (array[drop] - array[first])
+            pairs = zip(self._sizes[first], self._sizes[drop], strict=True)
+            self._sizes[first] = tuple(np.maximum(x, y) for x, y in pairs)
+            self._alpha[first] += self._alpha[drop]
+        arrays = [self._A, self._c, self._E, self._alpha]
+        if self._gram is not None:
+            arrays += [self._gram, self._gram.T]
+        for array in arrays:
+            array[drop : t - 1] = array[drop + 1 : t].copy()
+        del self._sizes[drop]
+        self._sizes.append(None)
+        self.size = t - 1
+        if not len(idle):
+            self._fill(first)
+
+    def _fill(self, row: int) -> None:
+        """Products of a plane with all, if these suffice for the model."""
+        if self._gram is not None:
+            products = self._A[: self.size] @ self.omega.conjugate_gradient(self._A[row])
+            self._gram[row, : self.size] = self._gram[: self.size, row] = products
+
+    def _reserve(self, capacity: int) -> None:
+        t = self.size
+        for name in ("_A", "_c", "_E", "_alpha"):
+            old = getattr(self, name)
+            new = np.zeros((capacity, *old.shape[1:]))
+            new[:t] = old[:t]
+            setattr(self, name, new)
+        self._sizes += [None] * (capacity - t)
+        if self._gram is not None:
+            gram = np.empty((capacity, capacity))
+            gram[:t, :t] = self._gram[:t, :t]
+            self._gram = gram
+
+
+class Bundle(Solver):
+    """Algorithms 2 and 3 of the paper; Algorithm 4 is the latter with two planes."""
+
+    advice = ADVICE
+
+    def __init__(self, task: Task, start: Start):
+        super().__init__(task, start)
+        self.name = "cutting-plane" if task.solver == "cutting-plane" else "line-search"
+        kept = start.of(Planes)
+        if kept is None:
+            kept = Planes(self.risk.dimension, task.max_size, self.omega, self.risk.n_free)
+        self.planes = kept
+        self._length, self._end, self._n_steps = 1.0, None, 0
+        self._highest = -np.inf  # value of the model's minimum
+        self._slope = np.inf  # the largest of the first plane
+        self.patience = _PATIENCE + 2 * self.risk.n_free if kept.anchored else IDLE_LIMIT
+
+    @property
+    def reusable(self) -> Planes:
+        return self.planes
 
     def begin(self) -> None:
-        """Cut a first plane at the start; with planes, take only its objective."""
-        self.begin_at(self._point(*self._start))
-
-    def begin_at(self, point: Point) -> None:
-        """Cut a first plane at this point; with planes, take only its objective."""
-        if self.bundle.is_empty:
-            self._cut(self._at_finite_risk(point))
-        else:
-            self._offer(point, self._fresh_risk(point))
+        """Cut a plane at the start, or closer to 0 where the risk is finite."""
+        w, b = self.first()
+        here = self._at(w, b)
+        for _ in range(SEARCH_STEPS if w.any() else 0):
+            if here.risk <= _LARGEST_RISK or self.omega.value(0.1 * here.w) == np.inf:
+                break
+            here = self._at(0.1 * here.w, here.b)
+        self._here = here
+        self._cut(here)
 
     def step(self) -> None:
         """One iteration of the algorithm."""
-        if self._algorithm == "line-search":
-            self._step_of_line_search()
+        gap, best = self.best.gap, self._here
+        self._n_steps += 1
+        if self._n_steps % REFRESHED == 0:  # scores that blends have updated
+            self._here = best = self._at(best.w, best.b)
+        if self.name == "cutting-plane":
+            self._cut(self._at(*self._inner()))
+        else:
+            if self._end is not None:
+                # The same w_t again: cut closer to it, where the plane is sure to cut it off.
+                theta = min(1.0, self.task.theta * 2.0 ** min(self.idle, _PATIENCE))
+                self._cut(self._blend(best, self._end, theta))
+            self._cut_balanced()
+            self._end = self._at(*self._inner())
+            self._search(self._here, self._end)
+        self.count_idle(gap)
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """With L1, set features to 0 that the plane does not need, if the objective stays."""
+        proof = self.best.dual_certificate
+        if not (moving and is_l1(self.omega) and proof is not None):
             return
-        gap = self.best.gap
-        self._cut(self._point(*self.solve_inner()))
-        self._cut_balanced()
-        self._count_idle(gap)
-
-    def _step_of_line_search(self) -> None:
-        problem = require(self._problem, LineSearch, self._algorithm)
-        if self._end is not None:
-            # The same w_t again: cut closer to it, where the plane is sure to cut it off.
-            theta = min(1.0, self._theta * 2.0 ** min(self.idle, _PATIENCE))
-            self._cut(problem.blend(self.best.point, self._end, theta))
-        self._cut_balanced()
-        gap = self.best.gap
-        self._end = self._point(*self.solve_inner())
-        problem.set_intercept(self._end)
-        self._search(problem, self.best.point, self._end)
-        self._count_idle(gap)
-
-    def _improve(self, point: Point) -> None:
-        super()._improve(point)
-        if self._omega.is_l1:
-            self._prune()
-
-    def _prune(self) -> None:
-        """Set features to 0 that the plane does not need, if the objective does not rise.
-
-        The best point is a mean of many iterates, and has the nonzeros of all of them. Features
-        with ``|A' alpha|`` below reg_lambda are zero at the optimum.
-        """
-        best, limits = self.best, l1_limits(self._omega, self._lambda)
-        reach = np.abs(self.plane[0])
+        plane, (w, b) = self.whole.proved(proof), self.best.point
+        limits = self.reg_lambda * self.omega.lasso_form.thresholds
         for share in _PRUNED:
-            w = np.where(reach >= share * limits, best.point.w, 0.0)
-            point = self._point(w, best.point.intercept)
-            objective = self._objective(w, self._fresh_risk(point))
-            if objective <= best.primal:
-                best.replace(objective, point)
+            pruned = np.where(np.abs(plane.gradient) >= share * limits, w, 0.0)
+            here = self._at(pruned, b)
+            objective = self.objective(pruned, here.risk)
+            if objective <= self.best.primal:
+                self.best.primal, self.best.point = objective, At(pruned, here.b)
                 return
 
-    def _at_finite_risk(self, point: Point) -> Point:
-        """The point, or one closer to 0, which need not be the minimizer of the regularizer."""
-        for _ in range(SEARCH_STEPS if point.w.any() else 0):
-            smaller = 0.1 * point.w
-            if self._fresh_risk(point) <= LARGEST_RISK or self._omega.value(smaller) == np.inf:
-                break
-            point = self._point(smaller, point.intercept)
-        return point
+    def _at(self, w: Array, b: Any) -> Point:
+        return self.risk.at(w, b if self.risk.n_free or b is not None else None)
 
-    def solve_inner(self) -> tuple[Array, Array | None]:
+    def _inner(self) -> tuple[Array, Any]:
         """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
-        known, gap = self.best, self.best.gap
+        best, gap = self.best, self.best.gap
         exact = not np.isfinite(gap) or self.idle > 0
-        tolerance = 0.0 if exact else QP_SHARE * gap
-        least_bound = -np.inf if exact else known.primal - _USEFUL_GAP * gap
-        w, b = known.point.w, known.point.intercept
-        center = Center(w, b, known.primal, least_bound, self._proximal, self._length)
-        inner = self.bundle.solve(self._lambda, tolerance, center)
-        self._rising = inner.bound > self._highest + LAST_PLACE * abs(known.primal)
-        self._highest = max(self._highest, inner.bound)
-        self._prove(inner.plane, inner.bound)
-        return self._near_best(inner.w), inner.intercept
+        tol = _EXACT * max(abs(best.primal), np.finfo(float).tiny) if exact else _SHARE * gap
+        given = self.reg_lambda, tol, best.point, best.primal, self._length
+        found, plane, bound = self.planes.solve(*given)
+        rising = bound > self._highest + LAST_PLACE * abs(best.primal)
+        self._highest = max(self._highest, bound)
+        self.prove(Proof(plane=plane), bound)
+        if rising and self.idle:
+            self.idle -= 1
+        w = found.w
+        if not (self.omega.is_quadratic or is_l1(self.omega)):
+            farthest = _LEAP * (1.0 + np.abs(best.point.w).max(initial=0.0))
+            w = np.clip(w, -farthest, farthest)
+        return w, found.b if self.risk.n_free else self._here.b
 
-    def _count_idle(self, gap_before: float, *, moved: bool = True) -> None:
-        """The model may rise while it is below a bound that was known before, as after a refit."""
-        super()._count_idle(gap_before, moved=moved)
-        if self._rising:
-            self.idle = 0
+    def _blend(self, start: Point, end: Point, t: float) -> Point:
+        """The point at a step from start to end, whose scores are linear in it."""
+        mixed = (start.w, end.w), (start.scores, end.scores), (start.b, end.b)
+        return self.risk.arrive(*((1.0 - t) * x + t * y for x, y in mixed))
 
-    def _near_best(self, w: Array) -> Array:
-        """w_t itself, unless it is so far away that its scores would overflow."""
-        if self._omega.is_quadratic or self._omega.is_l1:
-            return w
-        farthest = _LEAP * (1.0 + np.abs(self.best.point.w).max(initial=0.0))
-        return np.clip(w, -farthest, farthest)
-
-    def _search(self, problem: LineSearch, start: Point, end: Point) -> None:
-        """Offer the best point on the line from start through end."""
-        self._length = self._best_step(problem, start, end)
-        if 0.0 < self._length < np.inf:
-            point = problem.blend(start, end, self._length)
-            self._offer(point, self._fresh_risk(point))
-
-    def _best_step(self, problem: LineSearch, start: Point, end: Point) -> float:
-        """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
-        omega, reg_lambda, along = self._omega, self._lambda, end.w - start.w
-        if omega.is_quadratic:
-            slope, curvature = omega.slope(start.w, along)
-            return problem.line_search(start, end, reg_lambda * slope, reg_lambda * curvature)
-        risk = problem.risk_along(start, end)
-
-        def objective(step: float) -> tuple[float, float]:
-            w = start.w + step * along
-            penalty = omega.value(w)
-            if not np.isfinite(penalty):
-                return np.inf, np.inf  # outside its domain
-            value, slope = risk(step)
-            return reg_lambda * penalty + value, slope + reg_lambda * omega.slope(w, along)[0]
-
-        return search_kink(objective, precision=_STEP_PRECISION)
+    def _offer(self, point: Point) -> None:
+        if self.best.offer(self.objective(point.w, point.risk), At(point.w, point.b)):
+            self._here = point
 
     def _cut(self, point: Point) -> None:
-        """Add the plane at the point, and others until a single intercept has both sides.
-
-        Only planes whose coefficients of b cancel prove a bound, and points may approach the best b
-        from one side only.
-        """
-        self._add_plane(point)
-        if not self._needs_both_sides or self.best.point is None:
-            return
-        for _ in range(MOST_MOVES):
-            balance = self.bundle.balance[:, 0]
-            if balance.min() < 0.0 < balance.max() or not balance.any():
-                return
-            self._reach *= WIDER
-            b = self.best.point.intercept - np.sign(balance.sum()) * self._reach
-            self._add_plane(self._problem.point(self.best.point.w, b))
-
-    def _add_plane(self, point: Point) -> None:
-        """Add the plane at ``point``, or closer to the best point if it would be useless there."""
-        plane = self._plane(point)
+        """Add the plane at a point, or closer to the best point if it would be useless there."""
         for step in _RETREAT:
-            if self._is_moderate(plane) or self.best.point is None:
+            if self.best.point is None or self._is_moderate(point):
                 break
-            point = self._problem.blend(self.best.point, point, step)
-            plane = self._plane(point)
-        if plane is None:
-            if self.best.point is None or not np.isfinite(self._fresh_risk(point)):
-                raise ValueError(
-                    "The loss is not finite at the best point so far, or next to it: check the "
-                    "loss, and the scale of the features."
-                )
-            plane = self._plane(self.best.point)
-        else:
-            self._offer(point, plane.risk)
-        if plane is not None:  # rounding may leave no plane; the bound then stays as it is
-            self.bundle.add(plane.gradient, plane.offset, plane.balance)
+            point = self._blend(self._here, point, step)
+        if not point.risk <= _LARGEST_RISK:
+            raise ValueError(
+                "The loss is not finite at the best point so far, or next to it: check the loss, "
+                "and the scale of the features."
+            )
+        self._offer(point)
+        plane = self.risk.plane(point)
+        if np.isinf(self._slope):
+            self._slope = float(np.abs(plane.gradient).max(initial=0.0))
+        self.planes.add(plane)
+
+    def _is_moderate(self, point: Point) -> bool:
+        """Whether the plane there is not too steep to be useful: for Algorithm 2 by its slopes."""
+        if not point.risk <= _LARGEST_RISK:
+            return False
+        lift, primal = _STEEPEST ** (1 + min(self.idle, _PATIENCE)), self.best.primal
+        if self.name == "line-search":
+            return not 0.0 < primal < np.inf or point.risk <= lift * primal
+        return float(np.abs(self.risk.gradient(point)).max(initial=0.0)) <= lift * self._slope
 
     def _cut_balanced(self) -> None:
-        """Add a balanced plane, cut at the best point, as long as such planes prove more.
-
-        With intercepts as coordinates the objective may be found long before the other planes
-        prove it, because these have to surround the best intercepts.
-        """
-        best, wait = self.best, self._wait
-        if not self._problem.n_free:
+        """Of softmax, add a plane at the best point that no intercept changes."""
+        risk, here = self.risk, self._here
+        if not (risk.n_free and isinstance(risk.loss, Softmax)):
             return
-        wait.left -= 1
-        if best.point is wait.last or (wait.left > 0 and self.idle == 0):
-            return
-        wait.last = best.point
-        plane = self._problem.cut_balanced(best.point)
-        gap = best.gap
-        if plane is not None:
-            self.bundle.add(plane.gradient, plane.offset, plane.balance)
-            bound, found = bound_of_plane(self.bundle, -1, self._lambda, best.point.intercept)
-            self._prove(found, bound)
-        wait.length = 1 if best.gap < gap else 2 * wait.length
-        wait.left = wait.length
+        plane = risk.balanced_plane(here)
+        self.planes.add(plane._replace(balance=np.zeros(risk.n_free)))
+        self.prove_plane(plane, here.b)
 
-    def _is_moderate(self, plane: Plane | None) -> bool:
-        """Algorithm 3 judges by the risk, which saves a product; Algorithm 2 by the slope."""
-        if plane is None or self._algorithm == "line-search":
-            return plane is not None
-        slope = float(np.abs(plane.gradient).max(initial=0.0))
-        if self._steepest is None:
-            self._steepest = slope
-        return slope <= self._steepest * self._lift
+    def _search(self, start: Point, end: Point) -> None:
+        """Offer the best point on the line from start through end."""
+        self._length = self._best_step(start, end)
+        if 0.0 < self._length < np.inf:
+            self._offer(self._blend(start, end, self._length))
 
-    def _risk_limit(self) -> float:
-        """The more iterations are in vain, the farther out a plane may be cut."""
-        if self.best.point is None or self._algorithm == "cutting-plane":
-            return LARGEST_RISK
-        if self.best.primal <= 0.0:  # a multiple of it means nothing
-            return LARGEST_RISK
-        return min(LARGEST_RISK, self._lift * self.best.primal)
+    def _best_step(self, start: Point, end: Point) -> float:
+        """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
+        omega, lam, along, line = (
+            self.omega,
+            self.reg_lambda,
+            end.w - start.w,
+            self.risk.line(start, end),
+        )
+        if not omega.is_quadratic:
 
-    @property
-    def _lift(self) -> float:
-        return _STEEPEST ** (1 + min(self.idle, _PATIENCE))
+            def objective(t: float) -> tuple[float, float]:
+                w = start.w + t * along
+                value = omega.value(w)
+                if not np.isfinite(value):
+                    return np.inf, np.inf  # outside its domain
+                risk, slope, _ = line(t)
+                return lam * value + risk, slope + lam * omega.slope(w, along)[0]
 
-    def _point(self, w: Array, intercept: float | Array | None) -> Point:
-        """The point w; an intercept that is minimized out is not known yet."""
-        return self._problem.point(w, intercept if self._problem.n_free else None)
+            return search_kink(objective, precision=_PRECISION, worth=_WORTH)
+        slope, bend = (lam * part for part in omega.slope(start.w, along))
+        if not self.risk.loss.smooth:
 
-    def _plane(self, point: Point) -> Plane | None:
-        return self._problem.cut(point, self._risk_limit())
+            def of_risk(t: float) -> tuple[float, float]:
+                risk, first, _ = line(t)
+                return (risk, first) if np.isfinite(risk) else (np.inf, np.inf)
 
+            return search_kink(of_risk, slope, bend, precision=_PRECISION, worth=_WORTH)
 
-@dataclass
-class _Wait:
-    """When the next balanced plane is cut: after some iterations, twice as many if in vain."""
+        def derivative(t: float) -> tuple[float, float]:
+            _, first, second = line(t)
+            return slope + t * bend + first, bend + second
 
-    length: int = 1
-    left: int = 1
-    last: Point | None = None  # where the last one was cut
-
-
-def _algorithm(task: Task) -> str:
-    return "cutting-plane" if task.solver == "cutting-plane" else "line-search"
-
-
-def _needs(algorithm: str) -> type:
-    return CuttingPlanes if algorithm == "cutting-plane" else LineSearch
+        return search_zero(derivative, precision=_PRECISION)

@@ -1,294 +1,309 @@
-"""Pragam: Nesterov's excessive gap technique (Saha, Zhang and Vishwanathan, 2010)."""
+"""Pragam: Nesterov's excessive gap technique for the hinge loss (Saha et al., 2010).
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+The dual of ``J(w) = reg_lambda/2 ||w||^2 + min_b sum_i s_i max(0, 1 - y_i (x_i w + b))`` is
+
+    D(u) = sum_i s_i u_i - ||X'(s y u)||^2 / (2 reg_lambda),  0 <= u <= 1,  sum_i s_i y_i u_i = 0,
+
+without the equation if there is no intercept; ``w(u) = X'(s y u) / reg_lambda`` is (24). A series
+of steps keeps ``J_mu(w) <= D(u)``, J_mu the smoothed objective, while mu falls: the gap is at most
+mu/2. Other duals with a set that can be projected onto offer the same methods.
+"""
+
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best, Rounding
-from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import ROUNDING
-from sklearn_bundle.core.optimum import Ball
-from sklearn_bundle.linear._compiled import design
-from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.solvers.solver import Shell
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.limits import MOST_STEPS, ROUNDING
+from sklearn_bundle.core.multiplier import projected
+from sklearn_bundle.linear.certificate import Proof
+from sklearn_bundle.linear.risk import ScoreRisk
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.interior import scale_heavier_down
 
 Array = NDArray[np.float64]
-
-_ADVICE = "the features are too large for double precision; scale them"
 _GROWTH = 1.5  # times L if its test fails: each try costs two products
 _DECAY = 0.9  # times L after every step, so that it follows a decreasing curvature
 _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
-_IDLE_LIMIT = 1000  # steps in which neither bound moves: then only rounding is left
 _SLACK = 1.0 + 1e-12  # times L: a curvature that is above L by rounding passes its test
+_LEAST_POWER_STEPS = 30  # earlier, a plateau may come from many slightly smaller eigenvalues
+_POWER_PRECISION = 1e-5  # relative change of the estimate in a step
+_POWER_MARGIN = 1.05  # times the estimate, which comes from below
 
 
-@dataclass
-class DualPoint:
-    """u with ``combine(u)``, which is ``X'(s y u)`` for the hinge loss, and D(u)."""
+PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
+
+
+class DualPoint(NamedTuple):
+    """u with ``combined``, which is ``X'(s y u)`` for the hinge loss, and D(u)."""
 
     u: Array
     combined: Array
     value: float
 
 
-class ExcessiveGap(Protocol):
-    """An objective P whose smooth dual D has a feasible set that can be projected onto.
+class Primal(NamedTuple):
+    """w with its scores, which are linear in it."""
+
+    w: Array
+    scores: Array
+
+
+class GapDual(Protocol):
+    """A smooth dual D with a feasible set that can be projected onto, and its objective.
 
     w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
     """
-
-    @property
-    def passes(self) -> int:
-        """The work so far."""
-        ...
-
-    def origin(self) -> tuple[Array, Array]:
-        """A feasible u with D(u) = 0, and its ``combined``."""
-        ...
-
-    def point(self, w: Array, intercept: float | None) -> Point:
-        """The point w."""
-        ...
-
-    def blend(self, start: Point, end: Point, step: float) -> Point:
-        """The point ``start + step (end - start)``."""
-        ...
 
     def combine(self, u: Array) -> Array:
         """The linear functions of u on which w and D depend."""
         ...
 
-    def primal_point(self, combined: Array) -> Point:
-        """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
-        ...
-
-    def primal_value(self, point: Point) -> float:
-        """P at the point, whose intercept may become the best one."""
-        ...
-
-    def objective(self, point: Point) -> float:
-        """P at the point, with its own intercept."""
-        ...
-
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
-        """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
-        ...
-
-    def ball(
-        self, point: Point, objective: float, combined: Array, bound: float, taken: Rounding
-    ) -> Ball | None:
-        """A ball that contains the optimal w, None if it is not wanted."""
-        ...
-
-    def dual_value(self, u: Array, combined: Array) -> float:
+    def value(self, u: Array, combined: Array) -> float:
         """D(u)."""
         ...
 
-    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
-        """Project the end of a step from ``center`` along the gradient of D at w.
+    def point(self, combined: Array) -> Any:
+        """w(u), with all that is linear in it."""
+        ...
+
+    def blend(self, start: Any, end: Any, share: float) -> Any:
+        """The point ``start + share (end - start)``."""
+        ...
+
+    def offer(self, best: Best, point: Any) -> None:
+        """Offer the objective of the point."""
+        ...
+
+    def project(self, center: Array, point: Any, step: float, series: int) -> Array:
+        """Project the end of a step from ``center`` along the gradient of D at the point.
 
         Distances are those of the prox-function. Projections of a series, 0 or 1, change little
         from one to the next, so that one may start where the last one ended.
         """
         ...
 
-    def feasible(self, u: Array) -> Array:
-        """u, made feasible again despite rounding."""
+    def bend(self, change: Array) -> float:
+        """``-<v, D'' v>`` of a change of ``combined``."""
         ...
 
-    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
-        ...
-
-    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+    def distance(self, u: Array, v: Array) -> float:
+        """The squared distance in the prox-function."""
         ...
 
 
-class ExcessiveGapSolver(Shell):
-    """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step: the gap is at most mu/2.
+class Series:
+    """Series of steps, each from the best u; without a given L it is tested along each step.
 
-    For the hinge loss ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
-    - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, with the prox-center c; it is at most mu/2 below
-    J. The maximizer is the paper's (23), the ascent step on D its (25), the rate its (26). For
-    another loss J_mu has the prox-function of its dual, and the gap is at most mu times the largest
-    value of that.
-
-    Parameters
-    ----------
-    problem : ExcessiveGap
-    lipschitz : float, callable or None
-        Constant L of the gradient of D for the paper's Algorithm 1, or a function that returns it;
-        ``mu = 4 L / ((k + 1)(k + 2))`` after k steps. None adapts L, and starts again from the best
-        u whenever the gap has fallen to a tenth of what it was after the last start.
-    start : ndarray
-        Feasible u to start from; the origin, which Algorithm 1 always takes, by default.
-
-    Attributes
-    ----------
-    mu : float
-        That of the newest step.
-    center, point, u : ndarray, Point, DualPoint
-        Prox-center, w and u of the newest step, for which the invariant holds.
-    dual_point : DualPoint
-        The best u, which proves the lower bound.
+    An L that is tested falls between steps, and a new series starts when the gap has fallen to a
+    tenth. A given one is that of Algorithm 1, whose ``mu = 4 L / ((k + 1)(k + 2))`` after k steps.
     """
 
-    patience = _IDLE_LIMIT
-    _problem: ExcessiveGap
+    def __init__(self, dual: GapDual, lipschitz: float | None, start: Array, best: Best):
+        self.dual, self.best = dual, best
+        self._adaptive, self.L = lipschitz is None, lipschitz or 0.0
+        self.highest = self.evaluated(start)  # the best u, which proves the bound
+        self._starting, self._gap_at_start = True, np.inf
 
-    def __init__(
-        self,
-        problem: ExcessiveGap,
-        lipschitz: float | Callable[[], float] | None,
-        start: Array | None = None,
-    ):
-        self._problem = problem
-        self._adaptive = lipschitz is None
-        self._measure = lipschitz if callable(lipschitz) else None  # until L is known
-        self._lipschitz = 0.0 if lipschitz is None or callable(lipschitz) else lipschitz
-        origin = DualPoint(*problem.origin(), 0.0)
-        self.dual_point = origin
-        if start is not None and self._adaptive:
-            self.dual_point = self._evaluated(start)
-        self.best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
-        self.best.raise_bound(self.dual_point.value, self.dual_point)
-        self._at_start: float | None = None  # the gap one step after the last start
-        self._starting = True
-
-    def begin(self) -> None:
-        """Learn the constant of Algorithm 1 if it has to be computed."""
-        if self._measure is not None:
-            self._lipschitz, self._measure = self._measure(), None
-
-    def step(self) -> None:
-        """A step of the series, which may be the first of a new one."""
-        if self._starting:
+    def step(self) -> bool:
+        """A step of the series, which may be the first of a new one; whether anything changed."""
+        first = self._starting
+        if first:
             self._restart()
-            self._at_start = None
-        before = self._values
+        before = self.best.primal, self.highest.value
         self._move()
-        self.idle = self.idle + 1 if before == self._values else 0
-        gap = self.best.primal - self.dual_point.value
-        self._at_start = gap if self._at_start is None else self._at_start
-        self._starting = self._adaptive and gap < _RESTART * self._at_start
+        gap = self.best.primal - self.highest.value
+        self._gap_at_start = gap if first else self._gap_at_start
+        self._starting = self._adaptive and gap < _RESTART * self._gap_at_start
+        return before != (self.best.primal, self.highest.value)
 
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the data at the best u.
-
-        The point is always that of the last state.
-        """
-        problem, w, b = self._problem, self.best.point.w, self.best.point.intercept
-        point = problem.point(w, b)
-        self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
-        primal, bound = problem.objective(point), self.dual_point.value
-        found = point, primal, self.dual_point.combined, bound
-        taken = problem.rounding(*found)
-        self.best.recompute(primal, point, bound, self.dual_point, rounding=taken)
-        state = self._state()
-        state.ball = problem.ball(*found, taken)
-        return state
-
-    @property
-    def _values(self) -> tuple[float, float]:
-        """Objective and D of the best points."""
-        return self.best.primal, self.dual_point.value
+    def evaluated(self, u: Array) -> DualPoint:
+        """u with its combination."""
+        combined = self.dual.combine(u)
+        return DualPoint(u, combined, self.dual.value(u, combined))
 
     def _restart(self) -> None:
         """Set points for which the invariant holds with mu = L, or 2 L for Algorithm 1."""
-        start = self.dual_point
-        self.center = start.u
-        self.point = self._problem.primal_point(start.combined)
-        self._offer(self.point)
-        if self._adaptive and self._lipschitz == 0.0:
-            self._lipschitz = self._guess(start)
-        self._lipschitz = max(self._lipschitz, _LEAST_LIPSCHITZ)
-        self.u = self._climb(start, self.point)
-        while not self._accepts(start, self.u):
-            self.u = self._climb(start, self.point)
-        self.mu = self._lipschitz if self._adaptive else 2.0 * self._lipschitz
+        start = self.highest
+        self.center, self.point = start.u, self.dual.point(start.combined)
+        self.dual.offer(self.best, self.point)
+        if self._adaptive and self.L == 0.0:  # a first L, which is rather too small
+            self.L = self._curvature(start, self._projected(start.u, self.point, 1.0, 1)) or 1.0
+        self.L = max(self.L, _LEAST_LIPSCHITZ)
+        while True:
+            self.u = self._projected(start.u, self.point, 1.0 / self.L, 1)
+            if self._accepts(start, self.u):
+                break
+        self.mu = self.L if self._adaptive else 2.0 * self.L
         self._count = 0
 
     def _move(self) -> None:
-        smooth = self._maximizer(self.center, self.point, self.mu, 0)
+        """The w and u of (23) to (26)."""
+        dual = self.dual
+        smooth = self._projected(self.center, self.point, 1.0 / self.mu, 0)
         while True:
             share = self._share()
-            middle = self._blend(self.u, smooth, share)
-            point = self._problem.primal_point(middle.combined)
-            u = self._climb(middle, point)
+            middle = self._between(self.u, smooth, share)
+            point = dual.point(middle.combined)
+            u = self._projected(middle.u, point, 1.0 / self.L, 1)
             if self._accepts(middle, u):
                 break
-        self.point = self._problem.blend(self.point, point, share)
-        self.u = u
+        self.point, self.u = dual.blend(self.point, point, share), u
         self.mu *= 1.0 - share
         self._count += 1
         if self._adaptive:
-            self._lipschitz = max(_LEAST_LIPSCHITZ, _DECAY * self._lipschitz)
-        self._offer(self.point)
-        self._offer(point)
-        self._search_towards(u)
-        self._search_towards(smooth)
+            self.L = max(_LEAST_LIPSCHITZ, _DECAY * self.L)
+        dual.offer(self.best, self.point)
+        dual.offer(self.best, point)
+        self._raise_towards(u)
+        self._raise_towards(smooth)
 
     def _share(self) -> float:
         """tau: how far the step goes. ``tau^2 = (1 - tau) mu/L`` keeps the invariant for any L."""
         if not self._adaptive:
             return 2.0 / (self._count + 3.0)
-        q = self.mu / self._lipschitz
+        q = self.mu / self.L
         return 2.0 * q / (q + np.sqrt(q * q + 4.0 * q))
-
-    def _climb(self, start: DualPoint, point: Point) -> DualPoint:
-        """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
-        return self._maximizer(start.u, point, self._lipschitz, 1)
-
-    def _maximizer(self, center: Array, point: Point, mu: float, series: int) -> DualPoint:
-        """The u of (23), in series 0, or of (25), in series 1."""
-        return self._evaluated(self._problem.project(center, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; raises L if not."""
         if not self._adaptive:
             return True
-        curvature = self._problem.curvature(start.u, start.combined, end.u, end.combined)
+        curvature = self._curvature(start, end)
         change = np.abs(end.combined - start.combined).max(initial=0.0)
-        if curvature <= self._lipschitz * _SLACK:
+        rounded = change <= ROUNDING * np.abs(end.combined).max(initial=0.0)
+        if curvature <= self.L * _SLACK or rounded:
             return True
-        if change <= ROUNDING * np.abs(end.combined).max(initial=0.0):
-            return True
-        self._lipschitz = max(_GROWTH * self._lipschitz, curvature)
+        self.L = max(_GROWTH * self.L, curvature)
         return False
 
-    def _guess(self, start: DualPoint) -> float:
-        """A first L, which is rather too small: the curvature of D towards some other u."""
-        end = self._maximizer(start.u, self.point, 1.0, 1)
-        return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
+    def _curvature(self, start: DualPoint, end: DualPoint) -> float:
+        """Curvature of -D from start to end, over the squared distance; 0 if they are equal."""
+        distance = self.dual.distance(start.u, end.u)
+        bend = self.dual.bend(end.combined - start.combined)
+        return bend / distance if distance > 0.0 else 0.0
 
-    def _search_towards(self, u: DualPoint) -> None:
+    def _projected(self, center: Array, point: Any, step: float, series: int) -> DualPoint:
+        return self.evaluated(self.dual.project(center, point, step, series))
+
+    def _between(self, start: DualPoint, end: DualPoint, share: float) -> DualPoint:
+        u = (1.0 - share) * start.u + share * end.u
+        combined = (1.0 - share) * start.combined + share * end.combined
+        return DualPoint(u, combined, self.dual.value(u, combined))
+
+    def _raise_towards(self, u: DualPoint) -> None:
         """Move the best u to the best point towards ``u``: a better bound without a product."""
-        best = self.dual_point
-        share = self._problem.best_between(best.u, best.combined, u.u, u.combined)
-        if share > 0.0:
-            found = self._blend(best, u, share)
+        best = self.highest
+        bend = self.dual.bend(u.combined - best.combined)
+        slope = u.value - best.value + 0.5 * bend  # D is quadratic on the line
+        if slope > 0.0:
+            found = self._between(best, u, min(1.0, slope / bend) if bend > 0.0 else 1.0)
             if found.value > best.value:
-                self.dual_point = found
-                self.best.raise_bound(found.value, found)
+                self.highest = found
+                self.best.raise_bound(found.value)
 
-    def _offer(self, point: Point) -> None:
-        self.best.offer(self._problem.primal_value(point), point)
 
-    def _evaluated(self, u: Array) -> DualPoint:
-        combined = self._problem.combine(u)
-        return DualPoint(u, combined, self._problem.dual_value(u, combined))
+class HingeDual:
+    """The dual of the hinge loss, whose distances have the weights s."""
 
-    def _blend(self, start: DualPoint, end: DualPoint, share: float) -> DualPoint:
-        u, combined = np.empty_like(start.u), np.empty_like(start.combined)
-        design.blend(share, start.u, end.u, u)
-        design.blend(share, start.combined, end.combined, combined)
-        return DualPoint(u, combined, self._problem.dual_value(u, combined))
+    def __init__(self, risk: ScoreRisk, reg_lambda: float):
+        self._risk, self._lambda = risk, reg_lambda
+        self.signed = risk.weights * risk.y
+        self._box = np.zeros(len(risk.y)), np.ones(len(risk.y))
 
-    def _state(self) -> State:
-        point = self.best.point
-        return self.best.state(point.w, point.intercept, self._problem.passes)
+    def combine(self, u: Array) -> Array:
+        """A product with X'."""
+        return self._risk.rows.gradient(self.signed * u)
+
+    def value(self, u: Array, combined: Array) -> float:
+        return float(self._risk.weights @ u) - 0.5 * self.bend(combined)
+
+    def point(self, combined: Array) -> Primal:
+        """A product with X."""
+        w = combined / self._lambda
+        return Primal(w, self._risk.scores(w))
+
+    def blend(self, start: Primal, end: Primal, share: float) -> Primal:
+        return Primal(*((1.0 - share) * x + share * y for x, y in zip(start, end, strict=True)))
+
+    def offer(self, best: Best, point: Primal) -> None:
+        risk, w = self._risk, point.w
+        b = risk.best_intercept(point.scores, 0.0) if risk.free else 0.0
+        penalty = 0.5 * self._lambda * float(w @ w)
+        best.offer(penalty + risk.value(point.scores, b), At(w, b))
+
+    def project(self, center: Array, point: Primal, step: float, series: int) -> Array:
+        """(23) and (25): the gradient in this norm is ``1 - y f``, the projection the O(n) one."""
+        moved = center + step * (1.0 - self._risk.y * point.scores)
+        if not self._risk.free:
+            return np.clip(moved, 0.0, 1.0)
+        return projected(moved, self._risk.y, self.signed, *self._box, 0.0)[0]
+
+    def bend(self, change: Array) -> float:
+        return float(change @ change) / self._lambda
+
+    def distance(self, u: Array, v: Array) -> float:
+        return float(self._risk.weights @ (u - v) ** 2)
+
+    def largest_curvature(self, seed: int | None) -> float:
+        """L of the gradient of D: the largest eigenvalue of ``X'SX / reg_lambda``, centered."""
+        risk, value = self._risk, 0.0
+        w = np.random.default_rng(seed).standard_normal(risk.dimension)
+        for step in range(MOST_STEPS):  # of two products each
+            scores = risk.scores(w / np.linalg.norm(w))
+            scores -= float(risk.weights @ scores) if risk.free else 0.0
+            w = risk.rows.gradient(risk.weights * scores)
+            before, value = value, float(np.linalg.norm(w))
+            settled = value - before <= _POWER_PRECISION * value
+            if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):
+                break
+        return _POWER_MARGIN * value / self._lambda
+
+
+class ExcessiveGap(Solver):
+    """The series for the hinge loss; ``lipschitz`` is L, "adaptive" or "power": an estimate."""
+
+    name = "excessive-gap"
+    history_fields = ()
+    advice = "the features are too large for double precision; scale them"
+    patience = PATIENCE
+    risk: ScoreRisk
+
+    def __init__(self, task: Task, start: Start, lipschitz: str | float, seed: int | None):
+        super().__init__(task, start)
+        self._dual, self._seed = HingeDual(self.risk, self.reg_lambda), seed
+        self._is_unknown, adaptive = lipschitz == "power", lipschitz == "adaptive"
+        known = isinstance(start.state, np.ndarray) and adaptive
+        u = start.state if known else np.zeros(len(self.risk.y))
+        given = None if adaptive else 0.0 if isinstance(lipschitz, str) else lipschitz
+        self._series = Series(self._dual, given, u, self.best)
+
+    @property
+    def reusable(self) -> Array:
+        """The best u."""
+        return self._series.highest.u
+
+    def begin(self) -> None:
+        """Learn the constant of Algorithm 1 if it has to be computed."""
+        if self._is_unknown:
+            self._series.L = self._dual.largest_curvature(self._seed)
+
+    def step(self) -> None:
+        self.idle = 0 if self._series.step() else self.idle + 1
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """Make the best u feasible again despite rounding."""
+        signed = self._dual.signed
+        g = -signed * self._series.highest.u
+        if self.risk.free:
+            scale_heavier_down(g)
+            u = np.divide(-g, signed, out=np.zeros_like(g), where=signed != 0.0)
+            self._series.highest = self._series.evaluated(np.clip(u, 0.0, 1.0))
+        self.best.dual_certificate = Proof(derivatives=g)
+
+    def state(self) -> Any:
+        state = super().state()
+        state.further = ()
+        return state

@@ -18,7 +18,7 @@ from sklearn_bundle.chain._compiled.chain_rounding import (
     sum_of_largest,
 )
 from sklearn_bundle.chain._compiled.forward_backward import loss_of
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
-from sklearn_bundle.linear_next._compiled.rows import dense_scores
+from sklearn_bundle.linear._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain_dual import largest
 from sklearn_bundle.jit.decorators import inner, jit, registered
-from sklearn_bundle.linear_next._compiled.rows import dense_scores
+from sklearn_bundle.linear._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
 
 # Work between two computations of the distances, in nodes of the graph: 1 to 4 took the same time

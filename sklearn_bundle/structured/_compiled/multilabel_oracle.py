@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.class_oracle import (

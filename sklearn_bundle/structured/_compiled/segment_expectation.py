@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.chain import scores
 from sklearn_bundle.chain._compiled.chain_dual import largest
 from sklearn_bundle.chain._compiled.chain_rounding import largest_of
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store

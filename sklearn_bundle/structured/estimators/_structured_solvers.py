@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.core_next.contract import Status
+from sklearn_bundle.core.contract import Status
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk

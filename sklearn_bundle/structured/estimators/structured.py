@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from sklearn_bundle.core_next.contract import SolverResult, Status
-from sklearn_bundle.core_next.docs import fill_doc
-from sklearn_bundle.core_next.estimator import (
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.docs import fill_doc
+from sklearn_bundle.core.estimator import (
     CertifiedEstimator,
     Fit,
     OneCertificate,
@@ -19,11 +19,11 @@ from sklearn_bundle.core_next.estimator import (
     points_of,
     with_callbacks,
 )
-from sklearn_bundle.core_next.misread import gathered
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.parameters import OF_FITS, Interval, Names
-from sklearn_bundle.core_next.validation import checked_reg_lambda
-from sklearn_bundle.core_next.warm import fingerprint_of
+from sklearn_bundle.core.misread import gathered
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core.validation import checked_reg_lambda
+from sklearn_bundle.core.warm import fingerprint_of
 from sklearn_bundle.structured.estimators._structured_solvers import (
     SOLVERS,
     StructuredData,

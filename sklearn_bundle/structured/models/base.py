@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import sparray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core_next.docs import Documented
-from sklearn_bundle.linear_next.losses.multiclass import check_cost
+from sklearn_bundle.core.docs import Documented
+from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.structured.models.examples import Examples, ListedExamples
 
 # Checked before any work; the error names all that are missing.

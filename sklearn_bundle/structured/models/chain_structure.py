@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
 from sklearn_bundle.chain.model import Weights, flat, pack, padded
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
+from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, best_labels
 from sklearn_bundle.structured.models.base import (
     StructuredModel,

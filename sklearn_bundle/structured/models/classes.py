@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
+from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.jit.decorators import frozen
-from sklearn_bundle.linear_next.losses.multiclass import check_cost
-from sklearn_bundle.linear_next.losses.ontology import hierarchy
+from sklearn_bundle.linear.losses.multiclass import check_cost
+from sklearn_bundle.linear.losses.ontology import hierarchy
 from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs
 from sklearn_bundle.structured.models.base import StructuredModel, check_size, checked_labels
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
-from sklearn_bundle.core_next.validation import well_formed
-from sklearn_bundle.core_next.values import as_float, as_numbers, shown
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.validation import well_formed
+from sklearn_bundle.core.values import as_float, as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import structures
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core_next.values import as_numbers, shown
-from sklearn_bundle.linear_next.losses.multiclass import check_cost
+from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.structured._compiled.graph_oracle import GraphOutputs, best_labels
 from sklearn_bundle.structured.models.base import cost_matrix
 from sklearn_bundle.structured.models.examples import (

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
-from sklearn_bundle.core_next.values import as_numbers, shown
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Array, ends_of

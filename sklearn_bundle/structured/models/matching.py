@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
-from sklearn_bundle.core_next.values import as_numbers, shown
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Array, Examples, Found
 

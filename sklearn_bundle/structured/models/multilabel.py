@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import rel_entr
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
-from sklearn_bundle.core_next.values import as_numbers, shown
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
 from sklearn_bundle.structured.models.base import StructuredModel, check_size

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.values import plain, shown
+from sklearn_bundle.core.values import plain, shown
 from sklearn_bundle.structured._compiled import pairwise_oracle
 from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs
 from sklearn_bundle.structured.models.base import check_size

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
+from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.structured.models.examples import Array, Examples, Found
 from sklearn_bundle.structured.models.graph_input import GraphInput
 

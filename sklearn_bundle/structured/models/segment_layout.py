@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
 from sklearn_bundle.chain.model import pack, padded
-from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import sklearn_bundle.structured._compiled.segment_expectation  # noqa: F401 - registers expect
-from sklearn_bundle.core_next.score_rounding import ScoreRounding
-from sklearn_bundle.core_next.values import shown
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured.models.base import StructuredModel, check_size
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined

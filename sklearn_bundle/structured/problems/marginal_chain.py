@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
 from sklearn_bundle.chain.model import values_of
-from sklearn_bundle.core_next.certificate import Best, Rounding
-from sklearn_bundle.core_next.parallel import row_blocks
+from sklearn_bundle.core.certificate import Best, Rounding
+from sklearn_bundle.core.parallel import row_blocks
 from sklearn_bundle.structured._compiled import chain_marginals
 from sklearn_bundle.structured.problems.structured import StructuredProblem, sum_of_features
 

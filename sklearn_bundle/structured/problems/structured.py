@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import attained
-from sklearn_bundle.core_next.contract import State
-from sklearn_bundle.core_next.limits import DOUBLE
-from sklearn_bundle.core_next.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.certificate import attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import DOUBLE
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.structured.models.examples import Examples, Found
 
 Array = NDArray[np.float64]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.structured.models.examples import Examples, Expected
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 

@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core_next.validation import check_sample_weight, normalized
+from sklearn_bundle.core.validation import check_sample_weight, normalized
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain
 from sklearn_bundle.structured.models.classes import Multiclass, Ontology

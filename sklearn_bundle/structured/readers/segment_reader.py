@@ -17,8 +17,8 @@ from sklearn_bundle.chain.readers.sequences import (
     check_prediction_sequences,
     check_training_sequences,
 )
-from sklearn_bundle.core_next.parallel import split_threads
-from sklearn_bundle.core_next.values import require_y, shown
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.values import require_y, shown
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.segment_layout import (
     Segmentation,

@@ -29,9 +29,9 @@ from sklearn_bundle.chain.estimators._labeling import (
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
-from sklearn_bundle.core_next.estimator import features_of
-from sklearn_bundle.core_next.parameters import Names, suggestion
-from sklearn_bundle.core_next.validation import (
+from sklearn_bundle.core.estimator import features_of
+from sklearn_bundle.core.parameters import Names, suggestion
+from sklearn_bundle.core.validation import (
     X_CHECKS,
     arrays_of,
     check_classification_data,
@@ -42,8 +42,8 @@ from sklearn_bundle.core_next.validation import (
     normalized,
     total_of,
 )
-from sklearn_bundle.core_next.values import require_y, shown
-from sklearn_bundle.core_next.warm import fingerprint_of
+from sklearn_bundle.core.values import require_y, shown
+from sklearn_bundle.core.warm import fingerprint_of
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel, cost_matrix
 from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined

@@ -7,16 +7,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import Best
-from sklearn_bundle.core_next.contract import ABSENT, State
-from sklearn_bundle.core_next.lbfgs import MEMORY, LBFGSSolver
-from sklearn_bundle.core_next.limits import IDLE_LIMIT, LAST_PLACE, TINY
-from sklearn_bundle.linear_next.certificate import bound_of
-from sklearn_bundle.linear_next.regularizers import L2
-from sklearn_bundle.linear_next.risk import Plane
-from sklearn_bundle.linear_next.solvers.base import At
-from sklearn_bundle.linear_next.solvers.bundle import ADVICE, Planes
-from sklearn_bundle.linear_next.solvers.excessive_gap import PATIENCE, ExcessiveGap, Series
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, TINY
+from sklearn_bundle.linear.certificate import bound_of
+from sklearn_bundle.linear.regularizers import L2
+from sklearn_bundle.linear.risk import Plane
+from sklearn_bundle.linear.solvers.base import At
+from sklearn_bundle.linear.solvers.bundle import ADVICE, Planes
+from sklearn_bundle.linear.solvers.excessive_gap import PATIENCE, ExcessiveGap, Series
 from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core_next.certificate import Best
-from sklearn_bundle.core_next.contract import ABSENT, State
-from sklearn_bundle.core_next.dual_methods import Catalyst, Checks, Idling, first_kappa
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.dual_methods import Catalyst, Checks, Idling, first_kappa
 from sklearn_bundle.jit.sampling import Sampling, grow
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.blocks import BlockDual, Check, OutputCache

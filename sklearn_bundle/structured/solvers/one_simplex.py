@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from sklearn_bundle.core_next.certificate import Best
-from sklearn_bundle.core_next.contract import ABSENT, State
-from sklearn_bundle.core_next.dual_methods import Idling
-from sklearn_bundle.core_next.limits import TINY
-from sklearn_bundle.linear_next.regularizers import L2
-from sklearn_bundle.linear_next.solvers import master
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import ABSENT, State
+from sklearn_bundle.core.dual_methods import Idling
+from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.linear.regularizers import L2
+from sklearn_bundle.linear.solvers import master
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
 

@@ -7,8 +7,8 @@ import pytest
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.core_next.contract import run
-from sklearn_bundle.core_next.lbfgs import LBFGSSolver
+from sklearn_bundle.core.contract import run
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.contract.fits import quiet
 from tests.reference_chain import made
 

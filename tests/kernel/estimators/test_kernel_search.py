@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, Stratifi
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from sklearn_bundle.core_next.contract import Status
+from sklearn_bundle.core.contract import Status
 from sklearn_bundle.plotting import RegularizationPathDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SwapSVC, SwapSVR
-from sklearn_bundle.core_next.optimum import known_regions
+from sklearn_bundle.core.optimum import known_regions
 from sklearn_bundle.kernel.estimators._kernel import KernelRegion
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem
 from sklearn_bundle.kernel.problems.row_gaps import box_gaps, largest_sum, squared_gaps

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
-from sklearn_bundle.core_next.contract import Status, run
-from sklearn_bundle.core_next.parallel import blas_threads
+from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import L2SVM, Candidate
 from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver

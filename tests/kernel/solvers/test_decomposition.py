@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from sklearn.metrics.pairwise import linear_kernel
 
 from sklearn_bundle import SwapSVC
-from sklearn_bundle.core_next.contract import Status, run
+from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import decomposition as compiled
 from sklearn_bundle.kernel.solvers import decomposition
 from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sklearn_bundle.core_next.contract import run
+from sklearn_bundle.core.contract import run
 from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube, extended, of_rank_0
 from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
 from sklearn_bundle.kernel.values.kernel_data import KernelData

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import OneClassSVM
 
-from sklearn_bundle.core_next.contract import Status, run
+from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import lazy
 from sklearn_bundle.kernel.problems.l2svm import Candidate, Certified
 from sklearn_bundle.kernel.solvers.base import SimplexPoints, confirmed

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core_next.contract import Status, run
+from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel.problems.l2svm import L2SVM
 from sklearn_bundle.kernel.solvers.whole import WholeSolver
 from tests.kernel_problems import KERNELS, minimum_of, problem_of

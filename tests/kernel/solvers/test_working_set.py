@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bundle.core_next.contract import Status, run
+from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.kernel._compiled import working_set
 from sklearn_bundle.kernel._compiled.working_set import LANES
 from sklearn_bundle.kernel.problems.box import Box, BoxProblem

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, losses
-from sklearn_bundle.core_next.contract import run
+from sklearn_bundle.core.contract import run
 from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.models.examples import ListedExamples

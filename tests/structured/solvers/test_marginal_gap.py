@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.core_next.certificate import Best
-from sklearn_bundle.core_next.contract import Status, run
-from sklearn_bundle.linear_next.solvers.excessive_gap import Series
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.linear.solvers.excessive_gap import Series
 from sklearn_bundle.models import Chain, Multiclass
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.examples import CompiledExamples

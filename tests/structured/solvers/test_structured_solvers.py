@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_bundle.core_next.contract import Status, run
+from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers import blocks
 from sklearn_bundle.structured.solvers.adapted import OneSlackSolver

@@ -1,1 +1,0 @@
-"""What every fit needs: from checked parameters and data to the certificate."""

@@ -1,0 +1,262 @@
+"""Sweeps of dual coordinate steps for the multiclass hinge: a distribution over classes per row.
+
+Numbers per class are padded to whole vectors, k of them; the last ones have a cost of -1e300.
+Vectors take half of the time of plain loops here, since all scores of a row stay in registers.
+"""
+
+import math
+
+import numpy as np
+
+from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.sampling import exchanged
+from sklearn_bundle.jit.vector import (
+    WIDTH,
+    fma,
+    larger,
+    largest,
+    load,
+    minus,
+    plus,
+    positive,
+    prefetch,
+    splat,
+    spread,
+    store,
+    times,
+    total,
+    where_below,
+)
+
+NEVER = -1e300  # a score that is never the best one
+_LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
+
+
+@inner
+def _scores(data, indices, start, end, first, k, W, out):
+    """out = <x, W_c> for every class, W of shape (d, k): up to 32 classes at a time in registers.
+
+    Without indices, entry p belongs to column ``p - first``.
+    """
+    dense = indices.shape[0] == 0
+    c = 0
+    while c < k:
+        s0 = s1 = s2 = s3 = splat(0.0)
+        if k - c >= 4 * WIDTH:
+            for p in range(start, end):
+                x = spread(data, p)
+                at = np.intp(p - first if dense else indices[p]) * k + c
+                s0 = fma(load(W, at), x, s0)
+                s1 = fma(load(W, at + WIDTH), x, s1)
+                s2 = fma(load(W, at + 2 * WIDTH), x, s2)
+                s3 = fma(load(W, at + 3 * WIDTH), x, s3)
+            store(out, c + WIDTH, s1)
+            store(out, c + 2 * WIDTH, s2)
+            store(out, c + 3 * WIDTH, s3)
+        else:
+            for p in range(start, end):
+                at = np.intp(p - first if dense else indices[p]) * k + c
+                s0 = fma(load(W, at), spread(data, p), s0)
+        store(out, c, s0)
+        c += 4 * WIDTH if k - c >= 4 * WIDTH else WIDTH
+
+
+@inner
+def _dot(W, at, data, start, width):
+    """<w, x> of ``width`` numbers of W from ``at`` on."""
+    s0 = s1 = s2 = s3 = splat(0.0)
+    for j in range(0, width - 4 * WIDTH + 1, 4 * WIDTH):
+        s0 = fma(load(W, at + j), load(data, start + j), s0)
+        s1 = fma(load(W, at + j + WIDTH), load(data, start + j + WIDTH), s1)
+        s2 = fma(load(W, at + j + 2 * WIDTH), load(data, start + j + 2 * WIDTH), s2)
+        s3 = fma(load(W, at + j + 3 * WIDTH), load(data, start + j + 3 * WIDTH), s3)
+    result = total(plus(plus(s0, s1), plus(s2, s3)))
+    for j in range(width - width % (4 * WIDTH), width):
+        result += W[at + j] * data[start + j]
+    return result
+
+
+@inner
+def _threshold(r, k, height, theta):
+    """The t with ``sum_c max(r_c - t, 0) = height`` from one that is not too large, and the count.
+
+    Newton's method on a convex function: the count of positive terms falls until it stays.
+    """
+    one, before = splat(1.0), np.inf
+    while True:
+        sums = counts = splat(0.0)
+        limit = splat(theta)
+        for c in range(0, k, WIDTH):
+            x = load(r, c)
+            sums = plus(sums, where_below(limit, x, x))
+            counts = plus(counts, where_below(limit, x, one))
+        count = total(counts)
+        if count >= before or count == 0.0:
+            return theta, count
+        better = (total(sums) - height) / count
+        if not better > theta:
+            return theta, count
+        theta, before = better, count
+
+
+@inner
+def _shorten(scores, alpha, at, classes):
+    """Drop classes without weight whose score is below those of all classes with weight."""
+    size = classes.shape[0] - 1
+    lowest = np.inf
+    for e in range(classes[size]):
+        c = classes[e]
+        if alpha[at + c] > 0.0:
+            lowest = min(lowest, scores[c])
+    stay = 0
+    for e in range(classes[size]):
+        c = classes[e]
+        classes[stay] = c
+        stay += alpha[at + c] > 0.0 or scores[c] >= lowest
+    classes[size] = stay
+
+
+@jit
+def sweep(
+    data,
+    indices,
+    indptr,
+    width,
+    labels,
+    costs,
+    rows,
+    active,
+    size,
+    order,
+    alpha,
+    listed,
+    W,
+    b,
+    scale,
+    pull,
+    space,
+    seed,
+):
+    """One step for each of the first ``size`` rows of ``active``, in random order.
+
+    ``rows`` holds weight and curvature of one row after the other. W, flat, is kept at
+    ``scale sum_i s_i x_i (y_i - alpha_i)'``, of shape (d, k), or (K, d) if ``listed`` has rows.
+    These hold the classes that a row's step considers, and last their number. Rows whose alpha is
+    the best one leave ``active``. Returns how many stay, the rows' parts of the gap, and the gain
+    of the dual.
+    """
+    K, k = costs.shape
+    flat, by_class = costs.reshape(-1), listed.shape[0] > 0
+    scores, change = space[0], space[1]
+    random = seed[0]
+    for a in range(size):
+        order[a] = active[a]
+    for a in range(size - 1, 0, -1):
+        random = exchanged(order, a, random)
+    seed[0] = random
+    zero, one = splat(0.0), splat(1.0)
+    gap = gained = 0.0
+    stay = 0
+    for a in range(size):
+        if a + _LEAD < size:
+            ahead = order[a + _LEAD]
+            start = np.intp(ahead * width if width > 0 else indptr[ahead])
+            for c in range(0, k, WIDTH):
+                prefetch(alpha, ahead * k + c)
+            for line in range(4):
+                prefetch(data, start + 8 * line)
+        i = order[a]
+        at, cost = i * k, labels[i] * k
+        weight, curvature = rows[2 * i], rows[2 * i + 1]
+        if width > 0:
+            start, end = i * width, (i + 1) * width
+        else:
+            start, end = np.intp(indptr[i]), np.intp(indptr[i + 1])
+        if by_class:
+            for c in range(k):
+                scores[c] = NEVER
+            for e in range(listed[i, K]):
+                c = listed[i, e]
+                scores[c] = _dot(W, c * width, data, start, width)
+        else:
+            _scores(data, indices, start, end, start, k, W, scores)
+        tops, means = splat(-np.inf), zero
+        for c in range(0, k, WIDTH):
+            u = plus(plus(load(scores, c), load(b, c)), load(flat, cost + c))
+            store(scores, c, u)
+            tops = larger(u, tops)
+            means = fma(load(alpha, at + c), u, means)
+        top = largest(tops)
+        part = top - total(means)
+        if not part > 0.0:
+            continue
+        active[stay] = i
+        stay += 1
+        gap += weight * part
+        if by_class:
+            _shorten(scores, alpha, at, listed[i])
+        # The best alpha is max(r - theta, 0) / curvature; the classes of the last alpha give a
+        # theta that is not too large.
+        sums = counts = zero
+        for c in range(0, k, WIDTH):
+            old = load(alpha, at + c)
+            r = fma(splat(curvature), old, minus(load(scores, c), splat(top)))
+            store(scores, c, r)
+            sums = plus(sums, where_below(zero, old, r))
+            counts = plus(counts, where_below(zero, old, one))
+        below = (total(sums) - curvature) / total(counts)
+        theta, above = _threshold(scores, k, curvature, below)
+        to_vertex = above == 0.0
+        if to_vertex:  # a row of zeros, or nearly so: the best vertex
+            best = 0
+            for c in range(K):
+                best = c if scores[c] > scores[best] else best
+            for c in range(K):
+                scores[c] = -part
+            scores[best], theta, above = 0.0, -0.5 * part, 1.0
+        limit, inverse, rises = splat(theta), splat(1.0 / curvature), zero
+        for c in range(0, k, WIDTH):
+            old, r = load(alpha, at + c), load(scores, c)
+            new = where_below(limit, r, one)  # exactly a vertex, so that it is recognized as one
+            if above > 1.0:
+                new = times(positive(minus(r, limit)), inverse)
+            store(alpha, at + c, new)
+            move = minus(new, old)
+            rises = fma(move, fma(splat(-curvature), fma(splat(0.5), move, old), r), rises)
+            move = times(move, splat(-weight))
+            store(b, c, fma(splat(pull), move, load(b, c)))
+            store(change, c, times(move, splat(scale)))
+        gained += weight * (part if to_vertex else total(rises))
+        if by_class:
+            for h in range(K):
+                if change[h] != 0.0:
+                    row, of_class = data[start:end], W[h * width : (h + 1) * width]
+                    for j in range(width):
+                        of_class[j] += change[h] * row[j]
+            continue
+        for p in range(start, end):
+            x = spread(data, p)
+            place = np.intp(p - start if width > 0 else indices[p]) * k
+            for c in range(0, k, WIDTH):
+                store(W, place + c, fma(load(change, c), x, load(W, place + c)))
+    return stay, gap, gained
+
+
+@jit
+def follow(rows, alpha, newest, mean, stamps, stamp):
+    """Update the running mean of these rows of alpha, with the weight ``newest`` for the last."""
+    for i in rows:
+        stamps[i] = stamp
+        for c in range(alpha.shape[1]):
+            mean[i, c] += newest * (alpha[i, c] - mean[i, c])
+
+
+@jit
+def catch_up(alpha, mean, stamps, stamp):
+    """The same for rows that have not changed since their stamps, for every update they missed."""
+    for i in range(stamps.shape[0]):
+        if stamps[i] != stamp:
+            left = math.exp(stamp - stamps[i])
+            stamps[i] = stamp
+            for c in range(alpha.shape[1]):
+                mean[i, c] = alpha[i, c] + left * (mean[i, c] - alpha[i, c])

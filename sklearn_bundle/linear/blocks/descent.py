@@ -1,0 +1,253 @@
+"""Solvers on blocks: descent of a loss of one score in few rounds, and what all fits there need."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from sklearn_bundle.core.contract import OutOfTime, State
+from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE
+from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, Curved
+from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
+from sklearn_bundle.linear.certificate import Proof, bound_of
+from sklearn_bundle.linear.solvers.base import Solver
+from sklearn_bundle.linear.solvers.descent import Descent, cholesky
+
+Array = NDArray[np.float64]
+_WIDEST = 2.0  # first width, in units of the scores: every row bends at w = 0
+_SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
+_NARROWER = 0.3  # least factor on the width at a time,
+_BELOW = 0.95  # and what it aims at, of the width that leaves so much
+_STEPS, _LONGEST = 24, 1e4  # in a round: shorter or longer than 1 by at most so much
+_SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
+_LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
+_SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
+_COARSE = 0.1  # and above which it takes twice the rows
+_ROWS_A_FEATURE = 4  # of the first Hessian,
+_PRODUCTS = 32  # or as many rows as take as long as two passes over dense rows
+
+
+class BlockDescent(Descent):
+    """Newton's method up to 2,000 features, else L-BFGS; kinked losses bend over a width.
+
+    The width is narrowed as soon as a step promises less than the smoothing hides. Each step is a
+    round, if its length is accepted, with the Hessian where that is wanted.
+    """
+
+    risk: BlockRisk  # type: ignore[assignment]
+    point: BlockPoint
+    patience = 30
+
+    def start_moving(self) -> None:
+        d, kinked = self.risk.dimension, self.risk.kinked
+        self._newton = d <= MOST_SIDE and self.task.solver != "lbfgs"
+        self._width = _WIDEST * self.risk.units.unit if kinked else 0.0
+        self._ridge, self._detail, self._count, self._fresh = 0.0, 1, 0, True
+        self._scale = 1.0
+        self._factor: Array | None = None
+        self._every = self._next_every()
+        self._moments: Any = None
+
+    def go(self, w: Array, b: Any) -> None:
+        b = np.full(max(self.risk.n_free, 1), self.risk.units.intercept) if b is None else b
+        self.arrive(self.risk.arrive(w, w, b, self._width, self._every))
+
+    def arrive(self, point: Any) -> None:
+        self.point, self._fresh = point, True
+        self.value = self.objective(point.w, point.risk)
+        if self.best.point is None and not np.isfinite(self.value):
+            raise ValueError(
+                "The loss is not finite at the starting point: check the loss, and the scale of X "
+                "and y."
+            )
+
+    def differentiate(self) -> Array:
+        slopes = self.point.gradient + self.reg_lambda * self.omega.image(self.point.w)
+        return np.append(slopes, self.risk.balance(self.point)) if self.risk.n_free else slopes
+
+    def proof(self) -> tuple[Proof, float]:
+        plane = self.risk.balanced_plane(self.point)
+        return Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, self.point.b)
+
+    def move(self, along: Array, left: float) -> float:
+        """A whole step with a narrower width if that is due; else a step of this width."""
+        here, promised = self.point, -blas.ddot(along, self.slopes)
+        hidden, wanted = self._hidden(), _SMOOTHED * self.tol * abs(self.best.primal)
+        if self._width > 0.0 and hidden > wanted and promised <= hidden:
+            narrower = self._width * max(_NARROWER, _BELOW * min(np.sqrt(wanted / hidden), 1.0))
+            end = self._at(here, self._narrowing(narrower / self._width, along), 1.0, narrower)
+            if self.objective(end.w, end.risk) <= self.value + hidden:
+                self._width = narrower
+                self.arrive(end)
+                return 1.0
+        end = self._at(here, along, 1.0, here.width)
+        first = self._slope(end, along)
+        t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
+        if t < _SHORT:
+            self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
+        elif t > _WHOLE:
+            self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
+        if t > 0.0:
+            self.arrive(self._at(here, along, t, here.width))
+        return t
+
+    def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
+        """About where the slope is 0, from the slopes at several steps at once."""
+        if self.risk.loss.quadratic:
+            return start / (start - first)
+        here, lam, p = self.point, self.reg_lambda, len(self.point.w)
+        image = self.omega.image(along[:p])
+        across, square = lam * blas.ddot(image, here.w), lam * blas.ddot(image, along[:p])
+        steps = np.geomspace(1.0, _LONGEST, _STEPS) ** (1.0 if first < 0.0 else -1.0)
+        found = self.risk.slopes(here, end, steps) + across + steps * square
+        steps, found = np.append(0.0, steps), np.append(start, found)
+        order = np.argsort(steps)
+        steps, found = steps[order], found[order]
+        beyond = int(np.argmax(~(found < 0.0)))  # NaN, from an overflow, counts as too far
+        if beyond == 0:
+            return float(steps[-1])
+        (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
+        share = -below / (above - below) if np.isfinite(above) else 0.0
+        return float(low + share * (high - low))
+
+    def _slope(self, point: BlockPoint, along: Array) -> float:
+        """The slope of the smoothed objective at a point."""
+        p = len(point.w)
+        slope = blas.ddot(point.gradient + self.reg_lambda * self.omega.image(point.w), along[:p])
+        return slope + (float(self.risk.balance(point) @ along[p:]) if self.risk.n_free else 0.0)
+
+    def _at(self, here: BlockPoint, along: Array, t: float, width: float) -> BlockPoint:
+        p = len(here.w)
+        w, b = here.w + t * along[:p], here.b + (t * along[p:] if self.risk.n_free else 0.0)
+        return self.risk.arrive(w, w, b, width, self._every)
+
+    def _narrowing(self, share: float, along: Array) -> Array:
+        """The step that keeps the derivatives of the rows that bend, in a share of the width.
+
+        These are proportional to the distance to the kink, over the width.
+        """
+        curved = self.point.answer.curved
+        if self._factor is None or not curved.matrix.size:
+            return along
+        factor = cholesky(curved.matrix / share, self.reg_lambda, self.omega)
+        if factor is None:
+            return along
+        steeper = (1.0 / share - 1.0) * curved.bent[: len(self.slopes)]
+        args = factor, curved.mean, max(curved.total / share, self._least_total())
+        return -self._solved(self.slopes + steeper, *args)
+
+    def _hidden(self) -> float:
+        """What the smoothing alone leaves of the gap of the point and its plane."""
+        point, plane = self.point, self.risk.plane(self.point)
+        free = float(plane.balance @ point.b) if self.risk.n_free else 0.0
+        return point.risk - plane.offset - float(plane.gradient @ point.w) - free
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Of a kinked loss every step has its own Hessian; a diagonal is scaled to fit the pair."""
+        if self._width > 0.0:
+            return
+        super().remember(step, change)
+        if self._factor is None:
+            product, square = blas.ddot(step, change), blas.ddot(change, self.solve(change))
+            good = product > 0.0 and square > 0.0
+            self._scale = self._scale * product / square if good else self._scale
+
+    def renew_metric(self) -> None:
+        if not self._fresh:
+            return
+        self._fresh, curved = False, self.point.answer.curved
+        known = isinstance(curved, Curved)
+        self._total = curved.total if known else 1.0
+        if known and curved.matrix.size:
+            self._count = curved.count
+            H = curved.matrix.copy()
+            diagonal = np.einsum("ii->i", H)
+            diagonal += self._ridge * (diagonal.mean() + np.finfo(float).tiny)
+            self._factor, self._mean = cholesky(H, self.reg_lambda, self.omega), curved.mean
+            self.name = "newton"
+            self.pairs.clear()
+        if self._factor is None and self._moments is None:
+            squares, mean = self.risk.feature_moments(False, False)
+            self._moments = np.maximum(squares - mean**2, CONSTANT * squares), mean
+        if self.fall > _COARSE:
+            self._detail *= 2
+        self._every = self._next_every()
+
+    def _next_every(self) -> int:
+        """Of how many curved rows the next Hessian takes one; 0 if there is none."""
+        (n, d), loss = self.risk.rows.shape, self.risk.loss
+        if not (self._newton and self.risk.has_curvature):
+            return 0
+        if loss.smooth and self._factor is not None and (loss.quadratic or self.fall <= _SLOW):
+            return 0
+        if loss.quadratic:
+            return 1
+        enough = max(_ROWS_A_FEATURE * d, _PRODUCTS * n // d)
+        return max(1, int(self._count or n) // (self._detail * enough))
+
+    def solve(self, x: Array) -> Array:
+        total = max(self._total, self._least_total())
+        if self._factor is not None:
+            return self._solved(x, self._factor, self._mean, total)
+        variances, mean = self._moments
+        diagonal = total * variances + self.reg_lambda * self.omega.diagonal
+        scale = self._scale if len(self.pairs) else 1.0
+        return scale * self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
+
+    def _solved(self, x: Array, factor: Array, mean: Array, total: float) -> Array:
+        """The metric's inverse times x; b keeps the mean score of the rows that bend."""
+        p, b = len(mean), x[len(mean) :]
+        w = x[:p] - mean * b if len(b) else x
+        w = lapack.dpotrs(factor, w, lower=0)[0] if factor.ndim == 2 else w / factor
+        return np.append(w, b / total - float(mean @ w)) if len(b) else w
+
+    def _least_total(self) -> float:
+        """A curvature in b with which no step is longer than the unit of scores."""
+        balance = float(np.abs(self.risk.balance(self.point)).sum())
+        return max(balance / self.risk.units.unit, np.finfo(float).tiny)
+
+
+class OnBlocks:
+    """A solver whose history has the number of rounds, and which ends in time whatever waits.
+
+    A round that is not answered by then ends it with its last state, which was computed from the
+    data. What rounding has added to its bound is not known: a nonnegative risk has the bound 0.
+    """
+
+    def __init__(self, solver: Solver):
+        self._solver, self._last = solver, None
+        self.history_fields = (*solver.history_fields, ("rounds", np.int64))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._solver, name)
+
+    def states(self) -> Iterator[State]:
+        with self._in_time():
+            for state in self._solver.states():
+                yield self._counted(state)
+
+    def confirm(self, *, moving: bool = True) -> State:
+        self._solver.risk.rounds.confirming()
+        with self._in_time():
+            return self._counted(self._solver.confirm(moving=moving))
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        try:
+            yield
+        except ClusterTimeout as error:
+            if self._last is None:
+                raise
+            raise OutOfTime(replace(self._last, lower_bound=self._solver.best.least)) from error
+
+    def _counted(self, state: State) -> State:
+        """The state with rounds; an intercept of one coordinate is a number."""
+        if np.shape(state.intercept) == (1,):
+            state.intercept = float(state.intercept[0])
+        state.further = (*state.further, self._solver.risk.rounds.n_rounds)
+        self._last = state
+        return state

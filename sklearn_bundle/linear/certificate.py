@@ -1,0 +1,132 @@
+"""The certificate of a linear problem: objective and bound from the data, less their rounding.
+
+Nothing else in this family computes a number that is reported. A solver hands over a point and what
+proves its bound: derivatives g in the scores, or a plane. With ``a = X'g``, ``v = grad Omega*(-a /
+lam)``, column norms c and the largest derivatives G near the scores, the terms of all sums add up
+to
+
+    T = ||G|| sum_j c_j |w_j| + ||g|| sum_j c_j |v_j| + |b| sum (G_i + |g_i|) + sum |g_i y_i|
+        + R + sum |s_i l*_i| + lam Omega + lam Omega*
+
+and rounding changes the gap by no more than ``(gamma(n) + gamma(d) + gamma(p) + 16 u) T`` and what
+an error of ``gamma(n) ||g|| c_j`` in a_j adds to the conjugate; ``gamma(m) = u min(m, 8 sqrt m)``,
+``u = 2^-53``. The bounds hold for any order of summation.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import DOUBLE, Ball, Rounding, ball_of, likely
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.risk import Plane, Risk
+
+Array = NDArray[np.float64]
+_FEW = 16.0  # roundings of a term beside those of its sum
+# Times 1 and the size of the point's: how far unpenalized coordinates of the optimum may be. Planes
+# cancel there up to rounding, whose effect this multiplies.
+_FARTHEST = 2.0
+
+
+class Proof(NamedTuple):
+    """What proves a bound: derivatives g of the risk, or a plane if these are not kept."""
+
+    derivatives: Array | None = None
+    plane: Plane | None = None
+
+
+class Certified(NamedTuple):
+    """A point with its certificate."""
+
+    w: Array
+    b: Any
+    objective: float
+    bound: float  # rounding is not taken off yet
+    rounding: Rounding
+    terms: float  # the size T of what objective and bound are differences of
+    ball: Ball | None
+
+
+def is_l1(omega: Regularizer) -> bool:
+    """Whether it is a weighted sum of the ``|w_j|``, and nothing else."""
+    form = omega.lasso_form
+    return form is not None and form.ridge == 0.0
+
+
+def scaled(plane: Plane, omega: Regularizer, reg_lambda: float, error: Any = 0.0) -> Plane:
+    """With L1, the largest multiple that is feasible: ``|a_j| + error_j <= lam t_j``.
+
+    A risk that is nowhere negative has the plane 0, and so all multiples between.
+    """
+    if not is_l1(omega):
+        return plane
+    limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, plane.gradient.shape)
+    a = -plane.gradient if omega.nonnegative else np.abs(plane.gradient)
+    used = limits > 0.0
+    reach = float(((a + error)[used] / limits[used]).max(initial=0.0))
+    return plane if reach <= 1.0 else plane.times(1.0 / reach * (1.0 - 2.0 * DOUBLE))
+
+
+def bound_of(plane: Plane, omega: Regularizer, reg_lambda: float, b: Any = 0.0) -> float:
+    """``c - lam Omega*(-a / lam)``, less what balances that are rounding may be worth."""
+    plane = scaled(plane, omega, reg_lambda)
+    value = plane.offset - reg_lambda * omega.conjugate(-plane.gradient / reg_lambda)
+    return value - _of_free(plane, omega, b)
+
+
+def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -> float:
+    """What the plane may lose in directions without a penalty, where it should be flat."""
+    lost = 0.0
+    if len(plane.balance):
+        lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
+    free = omega.unpenalized
+    if free is not None:
+        outputs = plane.gradient.reshape(-1, len(plane.gradient) // max(plane.norms.size, 1))
+        along = outputs[:, free] if free.ndim == 1 else outputs @ free
+        farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
+        lost += float(np.abs(along).sum()) * farthest
+    return _FARTHEST * lost
+
+
+def certify(
+    risk: Risk,
+    omega: Regularizer,
+    reg_lambda: float,
+    w: Array,
+    b: Any,
+    proof: Proof | None,
+    moving: bool = True,
+) -> Certified:
+    """Objective at (w, b), or a better b if it may move, and the bound that is proved."""
+    value, b, G = risk.reached(w, b, moving)
+    penalty = reg_lambda * omega.value(w)
+    (n, d), p, c = risk.rows.shape, len(w), risk.rows.column_norms
+    per_sum = DOUBLE * (likely(n) + likely(d) + likely(p) + _FEW)
+    moved = float(G.norms @ (np.abs(w.reshape(-1, d)) @ c))
+    size_b = float(np.sum(np.abs(b) * np.ones(len(G.norms)) * G.totals))
+    size = moved + size_b + G.terms + abs(value) + penalty
+    of_objective = per_sum * size
+    if proof is None:
+        return Certified(w, b, penalty + value, -np.inf, Rounding(of_objective), size, None)
+    plane = risk.proved(proof)
+    norms = np.broadcast_to(plane.norms, len(w) // d)  # the plane 0 has one for all outputs
+    errors = DOUBLE * (likely(n) + _FEW) * np.outer(norms, c).ravel()
+    plane = scaled(plane, omega, reg_lambda, errors)
+    m = -plane.gradient / reg_lambda
+    v, conjugate = omega.conjugate_gradient(m), reg_lambda * omega.conjugate(m)
+    along = float(errors @ np.abs(v))
+    terms = float(norms @ (np.abs(v.reshape(-1, d)) @ c)) + abs(conjugate)
+    terms += plane.terms + plane.total * float(np.abs(b).max(initial=0.0))
+    rise = along
+    if not is_l1(omega):
+        shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
+        rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
+    bound = plane.offset - conjugate - _of_free(plane, omega, b, w)
+    taken = Rounding(of_objective, per_sum * terms + rise, float(np.linalg.norm(errors)))
+    objective, gap = penalty + value, penalty + value - bound + taken.total
+    ball = None
+    if omega.strong_convexity > 0.0 and np.isfinite(gap):
+        modulus = reg_lambda * omega.strong_convexity
+        ball = ball_of(w, v, gap, gap, modulus, taken.of_plane / modulus)
+    return Certified(w, b, objective, bound, taken, size + terms, ball)

@@ -1,1 +1,0 @@
-"""Data and loss together: scores, values, slopes, planes, duals."""

@@ -1,0 +1,611 @@
+"""The risk of a linear model at points, along lines and as planes: three kinds of problem.
+
+``R(w, b) = R(X w + b)`` of one score per row, of one score per class, or given by its planes. A
+free intercept of a single score is always minimized out: ``R(w) = min_b R(w, b)``. The derivatives
+g in the scores then sum to zero, so that ``R(v, c) >= <X'g, v> + offset`` for all v and all
+intercepts c. Other intercepts are coordinates of their own.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import DOUBLE, likely
+from sklearn_bundle.linear._compiled import scores as loops
+from sklearn_bundle.linear.losses import BinaryLoss, Loss, Softmax
+from sklearn_bundle.linear.losses.base import SampleLoss
+from sklearn_bundle.linear.losses.planes import PlaneLoss
+from sklearn_bundle.linear.rows import Rows
+
+Array = NDArray[np.float64]
+Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
+_WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
+_MANY = 1 << 12  # kinks, of which only those near the best intercept are sorted:
+_SOME = (
+    2048  # of them say where that is, to so many roots of their number: four standard deviations
+)
+_MARGIN = 2.0
+_FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
+_CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
+_STEPS_IN_B = 500  # usually two or three; at most a bisection
+_REACH = 4.0  # factor between steps in b while no row has curvature
+_SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves enough
+ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
+_FEWEST_OF_A_CLASS = 20
+_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
+# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
+# take no longer than so many passes over the data.
+_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
+_NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
+_FEW = 16.0  # roundings of a score beside those of its product
+_SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
+
+
+@dataclass
+class Point:
+    """Weights with their scores, without the intercept, and what is known there.
+
+    ``w`` has the outputs one after the other; ``g`` are derivatives of the risk in the scores,
+    which make the plane ``<gradient, v> + balance . c + offset``.
+    """
+
+    w: Array
+    scores: Array
+    b: Any
+    risk: float = np.nan
+    g: Array | None = None
+    offset: float = np.nan
+    gradient: Array | None = None
+
+
+class Plane(NamedTuple):
+    """``R(v, c) >= <gradient, v> + <balance, c> + offset``, with the sizes of the derivatives g.
+
+    ``norms`` are ``||g||`` of each output, ``total`` is ``sum |g|``, ``terms`` the size of what the
+    offset is a sum of: rounding is proportional to these.
+    """
+
+    gradient: Array
+    offset: float
+    balance: Array
+    norms: Array
+    total: float
+    terms: float
+
+    def times(self, share: float) -> "Plane":
+        """The multiple of the plane, of a risk that is nowhere negative."""
+        return Plane(*(share * part for part in self))
+
+
+class Sizes(NamedTuple):
+    """Sizes of derivatives near a point: ``||G||`` and ``sum G`` per output, other terms."""
+
+    norms: Array
+    totals: Array
+    terms: float = 0.0
+
+    @classmethod
+    def of(cls, G: Array, terms: float = 0.0) -> "Sizes":
+        G = np.atleast_2d(G)
+        return cls(np.sqrt(np.einsum("ki,ki->k", G, G)), G.sum(axis=1), terms)
+
+
+class Risk(ABC):
+    """A convex risk R of scores that are linear in w."""
+
+    free: bool  # whether an intercept is minimized out
+    n_free: int  # intercepts that are coordinates of their own
+
+    def __init__(self, rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool):
+        self.rows, self.y, self.weights, self.loss = rows, y, weights, loss
+        self.n_outputs = loss.n_outputs(y)
+        self.free = fit_intercept and loss.free_intercept == "minimized"
+        own = fit_intercept and loss.free_intercept is not None and not self.free
+        self.n_free = (self.n_outputs or 1) if own else 0
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.rows.shape[1] * (self.n_outputs or 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of w, with a row per output if there are several."""
+        d = self.rows.shape[1]
+        return (d,) if self.n_outputs is None else (self.n_outputs, d)
+
+    def limit(self, seconds: float | None) -> None:
+        """Give rounds on workers so much time from now on; in memory solvers see to it."""
+        return
+
+    def scores(self, w: Array) -> Array:
+        """``X w``: one product, none at w = 0."""
+        if w.any():
+            return self.rows.scores(w.reshape(self.shape))
+        return np.zeros((*self.shape[:-1], self.rows.shape[0]))
+
+    def at(self, w: Array, b: Any = None) -> Point:
+        """The point w with its risk and derivatives, at the best intercept or at ``b``."""
+        b = np.zeros(self.n_free) if b is None and self.n_free else b
+        return self.arrive(w, self.scores(w), 0.0 if b is None else b)
+
+    @abstractmethod
+    def arrive(self, w: Array, scores: Array, b: Any) -> Point:
+        """The same with known scores: no product."""
+
+    @abstractmethod
+    def value(self, scores: Array, b: Any) -> float:
+        """The risk with this intercept."""
+
+    @abstractmethod
+    def line(self, start: Point, end: Point) -> Line:
+        """The risk along the line from start through end, with its derivatives.
+
+        The second derivative is NaN where the loss has none.
+        """
+
+    def gradient(self, point: Point, last: Point | None = None) -> Array:
+        """``X'g``: one product, once, or the change from a last point if few derivatives differ."""
+        if point.gradient is None:
+            if last is not None and last.gradient is not None:
+                change = point.g - last.g
+                if np.count_nonzero(change) < _FEW_CHANGED * change.size:
+                    point.gradient = last.gradient + self.rows.gradient(change).ravel()
+                    return point.gradient
+            point.gradient = self.rows.gradient(point.g).ravel()
+        return point.gradient
+
+    def plane(self, point: Point) -> Plane:
+        """The plane of the point's derivatives."""
+        g = np.atleast_2d(point.g)
+        sizes = np.abs(g)
+        balance = g.sum(axis=1) if self.n_free else np.zeros(0)
+        total, terms = float(sizes.sum()), abs(point.offset) + self.size_of_targets(sizes)
+        norms = np.sqrt(np.einsum("ki,ki->k", g, g))
+        return Plane(self.gradient(point), point.offset, balance, norms, total, terms)
+
+    def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
+        """The risk from the data, an intercept that is better if it may move, and sizes there."""
+        scores = self.scores(w)
+        value = self.value(scores, b)
+        return value, b, self._sizes(scores, b)
+
+    def proved(self, proof: Any) -> Plane:
+        """The plane of a proof, from the data."""
+        if proof.plane is not None:
+            return proof.plane
+        g = proof.derivatives
+        return self.plane(Point(np.zeros(0), g, 0.0, np.nan, g, self.offset(g)))
+
+    def offset(self, g: Array) -> float:
+        """``-sum_i s_i l*(g_i / s_i)``: of a plane, where no intercept changes it."""
+        raise NotImplementedError(f"{type(self.loss).__name__} has no conjugate")
+
+    def _sizes(self, scores: Array, b: Any) -> Sizes:
+        """The largest derivatives at the scores and near them: kinks may be on either side."""
+        G = np.zeros_like(scores)
+        near = _NEAR * float(np.sqrt(np.mean(np.square(scores))))
+        for moved in (scores, (1.0 - _NEAR) * scores, scores - near, scores + near):
+            g = self.arrive(np.zeros(0), moved, b).g
+            np.maximum(G, np.abs(g), out=G, where=np.isfinite(g))
+        return Sizes.of(G)
+
+    def size_of_targets(self, sizes: Array) -> float:
+        """``sum |g_i y_i|``, for a loss whose offset has such terms."""
+        return 0.0
+
+
+class ScoreRisk(Risk):
+    """``sum_i s_i l(y_i, x_i w + b)``, or smoothed: kinked losses bend over a width."""
+
+    def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
+        super().__init__(rows, y, weights, loss, fit_intercept)
+        self.form = _Numpy(loss) if loss.formula is None else _Compiled(loss)
+        self.units = loss.start(y, weights, self.free)
+        self.center = loss.center(y, weights) if self.free else 0.0
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether curvature, conjugates and smoothed slopes are known."""
+        return isinstance(self.form, _Compiled)
+
+    def arrive(
+        self, w: Array, scores: Array, b: Any, width: float = 0.0, left: float = 0.0
+    ) -> Point:
+        """``left`` is the derivative in b that may be left; g sums to zero all the same."""
+        b, g = float(np.ravel(b)[0]), np.empty_like(scores)
+        if not self.free:
+            risk, offset = self._cut(scores, b, width, g)
+            return Point(w, scores, b, risk, g, offset)
+        b = self.best_intercept(scores, b, width, left)
+        risk, offset = self.form.balanced_cut(self, scores, b, width, g)
+        return Point(w, scores, b, risk, g, offset)
+
+    def value(self, scores: Array, b: Any) -> float:
+        b = float(np.ravel(b)[0])
+
+        def part(rows: slice) -> tuple[float]:
+            return (self.form.risk(scores[rows], self.y[rows], self.weights[rows], b),)
+
+        return self.rows.sums(part)[0]
+
+    def line(self, start: Point, end: Point) -> Line:
+        direction, along_b = end.scores - start.scores, end.b - start.b
+
+        def risk(t: float) -> tuple[float, float, float]:
+            value = self.value(start.scores + t * direction, start.b + t * along_b)
+            return value, *self.slopes(start, direction, along_b, 0.0, t)
+
+        return risk
+
+    def slopes(
+        self, start: Point, direction: Array, along_b: float, width: float, t: float
+    ) -> tuple[float, float]:
+        """First and second derivative of the smoothed risk at a step along scores and b."""
+
+        def part(rows: slice) -> tuple[float, float]:
+            args = start.scores[rows], direction[rows], self.y[rows], self.weights[rows]
+            return self.form.along(*args, start.b, along_b, width, t)
+
+        return self.rows.sums(part)  # type: ignore[return-value]
+
+    def curvature(self, point: Point, width: float = 0.0) -> tuple[NDArray[np.intp], Array]:
+        """The rows with a second derivative, and ``s_i l''``."""
+        return self.form.curved(point.scores, self.y, self.weights, point.b, width)
+
+    def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
+        scores, b = self.scores(w), float(np.ravel(b)[0])
+        value = self.value(scores, b)
+        if self.free and moving:
+            best = self.best_intercept(scores, b)
+            there = self.value(scores, best)
+            value, b = (there, best) if there <= value else (value, b)
+        d, reach = self.rows.shape[1], float(np.abs(w) @ self.rows.column_norms)
+        moved = scores + b
+        off = DOUBLE * ((likely(d) + _FEW) * reach + _FEW * float(np.abs(moved).max(initial=0.0)))
+        return value, b, self.form.sizes(moved, self.y, self.weights, off)
+
+    def offset(self, g: Array) -> float:
+        def part(rows: slice) -> tuple[float]:
+            return (self.form.offset(g[rows], self.y[rows], self.weights[rows], self.center),)
+
+        return self.rows.sums(part)[0]
+
+    @cached_property
+    def end_slopes(self) -> tuple[float, float]:
+        """The derivative in b far below and far above all kinks."""
+        low, high = (float(self.weights @ end) for end in self.loss.end_slopes(self.y))
+        return low, high
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether second derivatives are known."""
+        return self.is_compiled or type(self.loss).curvature is not SampleLoss.curvature
+
+    def best_intercept(
+        self, scores: Array, b: float, width: float = 0.0, left: float = 0.0
+    ) -> float:
+        """The b that minimizes the smoothed risk of these scores, by Newton's method from ``b``."""
+        known = self.form.exact_intercept(self, scores, width)
+        if known is not None:
+            return known
+        still, reach = np.zeros_like(scores), self.units.unit
+        low, high = (-np.inf, np.nan), (np.inf, np.nan)  # with the derivatives there
+        left = max(left, likely(len(scores)) * DOUBLE * self.units.slope)  # else of rounding
+        for k in range(_STEPS_IN_B):
+            first, second = self.slopes(Point(still, scores, b), still, 1.0, width, 0.0)
+            if abs(first) <= left:
+                break
+            low, high = ((b, first), high) if first < 0.0 else (low, (b, first))
+            rise, apart = high[1] - low[1], high[0] - low[0]
+            if second > 0.0:
+                moved = b - first / second
+            elif np.isfinite(apart):
+                moved = low[0] - low[1] * apart / rise if k % 3 else 0.5 * (low[0] + high[0])
+            else:
+                moved, reach = b - np.copysign(reach, first), _REACH * reach
+            if not low[0] < moved < high[0]:
+                moved = 0.5 * (low[0] + high[0]) if np.isfinite(apart) else b + 2.0 * (moved - b)
+            if moved in (b, low[0], high[0]):
+                break
+            b = moved
+        return b
+
+    def sample(self) -> "tuple[ScoreRisk, int] | None":
+        """The risk of one row out of every so many neighbors; None if there are too few."""
+        (n, d), bytes_ = self.rows.shape, self.rows.n_entries * 8
+        for share in (max(share, -(-bytes_ // _LARGEST_SAMPLE)) for share in _SHARES):
+            if n // share < ROWS_A_FEATURE * d:
+                continue
+            drawn = np.random.default_rng(_SEED).integers(0, share, n // share)
+            chosen = np.arange(n // share) * share + drawn
+            y, weights = self.y[chosen], self.weights[chosen]
+            if not isinstance(self.loss, BinaryLoss) or _has_both(y):
+                given = self.rows.take(chosen), y, weights / weights.sum(), self.loss, self.free
+                sampled = ScoreRisk(*given)
+                sampled.units = self.units
+                return sampled, share
+        return None
+
+    def _cut(self, scores: Array, b: float, width: float, out: Array) -> tuple[float, float]:
+        def part(rows: slice) -> tuple[float, float]:
+            args = scores[rows], self.y[rows], self.weights[rows], b, width, self.center
+            return self.form.cut(*args, out[rows])
+
+        return self.rows.sums(part)  # type: ignore[return-value]
+
+    def size_of_targets(self, sizes: Array) -> float:
+        return 2.0 * float(sizes[0] @ self._distances)
+
+    @cached_property
+    def _distances(self) -> Array:
+        return np.abs(self.y - self.center)
+
+
+def _has_both(y: Array) -> bool:
+    """Whether a sample has enough rows of each class for its solution to be of use."""
+    positive = np.count_nonzero(y > 0.0)
+    return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+
+
+class _Compiled:
+    """What is computed of a loss by its formula, row by row."""
+
+    def __init__(self, loss: Any):
+        self.formula, self.loss = loss.formula, loss
+
+    def steepness(self, width: float) -> float:
+        return 1.0 / width if width > 0.0 and not self.loss.smooth else self._unsmoothed
+
+    @property
+    def _unsmoothed(self) -> float:
+        return 1.0 if self.loss.smooth else np.inf
+
+    def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
+        return loops.risk(self.formula, f, y, s, b)
+
+    def cut(
+        self, f, y, s, b: float, width: float, center: float, out: Array
+    ) -> tuple[float, float]:
+        return loops.cut(self.formula, f, y, s, self.steepness(width), b, 0.0, center, out)
+
+    def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
+        first, second = loops.along(self.formula, f, h, y, s, self.steepness(width), b, db, t)
+        return first, second if self.loss.smooth or width > 0.0 else np.nan
+
+    def curved(self, f, y, s, b: float, width: float) -> tuple[NDArray[np.intp], Array]:
+        rows, coefs = np.empty(len(f), dtype=np.int64), np.empty(len(f))
+        size = loops.curved(self.formula, f, y, s, self.steepness(width), b, rows, coefs)
+        return rows[:size], coefs[:size]
+
+    def offset(self, g, y, s, center: float) -> float:
+        return loops.offset(self.formula, g, y, s, center)
+
+    def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
+        """Of scores that may be off by so much."""
+        square, total, _, _ = loops.sizes(self.formula, moved, y, s, off, 0.0)
+        return Sizes(np.array([np.sqrt(square)]), np.array([total]))
+
+    def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:
+        """A closed form, or of a kinked loss a weighted quantile."""
+        if not self.loss.smooth and width == 0.0:
+            return _quantile(risk, scores)
+        return self.loss.closed_intercept(scores, risk.y, risk.weights)
+
+    def balanced_cut(self, risk: ScoreRisk, scores, b, width, out) -> tuple[float, float]:
+        """With derivatives that sum to zero: rows at the kinks share what is left."""
+        y, s, center = risk.y, risk.weights, risk.center
+        if not self.loss.smooth and width == 0.0:
+            loops.share_ties(self.formula, scores, y, s, b, out)
+            loops.balance(self.formula, out, y, s, center)
+            return risk.value(scores, b), risk.offset(out)
+        value, offset = risk._cut(scores, b, width, out)
+        change = loops.balance(self.formula, out, y, s, center)
+        if abs(change) > _CHANGED * abs(offset + change):
+            return value, risk.offset(out)
+        return value, offset + change
+
+
+class _Numpy:
+    """The same of a user's loss, from its values and derivatives."""
+
+    def __init__(self, loss: Any):
+        self.loss = loss
+
+    def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
+        return float(np.sum(s * self.loss.checked("value", f + b, y)))
+
+    def cut(
+        self, f, y, s, b: float, width: float, center: float, out: Array
+    ) -> tuple[float, float]:
+        return self.loss.cut(f + b, y, s, out)
+
+    def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
+        return self.loss.along(f + b, h + db, y, s, t)[1:]
+
+    def curved(self, f, y, s, b: float, width: float) -> tuple[NDArray[np.intp], Array]:
+        bend = self.loss.curvature(f + b, y)
+        coefs = s if bend is None else s * bend
+        rows = np.flatnonzero(coefs > 0.0)
+        return rows, coefs[rows]
+
+    def offset(self, g, y, s, center: float) -> float:
+        raise NotImplementedError("a user's loss has no conjugate")
+
+    def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
+        ends = (s * np.abs(self.loss.gradient(moved + step, y)) for step in (-off, 0.0, off))
+        return Sizes.of(np.maximum.reduce(list(ends)))
+
+    def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:
+        """By secants where there is no curvature: the slope in b changes its sign."""
+        return None
+
+    def balanced_cut(self, risk: ScoreRisk, scores, b, width, out) -> tuple[float, float]:
+        """The mean of two planes on both sides of the best b whose slopes in b cancel."""
+        value, offset = risk._cut(scores, b, width, out)
+        slope, step = float(out.sum()), np.spacing(abs(b))
+        other = np.empty_like(out)
+        while slope != 0.0:
+            moved = b - np.copysign(step, slope)
+            of_moved, offset_there = risk._cut(scores, moved, width, other)
+            there = float(other.sum())
+            if np.sign(there) != np.sign(slope):  # products of small ones may be 0
+                share = slope / (slope - there)
+                out += share * (other - out)
+                return min(value, of_moved), offset + share * (offset_there - offset)
+            step = 4.0 * max(step, np.finfo(float).tiny)
+            if not np.isfinite(moved):
+                break
+        return value, offset
+
+
+def _quantile(risk: ScoreRisk, scores: Array) -> float:
+    """The smallest b at which the derivative of a kinked loss is not negative.
+
+    The derivative rises by the weight times the jump at each kink. It is summed up from the end
+    where fewer are needed, so that a light class is not lost in the rounding of the other.
+    """
+    (low, high), apart, pairs = risk.end_slopes, risk.y - scores, risk.loss.kinks
+    if len(pairs) == 1:
+        kinks, jumps = apart + pairs[0][0], risk.weights * pairs[0][1]
+    else:
+        kinks = np.concatenate([apart + place for place, _ in pairs])
+        jumps = np.concatenate([risk.weights * jump for _, jump in pairs])
+    upward = -low <= high
+    values, needed = (kinks, -low) if upward else (-kinks, high)
+    lower, upper, before = _around(values, jumps, needed)
+    among = np.flatnonzero((values >= lower) & (values <= upper))
+    order = among[np.argsort(values[among], kind="stable")]
+    reached = before + np.cumsum(jumps[order])
+    if upward:
+        k = int(np.searchsorted(reached, needed * (1.0 - _WEIGHT_ROUNDING)))
+    else:  # the last one beyond which no more than that is left
+        beyond = reached - jumps[order]
+        k = int(np.searchsorted(beyond, needed * (1.0 + _WEIGHT_ROUNDING), side="right")) - 1
+    return float(kinks[order[min(max(k, 0), len(order) - 1)]])
+
+
+def _around(values: Array, jumps: Array, needed: float) -> tuple[float, float, float]:
+    """Two values around the one at which the sum of jumps, in order, reaches ``needed``.
+
+    Also the sum below them. A few values say where that is; if they are wrong, all are taken.
+    """
+    n = len(values)
+    if n > _MANY:
+        stride = n // _SOME
+        some = np.argsort(values[::stride])
+        ranked, reached = values[::stride][some], np.cumsum(jumps[::stride][some])
+        k = int(np.searchsorted(reached, needed * reached[-1] / float(jumps.sum())))
+        margin = int(_MARGIN * np.sqrt(len(ranked)))
+        lower, upper = ranked[max(k - margin, 0)], ranked[min(k + margin, len(ranked) - 1)]
+        before = float(jumps @ (values < lower))
+        inside = float(jumps @ ((values >= lower) & (values <= upper)))
+        if before < needed * (1.0 - _FEW * _WEIGHT_ROUNDING) and before + inside > needed:
+            return float(lower), float(upper), before
+    return -np.inf, np.inf, 0.0
+
+
+class ClassRisk(Risk):
+    """``sum_i s_i l(y_i, W x_i + b)`` with a score per class or target: scores of shape (K, n)."""
+
+    def arrive(self, w: Array, scores: Array, b: Any) -> Point:
+        g = np.empty_like(scores)
+        if self.free:
+            b = self.loss.closed_intercept(scores, self.y, self.weights)
+        risk, offset = self.loss.cut(self._moved(scores, b), self.y, self.weights, g)
+        if self.free:  # finer than the spacing of floats at b
+            g -= np.outer(g.sum(axis=1), self.weights)
+        return Point(w, scores, b, risk, g, offset)
+
+    def value(self, scores: Array, b: Any) -> float:
+        F = self._moved(scores, b)
+        return self.loss.along(F, F, self.y, self.weights, 0.0)[0]
+
+    def line(self, start: Point, end: Point) -> Line:
+        F = self._moved(start.scores, start.b)
+        direction = self._moved(end.scores, end.b) - F
+        return lambda t: self.loss.along(F, direction, self.y, self.weights, t)
+
+    def offset(self, G: Array) -> float:
+        return self.loss.offset(G, self.y, self.weights)
+
+    @cached_property
+    def shares(self) -> Array:
+        """The weights of the classes."""
+        return np.bincount(self.y, self.weights, self.n_outputs)
+
+    def first_intercepts(self) -> Array:
+        """A good b at W = 0, where it is a coordinate."""
+        if not (self.n_free and isinstance(self.loss, Softmax)):
+            return np.zeros(self.n_outputs)
+        return np.log(self.shares) - np.log(self.shares).mean()
+
+    def balance(self, point: Point) -> Array:
+        """The derivatives in the intercepts."""
+        return point.g.sum(axis=1)
+
+    def covariance(self, point: Point) -> Array:
+        """The second derivatives in the intercepts."""
+        return self.loss.covariance(point.g, self.y, self.weights)
+
+    def balanced(self, g: Array, surplus: Array, shares: Array) -> Array:
+        """Derivatives that sum to zero for each output, given their sums over all rows."""
+        if isinstance(self.loss, Softmax):
+            return self.loss.balanced(g, self.y, self.weights, surplus, shares)
+        return g - np.outer(surplus, self.weights)
+
+    def balanced_plane(self, point: Point) -> Plane:
+        """A plane near that of the point, which no intercept changes."""
+        g = self.balanced(point.g, self.balance(point), self.shares)
+        return self.plane(Point(point.w, g, 0.0, g=g, offset=self.offset(g)))
+
+    def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
+        """The covariance of the features and their means, or without ``whole`` mean squares."""
+        rows, centered, (n, d) = self.rows, self.free or self.n_free > 0, self.rows.shape
+        if not whole:
+            means = rows.gradient(self.weights) if centered else np.zeros(d)
+            return rows.squares(self.weights), means
+        enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
+        drawn = np.arange(0, n, 1 if exact else max(1, n // enough))
+        return rows.hessian(drawn, self.weights[drawn] / self.weights[drawn].sum(), centered)
+
+    def _moved(self, scores: Array, b: Any) -> Array:
+        return scores + np.reshape(b, (-1, 1)) if np.any(b) else scores
+
+
+class PlaneRisk(Risk):
+    """A risk that is a maximum of planes, which the loss gives: measures, rankings."""
+
+    def arrive(self, w: Array, scores: Array, b: Any) -> Point:
+        g = np.empty_like(scores)
+        risk, offset = self.loss.cut(self._moved(scores, b), self.y, self.weights, g)
+        return Point(w, scores, b, risk, g, offset)
+
+    def value(self, scores: Array, b: Any) -> float:
+        return self.loss.risk(self._moved(scores, b), self.y, self.weights)
+
+    def line(self, start: Point, end: Point) -> Line:
+        f = self._moved(start.scores, start.b)
+        direction, g = self._moved(end.scores, end.b) - f, np.empty_like(f)
+
+        def risk(t: float) -> tuple[float, float, float]:
+            value, _ = self.loss.cut(f + t * direction, self.y, self.weights, g)
+            return value, float(g @ direction), np.nan
+
+        return risk
+
+    def _moved(self, scores: Array, b: Any) -> Array:
+        return scores + np.ravel(b)[0] if self.n_free else scores
+
+
+def risk_of(rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool) -> Risk:
+    """The problem of a loss and a prepared target."""
+    if isinstance(loss, PlaneLoss):
+        return PlaneRisk(rows, y, weights, loss, fit_intercept)
+    kind = ScoreRisk if loss.n_outputs(y) is None else ClassRisk
+    return kind(rows, y, weights, loss, fit_intercept)

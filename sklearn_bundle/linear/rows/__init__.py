@@ -1,1 +1,0 @@
-"""The data matrix as an operator: in memory, on disk, on workers."""

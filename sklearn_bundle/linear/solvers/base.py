@@ -1,0 +1,258 @@
+"""The shell of every solver: best point and bound, states, confirmation, what is kept."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import CROSSED, Best
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
+from sklearn_bundle.linear.certificate import Proof, bound_of, certify
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
+from sklearn_bundle.linear.rows import DenseRows, rows_of
+
+Array = NDArray[np.float64]
+_FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
+
+
+class At(NamedTuple):
+    """A point of the objective."""
+
+    w: Array
+    b: Any
+
+
+@dataclass
+class Start:
+    """What a solver keeps for the next one on the same data and loss; reg_lambda may differ.
+
+    ``state`` belongs to one kind of solver: planes, a dual point, columns of X.
+    """
+
+    at: At | None = None
+    proof: Proof | None = None
+    reg_lambda: float | None = None  # that the proof is for
+    state: Any = None
+
+    def of(self, kind: type) -> Any:
+        """The state if it is of this kind."""
+        return self.state if isinstance(self.state, kind) else None
+
+
+@dataclass
+class Task:
+    """A linear problem with its regularization, and how it is to be solved.
+
+    Steps are taken with ``risk``. If that has other rows (see :func:`in_span`), ``lift`` makes of
+    its weights those of ``whole``, from which certificates are computed.
+    """
+
+    risk: Any
+    reg_lambda: float
+    omega: Regularizer
+    tol: float
+    theta: float = 0.1
+    max_size: int | None = None
+    solver: str = "auto"
+    whole: Any = None
+    lift: Array | None = None
+
+
+def in_span(task: Task) -> Task:
+    """The task with rows in the span of the rows, for wide dense data: n columns in place of d.
+
+    With ``X' = Q L`` the optimum is ``w = Q u``, and ``||w|| = ||u||``: X may be replaced by L'.
+    """
+    risk, (n, d) = task.risk, task.risk.rows.shape
+    wide = isinstance(risk, ScoreRisk) and isinstance(risk.rows, DenseRows) and 2 * n < d
+    if not (wide and task.omega.is_euclidean):
+        return task
+    if not hasattr(risk, "span"):  # kept for the next value of a path
+        Q, L = np.linalg.qr(risk.rows.dense(np.arange(n)).T)
+        risk.span = Q, rows_of(np.ascontiguousarray(L.T))
+    Q, rows = risk.span
+    small = ScoreRisk(rows, risk.y, risk.weights, risk.loss, risk.free)
+    return replace(task, risk=small, whole=risk, lift=Q)
+
+
+class Solver(ABC):
+    """Begins, takes steps, and keeps the best point and the best bound, each from some step."""
+
+    name: str
+    #: The name goes into the history, since another solver may continue.
+    history_fields: ClassVar[tuple] = (("solver", "U18"),)
+    #: Why recomputed bounds may cross, and what a user can do.
+    advice: ClassVar[str] = "the features are too far apart in scale: scale them"
+    #: Whether the first state is the start itself.
+    yields_start: ClassVar[bool] = False
+    #: Whether ``reusable`` has rows of X, or parts of them.
+    keeps_rows: ClassVar[bool] = False
+    patience: int = IDLE_LIMIT
+
+    def __init__(self, task: Task, start: Start):
+        self.task, self.risk = task, task.risk
+        self.whole: Risk = task.risk if task.whole is None else task.whole
+        self.omega, self.reg_lambda, self.tol = task.omega, task.reg_lambda, task.tol
+        self.start, self.idle, self.has_begun = start, 0, False
+        least = 0.0 if task.risk.loss.nonnegative else -np.inf
+        self.best = Best(least=least, advice=self.advice)
+        if start.proof is not None and start.reg_lambda == task.reg_lambda and task.lift is None:
+            plane = self.whole.proved(start.proof)
+            self.best.raise_bound(bound_of(plane, self.omega, self.reg_lambda), start.proof)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Evaluate the start."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Take a step, and count it as idle if it gained nothing."""
+
+    @property
+    def kept(self) -> Start:
+        """Where the next solver of the same problem may start."""
+        w, b = self.best.point
+        state = None if self.keeps_rows else self.reusable
+        return Start(At(self.lifted(w), b), self.best.dual_certificate, self.reg_lambda, state)
+
+    @property
+    def kept_on_path(self) -> Start:
+        """The same for one that shares the rows: it may hold parts of them."""
+        return replace(self.kept, state=self.reusable)
+
+    @property
+    def reusable(self) -> Any:
+        """What a solver of this kind may use at the next value of reg_lambda."""
+        return None
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether only rounding is left."""
+        return self.idle >= self.patience
+
+    def states(self) -> Iterator[State]:
+        """One state per step; ends by itself only when rounding leaves nothing to gain."""
+        if not self.has_begun:
+            self.begin()
+            self.has_begun = True
+            if self.yields_start:
+                yield self.state()
+        elif self.is_at_end:
+            yield self.state()
+        while not self.is_at_end:
+            self.step()
+            yield self.state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """The best point and bound, both from the data, less their rounding."""
+        self.prepare_confirmation(moving)
+        best, (w, b) = self.best, self.best.point
+        proof = best.dual_certificate
+        found = certify(self.whole, self.omega, self.reg_lambda, self.lifted(w), b, proof, moving)
+        if found.objective < best.least and -found.objective > CROSSED * found.terms:
+            raise ValueError(
+                f"The objective is {found.objective:.8g}, although its risk is said to be nowhere "
+                "negative: add a constant to the loss, or set nonnegative = False."
+            )
+        best.recompute(
+            found.objective,
+            At(w, found.b),
+            found.bound,
+            proof,
+            rounding=found.rounding,
+        )
+        state = self.state()
+        state.ball = found.ball
+        return state
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """Prove what the last steps have gained; the point may change if it is moving."""
+        return
+
+    def state(self) -> State:
+        """The best point and bound so far."""
+        (w, b), passes = self.best.point, self.whole.rows.passes
+        if self.task.lift is None:
+            return self.best.state(w, b, passes, further=(self.name,))
+        state = self.best.state(w, b, passes + self.risk.rows.passes, further=(self.name,))
+        return _Lifted(state, self.lifted)
+
+    def lifted(self, w: Array) -> Array:
+        """The weights of the features."""
+        return w if self.task.lift is None else self.task.lift @ w
+
+    def first(self) -> At:
+        """The start, in the coordinates of the steps."""
+        at, d = self.start.at, self.risk.dimension
+        if at is None:
+            return At(self.omega.start(d), None)
+        w = at.w if self.task.lift is None else self.task.lift.T @ at.w
+        return At(w, at.b)
+
+    def objective(self, w: Array, risk: float) -> float:
+        return self.reg_lambda * self.omega.value(w) + risk
+
+    def prove(self, proof: Proof, bound: float) -> bool:
+        """Keep the bound if it is the best, with what proves it."""
+        return self.best.raise_bound(bound, proof)
+
+    def prove_plane(self, plane: Plane, b: Any = 0.0) -> bool:
+        """Keep the bound of a plane if it is the best."""
+        return self.prove(Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, b))
+
+    def count_idle(self, gap_before: float, *, moved: bool = True) -> None:
+        """Count steps after which the gap is no smaller than before, up to rounding."""
+        gained = gap_before - self.best.gap
+        progress = moved and gained > LAST_PLACE * abs(self.best.primal)
+        self.idle = 0 if progress else self.idle + 1
+
+
+class _Lifted(State):
+    """A state whose weights are computed on first use."""
+
+    def __init__(self, state: State, lift: Callable[[Array], Array]):
+        vars(self).update(vars(state))
+        self._small, self._lift = vars(self).pop("point"), lift
+
+    @cached_property
+    def point(self) -> Array:  # type: ignore[override]
+        return self._lift(self._small)
+
+
+def step_length(
+    derivative: Callable[[float], tuple[float, float]], left: float, t: float = 1.0
+) -> float:
+    """The step at which a rising derivative is at most ``left`` in size, by Newton's method from t.
+
+    A derivative that is not a number counts as too far. 0 if there is no such step.
+    """
+    low, high, moves = 0.0, np.inf, (np.inf, np.inf)
+    for _ in range(SEARCH_STEPS):
+        first, second = derivative(t)
+        if abs(first) <= left:
+            return t
+        low, high = (t, high) if first < 0.0 else (low, t)
+        newton = t - first / second if second > 0.0 else np.nan
+        slow = np.isfinite(high) and abs(newton - t) > 0.5 * moves[0]
+        if slow or not low < newton < min(high, _FARTHER * t):
+            newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
+        if newton in (t, low, high):
+            break
+        moves, t = (moves[1], abs(newton - t)), newton
+    return low
+
+
+def add_form(H: Array, reg_lambda: float, omega: Regularizer) -> None:
+    """Add ``reg_lambda B`` of a quadratic Omega to a Hessian."""
+    matrix = omega.matrix
+    if matrix is None or np.ndim(matrix) == 1:
+        np.einsum("ii->i", H)[:] += reg_lambda * (1.0 if matrix is None else matrix)
+    else:
+        H += reg_lambda * (matrix.toarray() if sp.issparse(matrix) else matrix)

@@ -1,0 +1,215 @@
+"""Dual coordinate ascent for L2 and one score per row, certified now and then.
+
+``w = X'(y alpha) / reg_lambda`` follows alpha, one number per row. The intercept moves with the sum
+of y alpha, which has to vanish. An estimate of the gap comes from the steps; when it says that tol
+is reached, or now and then, plane, bound and objective are computed from alpha and the data.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.dual_methods import Checks, Idling
+from sklearn_bundle.linear._compiled import epochs
+from sklearn_bundle.linear.certificate import Proof
+from sklearn_bundle.linear.losses import BinaryLoss
+from sklearn_bundle.linear.risk import ScoreRisk
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.bundle import ADVICE, Bundle
+from sklearn_bundle.linear.solvers.interior import scale_heavier_down
+from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
+
+Array = NDArray[np.float64]
+IDLE = 4  # checks in a row without progress, after which only rounding is left
+_COST = 2.0  # of a check, in passes
+_RATIO = 1.0  # of the gap at a check over that of the rows when visited: a first guess
+# How far a step moves the intercept, relative to its row's own score. Below 0.03 it overshoots on
+# some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
+_PULL = 0.1
+_TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
+_SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
+_FEWEST_ROWS = 1 << 14  # that a step visits: 1 or 2 ms, so that checks cost little beside it
+_FAR = 1e50  # score at which a slope has its last value
+_TINY = 1e-300  # replaces the square of a w of zeros
+
+
+class Dual(Solver):
+    """Epochs over the rows that are not settled at a bound, in random order."""
+
+    name = "dual-coordinate"
+    advice = ADVICE
+    risk: ScoreRisk
+
+    def __init__(self, task: Task, start: Start):
+        super().__init__(task, start)
+        risk, (n, d) = self.risk, self.risk.rows.shape
+        labels = isinstance(risk.loss, BinaryLoss)
+        self._formula, self._direction = risk.form.formula, risk.y if labels else np.ones(n)
+        with np.errstate(over="ignore"):  # then steps have length 0
+            squares = risk.rows.row_squares() / self.reg_lambda
+        self._pull = _PULL * float(risk.weights @ squares) if risk.free else 0.0
+        self._numbers = np.zeros((n, epochs.STRIDE))
+        for place, column in enumerate((risk.y, risk.weights, squares + self._pull)):
+            self._numbers[:, place] = column
+        self._alpha = self._numbers[:, epochs.ALPHA]
+        if isinstance(start.state, np.ndarray) and len(start.state) == n:
+            ends = [risk.loss.gradient(np.full(n, end), risk.y) for end in (-_FAR, _FAR)]
+            bounds = np.sort([-self._direction * risk.weights * end for end in ends], axis=0)
+            self._alpha[:] = np.clip(start.state, *bounds)
+        index = np.int32 if n < 2**31 else np.int64
+        self._active, self._order = np.arange(n, dtype=index), np.empty(n, dtype=index)
+        self._n_active, self._limits = n, (np.inf, np.inf)
+        self._seed = np.array([_SEED], dtype=np.uint64)
+        self._w, self._b, self._off = np.zeros(d), 0.0, 0.0
+        self._dual = self._proved = 0.0  # about the dual's value, now and at the last check
+        self._checks, self._idling = Checks(self.tol, _COST, _RATIO), Idling(IDLE)
+        self.spent = self._passed = 0.0  # passes, and the part of these that is not counted yet
+
+    @property
+    def reusable(self) -> Any:
+        """The dual point."""
+        return self._alpha.copy()
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._idling.enough
+
+    @property
+    def estimate(self) -> float:
+        """About the relative gap."""
+        return self._checks.estimate
+
+    def begin(self) -> None:
+        """Offer the start, and scale the dual point of another reg_lambda to its best multiple."""
+        w, b = self.first()
+        here = self.risk.at(w, self.risk.units.intercept if b is None else b)
+        self.best.offer(self.objective(w, here.risk), At(w, here.b))
+        self._b = float(here.b)
+        if self._alpha.any():
+            self._rescale()
+            self._check()
+
+    def step(self) -> None:
+        """Epochs over as many rows as take a while, and a check if one is due."""
+        n_rows = 0
+        while n_rows < _FEWEST_ROWS and not self._check_is_due():
+            n_rows += self._n_active
+            self._epoch()
+        if self._check_is_due():
+            self._check()
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        """Let the epochs since the last check count, if the point may move."""
+        if moving and self.has_begun and self._checks.work > 0.0:
+            self._prove_alpha()
+
+    def _epoch(self) -> None:
+        """Visit the active rows; one reading of a row is two passes."""
+        share = self._n_active / len(self._alpha)
+        self._n_active, largest, smallest, gap, gained, b = epochs.epoch(
+            *self.risk.rows.stored(),
+            self._numbers.ravel(),
+            self._active,
+            self._n_active,
+            self._order,
+            self._formula,
+            self._w,
+            1.0 / self.reg_lambda,
+            *self._limits,
+            self._b,
+            self._pull,
+            self._seed,
+        )
+        self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
+        self._off += b - self._b
+        self._b = b + self._off
+        self.spent += 2.0 * share
+        self._passed += 2.0 * share
+        whole = int(self._passed)
+        self.risk.rows.passes += whole
+        self._passed -= whole
+        self._dual += gained
+        self._checks.note(gap, self._dual, share)
+
+    def _check_is_due(self) -> bool:
+        return self._n_active == 0 or self._checks.is_due
+
+    def _check(self) -> None:
+        """Certify the dual point, and continue from its w with the best intercept."""
+        w, scores, b, bound, objective = self._prove_alpha()
+        self._checks.made(objective, bound)
+        self._idling.note(self.best, bound - self._proved)
+        self._dual = self._proved = bound
+        self._w[:], self._b, self._off = w, b, 0.0
+        margins = (scores + b) * self._direction
+        given = self._formula, margins, self._numbers.ravel(), *self._limits, self._active
+        self._n_active = epochs.keep_active(*given)
+
+    def _prove_alpha(self) -> tuple[Array, Array, float, float, float]:
+        """The bound of alpha, and the point that belongs to it: two products."""
+        self.spent += _COST
+        risk, lam = self.risk, self.reg_lambda
+        g = self._derivatives()
+        a = risk.rows.gradient(g)
+        bound = risk.offset(g) - float(a @ a) / (2.0 * lam)
+        self.prove(Proof(derivatives=g), bound)
+        w = a / -lam
+        scores = risk.scores(w)
+        b = risk.best_intercept(scores, self._b) if risk.free else 0.0
+        objective = self.objective(w, risk.value(scores, b))
+        self.best.offer(objective, At(w, b))
+        return w, scores, b, bound, objective
+
+    def _derivatives(self) -> Array:
+        """Those of alpha, after a small change so that they sum to zero with an intercept."""
+        g = -self._direction * self._alpha
+        if self.risk.free:
+            scale_heavier_down(g)
+            self._alpha[:] = -self._direction * g
+        return g
+
+    def _rescale(self) -> None:
+        """The best multiple up to 1: of a dual that is linear but for its quadratic term."""
+        g = self._derivatives()
+        a = self.risk.rows.gradient(g)
+        slope = max(self.risk.offset(g), 0.0)
+        self._alpha *= min(self.reg_lambda * slope / max(float(a @ a), _TINY), 1.0)
+
+
+class DualThenKinks(Dual):
+    """Epochs for as long as the other method takes in whole, and then that, from the best point.
+
+    With too many features for a Hessian the bundle method follows, once epochs gain no more.
+    """
+
+    def __init__(self, task: Task, start: Start):
+        super().__init__(task, start)
+        self._following: Solver | None = None
+        self._budget = passes_of_all(self.risk, self.tol)
+
+    @property
+    def is_at_end(self) -> bool:
+        return super().is_at_end if self._following is None else self._following.is_at_end
+
+    def step(self) -> None:
+        following = self._following
+        if following is not None:
+            following.step()
+            return
+        super().step()
+        unmet = self.best.gap > self.tol * abs(self.best.primal)
+        if unmet and (self.spent > self._budget or super().is_at_end):
+            self._follow()
+
+    def _follow(self) -> None:
+        kind = Kinks if np.isfinite(self._budget) else Bundle
+        following = kind(self.task, Start(at=None))
+        following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
+        following.best = self.best
+        following.begin()
+        self._following, self.name = following, following.name
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        if self._following is None:
+            super().prepare_confirmation(moving)

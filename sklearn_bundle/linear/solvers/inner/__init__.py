@@ -1,1 +1,0 @@
-"""The small problems inside the steps of a bundle method."""

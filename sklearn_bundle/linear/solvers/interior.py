@@ -1,0 +1,225 @@
+"""A primal-dual interior-point method on the rows near their kinks.
+
+A kinked loss of one score is linear but for its kinks: with ``r = f - y`` and up to constants,
+``s l(y, f) = s low f + sum_k s jump_k max(0, r - place_k)``. An item is a kink of a row. Items far
+from r are linear too; with the others it is a quadratic program in few rows, which Mehrotra's
+method solves.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from sklearn_bundle.core.certificate import DOUBLE
+from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.solvers.base import add_form
+
+Array = NDArray[np.float64]
+_ROWS = 8  # items per unknown: near their kinks to begin with
+_MOST_ROWS = 4  # times as many: with more the gap is still too large for this
+_ENTRIES = 1 << 22  # of their copy: 32 MB
+_SMALL = 1 << 15  # entries: so few make the calls of a step cost more than its products
+_MOST_ROUNDS = 8  # usually one or two, since few rows cross their kinks
+_MOST_STEPS = 60  # usually 10 to 25
+# Times the mean size of a residual: how far from the walls it begins. From 1 it crept along them
+# for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
+_WIDE = 5.0
+_TO_THE_WALL = 0.995  # of the longest step
+_STALLED = 1e-3  # length of a step from which little comes
+_ROUNDED = 4.0  # roundings of a term that may be left
+_FAR = 1e50  # score at which a slope has its last value
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass
+class Kinked:
+    """The problem by items: where they are, and by how much the slope rises there."""
+
+    risk: ScoreRisk
+    reg_lambda: float
+    omega: Any
+
+    def __post_init__(self) -> None:
+        y, s, loss = self.risk.y, self.risk.weights, self.risk.loss
+        self.low = s * loss.gradient(np.full(len(y), -_FAR), y)
+        self.places = np.array([y + place for place, _ in loss.kinks])
+        self.jumps = np.array([s * jump for _, jump in loss.kinks])
+
+    @property
+    def unknowns(self) -> int:
+        return self.risk.dimension + self.risk.free
+
+
+def takes_all_rows(risk: ScoreRisk) -> bool:
+    """Whether all items count as near from the beginning: they are few, or steps cost little."""
+    n, unknowns = risk.rows.shape[0], risk.dimension + risk.free
+    small = n <= _MOST_ROWS * _ROWS * unknowns and n * unknowns <= _SMALL
+    return n <= _ROWS * unknowns or small
+
+
+def solved_at_kinks(problem: Kinked, start: Point, tol: float) -> Point | None:
+    """A better point, with derivatives that belong to it; None if too many items are near."""
+    risk, unknowns, first = problem.risk, problem.unknowns, _ROWS * problem.unknowns
+    if _MOST_ROWS * first * unknowns > _ENTRIES:
+        return None
+    w, b, scores, r = start.w, start.b, start.scores, start.scores + start.b - problem.places
+    near = np.zeros(r.shape, dtype=bool)
+    if takes_all_rows(risk) or near.size <= first:
+        near[:] = True
+    else:
+        near.flat[np.argpartition(np.abs(r), first, axis=None)[:first]] = True
+    for _ in range(_MOST_ROUNDS):
+        above, v = r > 0.0, np.append(w, b) if risk.free else w
+        found = _solve_among(problem, near, above, v, risk.value(scores, b), tol)
+        if found is None:
+            return None
+        v, g = found
+        w, b = v[: risk.dimension], float(v[risk.dimension :].sum())
+        scores = risk.scores(w)
+        r = scores + b - problem.places
+        crossed = ((r > 0.0) != above) & ~near
+        if not crossed.any():
+            break
+        near |= crossed
+        if np.count_nonzero(near) > _MOST_ROWS * first:
+            return None
+    if risk.free:
+        scale_heavier_down(g)
+        b = risk.best_intercept(scores, b)
+    return Point(w, scores, b, risk.value(scores, b), g, risk.offset(g))
+
+
+def _solve_among(
+    problem: Kinked,
+    near: NDArray[np.bool_],
+    above: NDArray[np.bool_],
+    v: Array,
+    value: float,
+    tol: float,
+) -> tuple[Array, Array] | None:
+    """The solution with these items near their kinks, and the derivatives of all rows.
+
+    It starts from v, where the risk has this value.
+    """
+    risk, free = problem.risk, problem.risk.free
+    g = problem.low + np.where(above & ~near, problem.jumps, 0.0).sum(axis=0)
+    kinks, places = np.nonzero(near)
+    Z, plane = risk.rows.dense(places), risk.rows.gradient(g)
+    if free:
+        Z, plane = np.column_stack([Z, np.ones(len(places))]), np.append(plane, g.sum())
+    penalty = Penalty(problem.reg_lambda, problem.omega, len(v) - free)
+    ends = problem.places[kinks, places], problem.jumps[kinks, places]
+    at_start = float(plane @ v) + float(ends[1] @ np.maximum(0.0, Z @ v - ends[0]))
+    args = np.ascontiguousarray(Z), *ends, plane, value - at_start, penalty
+    v, q = interior_point(*args, v, tol)
+    if not np.isfinite(v).all():
+        return None
+    np.add.at(g, places, q)
+    return v, g
+
+
+class Penalty(NamedTuple):
+    """``reg_lambda/2 w'Bw`` of the first d numbers of (w, b)."""
+
+    reg_lambda: float
+    omega: Any
+    d: int
+
+    def times(self, v: Array) -> Array:
+        out = np.zeros_like(v)
+        out[: self.d] = self.reg_lambda * self.omega.image(v[: self.d])
+        return out
+
+    def add_to(self, H: Array) -> None:
+        add_form(H[: self.d, : self.d], self.reg_lambda, self.omega)
+
+
+class _Iterate(NamedTuple):
+    """A point of the method, and the system that its steps solve."""
+
+    Z: Array
+    inverse: Array
+    factor: Array
+    residual: Array
+    left: Array
+    pairs: Array
+
+    def move(self, up: Array, down: Array) -> tuple[Array, Array]:
+        """Steps in v and ``pairs``, after which the products are less by these."""
+        Z, inverse, (above, below, p, q) = self.Z, self.inverse, self.pairs
+        c = self.residual + up / p - down / q
+        dv = lapack.dpotrs(self.factor, -(self.left + Z.T @ (inverse * c)), lower=1)[0]
+        dg = inverse * (c + Z @ dv)
+        return dv, np.array([(above * dg - up) / p, -(below * dg + down) / q, -dg, dg])
+
+
+def interior_point(
+    Z: Array,
+    kinks: Array,
+    jumps: Array,
+    plane: Array,
+    constant: float,
+    penalty: Penalty,
+    v: Array,
+    tol: float,
+) -> tuple[Array, Array]:
+    """The v that minimizes ``penalty(v) + <plane, v> + sum_i jump_i max(0, z_i v - kink_i)``.
+
+    With the constant that is the objective, whose share ``tol`` may be left. Also the multipliers q
+    in [0, jump]. The residual is ``above - below``, both positive, with the
+    multipliers ``p = jump - q`` and q; ``pairs`` holds all four.
+    """
+    r = Z @ v - kinks
+    wide = _WIDE * float(np.abs(r).mean()) + _TINY
+    above, below = np.maximum(r, 0.0) + wide, np.maximum(-r, 0.0) + wide
+    p = jumps * below / (above + below)
+    pairs = np.array([above, below, p, jumps - p])
+    above, below, p, q = pairs
+    for _ in range(_MOST_STEPS):
+        r = above - below
+        residual, image = Z @ v - kinks - r, penalty.times(v)
+        left = image + plane + Z.T @ q
+        total = float(above @ p + below @ q)
+        size = float(np.abs(v) @ (np.abs(image) + np.abs(plane))) + total
+        value = constant + float(v @ (0.5 * image + plane)) + float(jumps @ np.maximum(0.0, r))
+        missing = float(np.abs(residual) @ jumps) + float(np.abs(left) @ np.abs(v))
+        if not total > _ROUNDED * DOUBLE * len(v) * size or total + missing <= tol * value:
+            break
+        inverse = 1.0 / (above / p + below / q)
+        S = Z * np.sqrt(inverse)[:, None]
+        H = S.T @ S
+        penalty.add_to(H)
+        factor, failed = lapack.dpotrf(H, lower=1)
+        if failed:
+            break
+        at = _Iterate(Z, inverse, factor, residual, left, pairs)
+        _, change = at.move(above * p, below * q)
+        t, s = _longest(pairs[2:], change[2:]), _longest(pairs[:2], change[:2])
+        da, db, dp, dq = change
+        after = float((above + s * da) @ (p + t * dp) + (below + s * db) @ (q + t * dq))
+        mu = total / (2 * len(r)) * (after / total) ** 3
+        # Products of the changes count as far as this step would get.
+        up, down = above * p + s * t * dp * da - mu, below * q + s * t * dq * db - mu
+        dv, change = at.move(up, down)
+        t = min(1.0, _TO_THE_WALL * _longest(pairs, change))
+        v = v + t * dv
+        pairs += t * change
+        if t < _STALLED:
+            break
+    return v, np.clip(q, 0.0, jumps)
+
+
+def _longest(values: Array, change: Array) -> float:
+    """The longest step along the change that leaves the values positive; at most about 1."""
+    return 1.0 / max(-float((change / values).min()), _TO_THE_WALL)
+
+
+def scale_heavier_down(g: Array) -> None:
+    """Scale the positive or the negative entries down, so that their sum is zero."""
+    up, down = float(g[g > 0.0].sum()), -float(g[g < 0.0].sum())
+    if up != down and min(up, down) >= 0.0:
+        heavier = g > 0.0 if up > down else g < 0.0
+        np.multiply(g, min(up, down) / max(up, down), out=g, where=heavier)

@@ -1,0 +1,327 @@
+"""L1 and elastic net with a smooth loss of one score: coordinate descent on working sets.
+
+A step takes the features that are used or violate their optimality conditions, minimizes the
+quadratic model of the risk plus the penalty over them, and moves as far along as the objective
+falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.linear._compiled import lasso
+from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.rows import CSRRows, Rows
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+_FEWEST = 128  # features in a working set, if there are as many
+# Of tol: a share of the limits below which violations have to fall at first. The gap over the
+# objective is at most the largest violation over its limit.
+_SHARE_OF_TOL = 0.3
+_SHARPER = 1e-2  # factor on the violations that are allowed, if nothing else is left to do
+_OF_WORST = 0.25  # of the violation before a step that it may leave, where the model is one
+_INNER_STEPS = 15  # on one working set
+_GAINED = 0.01  # of the gain that the slope at the step's beginning promises
+_MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its cost in passes
+_AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
+_EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
+_COLUMN_EPOCHS = 200
+_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
+_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
+_TRUSTED, _MOST_TRUSTED = (
+    10.0,
+    500.0,
+)  # epochs of sparse columns in the first step, and in later ones
+# Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would
+# be unbounded. With a thousandth of the largest, 300 steps were not enough for what now takes 4.
+_LEAST_CURVATURE = 1e-5
+_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
+_SEED = np.uint64(0x9E3779B97F4A7C15)  # for the order in an epoch: any number except 0
+
+
+@dataclass
+class Kept:
+    """What the next value of reg_lambda may use: the working set, the point with its gradient."""
+
+    chosen: Any = None
+    point: Point | None = None
+
+
+class Lasso(Solver):
+    """The objective is ``sum_j limits_j |w_j| + ridge/2 ||w||^2 + R(w)``, w >= 0 if asked for."""
+
+    name = "coordinate-descent"
+    yields_start = True
+    keeps_rows = True
+    risk: ScoreRisk
+
+    def __init__(self, task: Task, start: Start):
+        super().__init__(task, start)
+        form, lam = task.omega.lasso_form, task.reg_lambda
+        self._limits = np.array(np.broadcast_to(lam * form.thresholds, self.risk.dimension), float)
+        self._ridge, self._low = lam * form.ridge, 0.0 if task.omega.nonnegative else -np.inf
+        kept = start.of(Kept) or Kept()
+        self._chosen, self._known = kept.chosen, kept.point
+        self._is_warm, self._trusted = kept.chosen is not None, _TRUSTED
+        self._precision = _SHARE_OF_TOL * task.tol
+        self._sparse = isinstance(self.risk.rows, CSRRows) and not self.risk.loss.quadratic
+
+    @property
+    def reusable(self) -> Kept:
+        return Kept(self._chosen, self.here)
+
+    def begin(self) -> None:
+        """Evaluate the start, unless it is known."""
+        w, b = self.first()
+        if self._low == 0.0:
+            w = np.maximum(w, 0.0)
+        known = self._known
+        if known is None or not np.array_equal(known.w, w):
+            start = self.risk.units.intercept if b is None else b
+            known = self.risk.arrive(w.copy(), self.risk.scores(w), start)
+        self._evaluate(known)
+
+    def step(self) -> None:
+        """Improve the point on a working set, and evaluate it."""
+        gap = self.best.gap
+        self._chosen = chosen = self._choose()
+        self._improve(chosen)
+        self._evaluate(self.here)
+        self.count_idle(gap)
+
+    def _evaluate(self, point: Point) -> None:
+        """Take a point, with derivatives for all features; offer it and the bound."""
+        self.here = point
+        self._a, self._value = self.risk.gradient(point), self.objective(point.w, point.risk)
+        if self.best.point is None and not np.isfinite(self._value):
+            raise ValueError(
+                "The loss is not finite at the starting point: check the loss, and the scale of X "
+                "and y."
+            )
+        self.best.offer(self._value, At(point.w, point.b))
+        used = self._limits > 0.0
+        reach = self._reach(self._a)[used] / self._limits[used]
+        share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
+        for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
+            g = theta * point.g
+            scaled = replace(point, g=g, offset=self.risk.offset(g), gradient=theta * self._a)
+            self.prove_plane(self.risk.plane(scaled))
+
+    def _reach(self, a: Array) -> Array:
+        """How far slopes reach beyond 0 in directions that w may take."""
+        return np.maximum(-a, 0.0) if self._low == 0.0 else np.abs(a)
+
+    def _improve(self, chosen: "Chosen") -> None:
+        """Steps on the features of the set until their violations are small."""
+        which, limits = chosen.which, self._limits[chosen.which]
+        least = float(limits[limits > 0.0].min(initial=np.inf))
+        precision = self._precision * (least if np.isfinite(least) else 1.0)
+        quadratic, a = self.risk.loss.quadratic, self._a[which]
+        for k in range(1 if self._sparse else _INNER_STEPS):
+            if k > 0:
+                a = chosen.rows.gradient(self.here.g)
+            w = self.here.w[which]
+            worst = float(self._violations(a + self._ridge * w, w, limits).max(initial=0.0))
+            if worst <= precision:
+                break
+            chosen.weigh(self._curvature(), self.risk.free)
+            enough = max(precision, _OF_WORST * worst)
+            most = self._trusted if self._sparse else _COLUMN_EPOCHS
+            new = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
+            t = self._move(chosen, new - w, a, limits)
+            self._trusted = min(2.0 * self._trusted, _MOST_TRUSTED) if t == 1.0 else _TRUSTED
+            if t == 0.0 or quadratic:
+                break
+
+    def _violations(self, slopes: Array, w: Array, limits: Array) -> Array:
+        at_zero = np.maximum(self._reach(slopes) - limits, 0.0)
+        return np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
+
+    def _curvature(self) -> Array:
+        """Second derivatives of the risk in the scores."""
+        weights = self.risk.weights
+        if self.risk.loss.quadratic:
+            return weights
+        rows, coefs = self.risk.curvature(self.here)
+        q = np.zeros_like(weights)
+        q[rows] = coefs
+        return np.maximum(q, _LEAST_CURVATURE * (float(q.sum()) or 1.0) * weights)
+
+    def _move(self, chosen: "Chosen", along: Array, a: Array, limits: Array) -> float:
+        """Go along the step while the objective falls enough; returns the share taken, or 0."""
+        if not along.any():
+            return 0.0
+        here, risk, which = self.here, self.risk, chosen.which
+        direction, w = chosen.scores(along), here.w[which]
+
+        def penalty(v: Array) -> float:
+            return float(limits @ np.abs(v)) + 0.5 * self._ridge * float(v @ v)
+
+        start = penalty(w)
+        predicted = float(a @ along) + penalty(w + along) - start
+        # The bound's distance is linear in the remaining violations and the objective's is
+        # quadratic, so the last steps do not show in it.
+        unseen, t = ROUNDING * abs(self._value), 1.0
+        for _ in range(SEARCH_STEPS if predicted <= unseen else 0):
+            moved = here.w.copy()
+            moved[which] = w + t * along
+            if self._low == 0.0:
+                np.maximum(moved, 0.0, out=moved)
+            point = risk.arrive(moved, here.scores + t * direction, here.b)
+            gained = point.risk - here.risk + penalty(moved[which]) - start
+            if gained <= _GAINED * t * predicted + unseen or (risk.loss.quadratic and t == 1.0):
+                self.here, self._value = point, self._value + gained
+                return t
+            t *= 0.5
+        return 0.0
+
+    def _choose(self) -> "Chosen":
+        """The next working set: the same as before if it has all wanted features."""
+        d, w, last, limits = self.risk.dimension, self.here.w, self._chosen, self._limits
+        if last is not None and len(last.which) == d:
+            self._precision *= _SHARPER
+            return last
+        n, rows = self.risk.rows.shape[0], self.risk.rows
+        cheap = self._is_warm or rows.hessian_passes <= _AT_ONCE
+        if self.risk.loss.quadratic and d < n and d <= _MOST_MATRIX and cheap:
+            return Chosen(rows, np.arange(d), rows)
+        used = w != 0.0
+        reach = np.where(used, 0.0, self._reach(self._a) / np.maximum(limits, np.finfo(float).tiny))
+        wanted = np.flatnonzero(reach > 1.0 + self._precision)
+        size = d if self._sparse else max(_FEWEST, 2 * int(np.count_nonzero(used)))
+        room = max(size - int(np.count_nonzero(used)), 1)
+        if len(wanted) > room:
+            wanted = wanted[np.argpartition(reach[wanted], -room)[-room:]]
+        which = np.union1d(np.flatnonzero(used), wanted)
+        if last is not None and np.isin(which, last.which, assume_unique=True).all():
+            few = len(last.which) <= 1.5 * len(which) or not self._sparse
+            if len(wanted) == 0:
+                self._precision *= _SHARPER
+            if few:
+                return last
+        return Chosen(rows, which, rows.columns(which) if len(which) < d else rows)
+
+
+@dataclass
+class Chosen:
+    """Some features with their columns, and the quadratic model of the risk in them.
+
+    The model is a matrix if that costs little, or the columns times the roots of the curvature.
+    """
+
+    all_rows: Rows
+    which: Places
+    rows: Rows
+    matrix: Array | None = None
+    columns: Any = None
+    _seed: Array = field(default_factory=lambda: np.full(1, _SEED))
+    _weighed: Array | None = None
+
+    def scores(self, along: Array) -> Array:
+        """The change of the scores for a change of these features."""
+        return self.rows.scores(along) if along.any() else np.zeros(self.rows.shape[0])
+
+    def weigh(self, curvature: Array, free: bool) -> None:
+        """Set the second derivatives of the risk in the scores."""
+        if curvature is self._weighed:
+            return
+        self._weighed, (n, size) = curvature, self.rows.shape
+        few = size <= _MOST_MATRIX and self.rows.hessian_passes <= _MOST_PASSES
+        if few and not isinstance(self.rows, CSRRows):
+            lower, _ = self.rows.hessian(np.arange(n), curvature, free)
+            self.matrix = np.tril(lower) + np.tril(lower, -1).T
+            return
+        if self.columns is None:
+            self.columns = self.rows.transposed()
+        self._weigh_columns(np.sqrt(curvature), free)
+
+    def _weigh_columns(self, roots: Array, free: bool) -> None:
+        length = float(np.linalg.norm(roots))
+        self._unit = roots / length if free and length > 0.0 else np.zeros_like(roots)
+        C = self.columns
+        if sp.issparse(C):
+            self._data = C.data * roots[C.indices]
+            weighted = sp.csr_array((self._data, C.indices, C.indptr), C.shape)
+            self._squares = np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel()
+            self._mean = weighted @ self._unit
+            places = frozen(C.indices.astype(np.uint32, copy=False)), C.indptr.astype(np.uint64), 0
+        else:
+            weighted = C * roots
+            self._data = weighted.reshape(-1)
+            self._squares = np.einsum("ji,ji->j", weighted, weighted)
+            self._mean = weighted @ self._unit
+            places = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64), C.shape[1]
+        self._places = places
+
+    def minimize(
+        self, a: Array, w: Array, limits: Array, ridge: float, low: float, most: float, tol: float
+    ) -> Array:
+        """The v, from w on, that violates its optimality by no more than ``tol``, or nearly."""
+        v = w.copy()
+        if self.matrix is not None:
+            epochs = _EPOCHS_OF_SQUARES if self.rows is self.all_rows else _EPOCHS
+            _minimize(self.matrix, a.copy(), v, limits, ridge, low, epochs, 0.25 * tol)
+            return v
+        r, order = np.zeros(len(self._unit)), np.arange(len(v))
+        given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, 0.25 * tol, self._seed
+        columns = frozen(self._data), *self._places, self._unit, r, self._mean, self._squares
+        lasso.column_epochs(*columns, *given)
+        return v
+
+
+def _minimize(
+    H: Array,
+    slopes: Array,
+    v: Array,
+    limits: Array,
+    ridge: float,
+    low: float,
+    most: int,
+    tol: float,
+) -> None:
+    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
+    longer = 1.0
+    while most > 0:
+        of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
+        epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
+        worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
+        most -= taken
+        if worst <= tol:
+            return
+        used, start = np.flatnonzero(v), v.copy()
+        square = H[np.ix_(used, used)]
+        np.einsum("ii->i", square)[:] += ridge
+        x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
+        while len(x):
+            _, step, failed = lapack.dposv(square, -r, lower=1)
+            if failed:
+                longer *= 2.0
+                break
+            change = _with_signs(square, r, x, step)
+            x, r = x + change, r + square @ change
+            v[used] = x
+            left = x != 0.0
+            if left.all():
+                break
+            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
+        moved = np.flatnonzero(v != start)
+        slopes += (v - start)[moved] @ H[moved]
+
+
+def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
+    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
+    for length in _LENGTHS:
+        change = np.where((x + length * step) * x > 0.0, length * step, -x)
+        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
+            return change
+    ends = np.where(step * x < 0.0, -x / step, np.inf)
+    length = min(1.0, float(ends.min()))
+    return np.where(ends <= length, -x, length * step)

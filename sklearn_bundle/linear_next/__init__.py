@@ -1,1 +1,0 @@
-"""Linear models by regularized risk minimization, with certificates."""

@@ -1,1 +1,0 @@
-"""Estimators of the linear family."""

@@ -1,0 +1,139 @@
+"""Losses of a score per class: planes, lines, offsets and covariances against numpy."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.linear.losses import (
+    MulticlassHinge,
+    MulticlassLoss,
+    MultivariateSquaredError,
+    Ontology,
+    Softmax,
+    SquaredError,
+    Target,
+)
+from sklearn_bundle.linear.losses.multiclass import has_dual
+
+RANDOM = np.random.default_rng(1)
+N, K = 300, 4
+LABELS = RANDOM.permutation(np.arange(N) % K)
+TARGETS = RANDOM.normal(size=(N, K))
+WEIGHTS = RANDOM.dirichlet(np.ones(N))
+COST = RANDOM.random((K, K)) * (1.0 - np.eye(K))
+EDGES = [("a", 0), ("a", 1), ("b", 2), ("b", 3), ("a", 3), ("top", "a"), ("top", "b")]
+ROOT = RANDOM.normal(size=(K, 2))  # of a semidefinite matrix
+
+
+class Indicators(MulticlassLoss):
+    """A user's loss."""
+
+    def value(self, scores, y):
+        return 0.5 * np.sum(self.gradient(scores, y) ** 2, axis=1)
+
+    def gradient(self, scores, y):
+        return scores - np.eye(scores.shape[1])[y]
+
+
+LOSSES = {
+    "hinge": (MulticlassHinge(), LABELS),
+    "margin": (MulticlassHinge(COST), LABELS),
+    "slack": (MulticlassHinge(COST, "slack"), LABELS),
+    "softmax": (Softmax(), LABELS),
+    "ontology": (Ontology(EDGES).bind(range(K)), LABELS),
+    "squares": (MultivariateSquaredError(), TARGETS),
+    "metric": (MultivariateSquaredError(ROOT @ ROOT.T), TARGETS),
+    "user": (Indicators(), LABELS),
+}
+each = pytest.mark.parametrize(("loss", "y"), LOSSES.values(), ids=list(LOSSES))
+
+
+@each
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_the_plane_touches_the_risk_and_lies_below(loss, y, size):
+    k = loss.n_outputs(y)
+    F, G = np.ascontiguousarray(RANDOM.normal(size=(k, N)) * size), np.empty((k, N))
+    risk, offset = loss.cut(F, y, WEIGHTS, G)
+    assert risk == pytest.approx(WEIGHTS @ loss.value(F.T, y), rel=1e-12)
+    assert pytest.approx((WEIGHTS[:, None] * loss.gradient(F.T, y)).T, rel=1e-9, abs=1e-16) == G
+    assert offset + np.sum(F * G) == pytest.approx(risk, rel=1e-11)
+    if loss.offset is not None:
+        assert loss.offset(G, y, WEIGHTS) == pytest.approx(offset, rel=1e-9, abs=1e-15)
+        H, G2 = RANDOM.normal(size=(k, N)), np.empty((k, N))
+        loss.cut(H, y, WEIGHTS, G2)
+        mean = 0.3 * G + 0.7 * G2  # a plane of its own, with an offset that is at least the mean
+        least = 0.3 * offset + 0.7 * loss.offset(G2, y, WEIGHTS)
+        assert loss.offset(mean, y, WEIGHTS) >= least - 1e-14 * abs(least)
+        for at in (F, H, 0.5 * (F + H)):
+            below = loss.offset(mean, y, WEIGHTS) + np.sum(mean * at)
+            assert below <= WEIGHTS @ loss.value(at.T, y) + 1e-12 * size**2
+
+
+@each
+def test_lines_by_differences(loss, y):
+    k, step = loss.n_outputs(y), 1e-5
+    F, H = RANDOM.normal(size=(2, k, N))
+    risk, first, second = loss.along(F, H, y, WEIGHTS, 0.4)
+    below, above = (loss.along(F, H, y, WEIGHTS, 0.4 + s) for s in (-step, step))
+    assert risk == pytest.approx(loss.risk(F + 0.4 * H, y, WEIGHTS), rel=1e-12)
+    assert first == pytest.approx((above[0] - below[0]) / (2 * step), rel=1e-4, abs=1e-4)
+    assert np.isnan(second) or second == pytest.approx((above[1] - below[1]) / (2 * step), rel=1e-5)
+    assert np.isnan(second) != (loss.smooth and not isinstance(loss, Indicators))
+
+
+@pytest.mark.parametrize("name", ["softmax", "metric", "squares"])
+def test_covariances_and_closed_intercepts(name):
+    loss, y = LOSSES[name]
+    F, G, step = RANDOM.normal(size=(K, N)), np.empty((K, N)), 1e-5
+    columns = []
+    for b in step * np.eye(K):
+        ends = [loss.cut(F + s * b[:, None], y, WEIGHTS, G) and G.sum(axis=1) for s in (1.0, -1.0)]
+        columns.append((ends[0] - ends[1]) / (2 * step))
+    loss.cut(F, y, WEIGHTS, G)
+    assert loss.covariance(G, y, WEIGHTS) == pytest.approx(np.array(columns), abs=1e-9)
+    b = loss.closed_intercept(F, y, WEIGHTS)
+    if name == "softmax":
+        assert b is None
+    else:
+        loss.cut(F + b[:, None], y, WEIGHTS, G)
+        assert G.sum(axis=1) == pytest.approx(np.zeros(K), abs=1e-14)
+
+
+def test_a_mixed_plane_of_softmax():
+    loss, F, G = Softmax(), RANDOM.normal(size=(K, N)) * 5.0, np.empty((K, N))
+    loss.cut(F, LABELS, WEIGHTS, G)
+    moved, given = np.array([0.1, 0.0, 0.3, 0.0]), np.array([0.0, 0.5, 0.0, 0.5])
+    P = G / WEIGHTS + (np.arange(K)[:, None] == LABELS)
+    Q = (1.0 - moved[:, None]) * P + given[:, None] * (moved @ P)
+    entropy = -WEIGHTS @ np.sum(Q * np.log(Q), axis=0)
+    assert loss.mixed_offset(G, LABELS, WEIGHTS, moved, given) == pytest.approx(entropy, rel=1e-12)
+
+
+def test_certain_probabilities_keep_their_digits():
+    F, G = np.array([[80.0], [0.0], [0.0]]), np.empty((3, 1))
+    risk, offset = Softmax().cut(F, np.array([0]), np.ones(1), G)
+    assert risk == pytest.approx(2 * np.exp(-80.0), rel=1e-13)
+    assert offset == pytest.approx(2 * np.exp(-80.0) * 81.0, rel=1e-13)
+    assert G.ravel() == pytest.approx(np.exp(-80.0) * np.array([-2.0, 1.0, 1.0]), rel=1e-13)
+    assert np.isnan(Softmax().risk(F * np.nan, np.array([0]), np.ones(1)))
+    assert np.isnan(MulticlassHinge().risk(F * np.nan, np.array([0]), np.ones(1)))
+
+
+def test_ontologies_and_duals():
+    loss = LOSSES["ontology"][0]
+    assert loss.nodes == (0, 1, 2, 3, "a", "b", "top")
+    scores = RANDOM.normal(size=(5, 7))
+    expected = scores[:, :4] + scores[:, [4, 4, 5, 4]] + scores[:, [6]]
+    expected[:, 3] += scores[:, 5]
+    assert loss.class_scores(scores) == pytest.approx(expected)
+    for edges, message in (([(0, 1), (1, 0)], "cycle"), ([(0, 1)], "must be a leaf"), (3, "pairs")):
+        with pytest.raises(ValueError, match=message):
+            Ontology(edges).bind([0, 1])
+    found = [has_dual(LOSSES[name][0]) for name in ("hinge", "margin", "slack", "ontology")]
+    assert found == [True, True, False, False] and has_dual(MulticlassHinge(None, "slack"))
+
+
+def test_several_squared_errors_are_one_loss():
+    loss, y = SquaredError().prepare_target(Target(TARGETS, N))
+    assert type(loss) is MultivariateSquaredError and loss.n_outputs(y) == K
+    with pytest.raises(ValueError, match="semidefinite"):
+        MultivariateSquaredError(-np.eye(K)).check(TARGETS)

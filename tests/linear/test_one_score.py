@@ -1,0 +1,208 @@
+"""Losses of one score: compiled loops against numpy, and each function against the others."""
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.optimize import minimize_scalar
+
+from sklearn_bundle.linear._compiled import dual
+from sklearn_bundle.linear._compiled import scores as loops
+from sklearn_bundle.linear.losses import (
+    BINARY_LOSSES,
+    REGRESSION_LOSSES,
+    EpsilonInsensitive,
+    Huber,
+    Novelty,
+    Quantile,
+    RegressionLoss,
+)
+from sklearn_bundle.linear.losses.base import check_derivatives
+
+RANDOM = np.random.default_rng(0)
+N = 203
+WEIGHTS = RANDOM.dirichlet(np.ones(N))
+F, H = RANDOM.normal(size=(2, N)) * 2.0
+LABELS = np.where(RANDOM.random(N) < 0.4, 1.0, -1.0)
+COUNTS = RANDOM.poisson(1.5, N).astype(float)
+NUMBERS = RANDOM.normal(size=N) * 2.0 + 1.0
+TARGETS = {name: LABELS for name in BINARY_LOSSES} | {name: NUMBERS for name in REGRESSION_LOSSES}
+TARGETS |= {"poisson": COUNTS, "novelty": np.full(N, 0.7), "level": NUMBERS, "narrow": NUMBERS}
+LOSSES = {name: kind() for name, kind in (BINARY_LOSSES | REGRESSION_LOSSES).items()}
+LOSSES |= {"novelty": Novelty(0.7), "level": Quantile(0.9), "narrow": EpsilonInsensitive(0.0)}
+LOSSES["huber"] = Huber(0.8)
+each = pytest.mark.parametrize("name", LOSSES)
+# These tests compile steps of their own, which no folder keeps.
+pytestmark = pytest.mark.filterwarnings("ignore:numba finds no writable folder")
+with_steps = pytest.mark.parametrize("name", [k for k, v in LOSSES.items() if v.dual_steps])
+with_kinks = pytest.mark.parametrize("name", [k for k, v in LOSSES.items() if v.kinks])
+
+
+def compiled(loop, loss, *arrays, f=F, y):
+    out = np.empty(len(f))
+    loop(loss.formula, f, y, *arrays, out)
+    return out
+
+
+@each
+def test_loops_are_the_formula_in_numpy(name):
+    loss, y = LOSSES[name], TARGETS[name]
+    value, slope = loss.value(F, y), loss.gradient(F, y)
+    assert compiled(loops.values, loss, y=y) == pytest.approx(value, rel=1e-13, abs=1e-15)
+    assert compiled(loops.slopes, loss, np.inf, y=y) == pytest.approx(slope, rel=1e-13, abs=1e-15)
+    risk, g, s = loops.risk, np.empty(N), WEIGHTS
+    assert risk(loss.formula, F, y, s, 0.3) == pytest.approx(s @ loss.value(F + 0.3, y), rel=1e-13)
+    total, offset = loops.cut(loss.formula, F, y, s, np.inf, 0.3, 0.0, 0.0, g)
+    assert total == pytest.approx(s @ loss.value(F + 0.3, y), rel=1e-13)
+    assert g == pytest.approx(s * loss.gradient(F + 0.3, y), rel=1e-12, abs=1e-16)
+    assert offset == pytest.approx(total - g @ (F + 0.3), rel=1e-11, abs=1e-13)
+    assert offset == pytest.approx(loops.offset(loss.formula, g, y, s, 0.0), rel=1e-11, abs=1e-13)
+    ends = F - 1e-3, F + 1e-3, F * (1 - 1e-2)
+    G = s * np.abs([loss.gradient(f, y) for f in ends]).max(axis=0)
+    sizes = [G @ G, G.sum(), G @ np.abs(F), s @ slope]
+    assert loops.sizes(loss.formula, F, y, s, 1e-3, 1e-2) == pytest.approx(sizes, rel=1e-12)
+    first, second = loops.along(loss.formula, F, H, y, s, np.inf, 0.3, 0.1, 0.7)
+    at, move = F + 0.3 + 0.7 * (H + 0.1), H + 0.1
+    assert first == pytest.approx(s @ (move * loss.gradient(at, y)), rel=1e-11, abs=1e-14)
+    if loss.smooth:
+        bend = loss.curvature(F, y)
+        assert compiled(loops.curvatures, loss, 1.0, y=y) == pytest.approx(bend, rel=1e-12)
+        assert second == pytest.approx(s @ (move**2 * loss.curvature(at, y)), rel=1e-11)
+        rows, coefs = np.empty(N, dtype=np.int64), np.empty(N)
+        size = loops.curved(loss.formula, F, y, s, 1.0, 0.0, rows, coefs)
+        assert np.array_equal(rows[:size], np.flatnonzero(bend))
+        assert coefs[:size] == pytest.approx((s * bend)[rows[:size]], rel=1e-12)
+
+
+@each
+def test_derivatives_by_differences(name):
+    loss, y, step = LOSSES[name], TARGETS[name], 1e-5
+    check_derivatives(loss, F, y)
+    if loss.smooth:
+        rise = loss.gradient(F + step, y) - loss.gradient(F - step, y)
+        apart = np.abs(np.abs(F[:, None] - y[:, None]) - [0.0, 0.1, 0.8]).min(axis=1) > 1e-4
+        bend = loss.curvature(F, y)
+        assert bend[apart] == pytest.approx((rise / (2 * step))[apart], rel=1e-4, abs=1e-6)
+
+
+@each
+def test_the_conjugate_is_the_largest_difference(name):
+    loss, y = LOSSES[name], TARGETS[name]
+    for i in range(8):
+        u, one = float(loss.gradient(F[i : i + 1], y[i : i + 1])[0]), y[i : i + 1]
+        grid = np.r_[np.linspace(-30.0, 30.0, 20001), F[i]]
+        best = np.max(u * grid - loss.value(grid, one))
+        conjugate = -loops.offset(loss.formula, np.array([u]), one, np.ones(1), 0.0)
+        assert conjugate == pytest.approx(best, abs=1e-12)
+        center = 0.25 if isinstance(loss, RegressionLoss) else 0.0  # labels have none
+        moved = -loops.offset(loss.formula, np.array([u]), one, np.ones(1), center)
+        assert moved == pytest.approx(conjugate - center * u, abs=1e-13)
+
+
+@with_kinks
+def test_smoothed_slopes_are_slopes_and_kinks_are_where_they_jump(name):
+    loss, y = LOSSES[name], TARGETS[name]
+    low, high = loss.end_slopes(y)
+    smooth = compiled(loops.slopes, loss, 3.0, y=y)
+    assert np.all((low <= smooth) & (smooth <= high))
+    for position, jump in loss.kinks:
+        at, width = y + position, 1e-3
+        rise = loss.gradient(at + width, y) - loss.gradient(at - width, y)
+        assert rise == pytest.approx(np.full(N, jump))
+        bends = [compiled(loops.curvatures, loss, 50.0, f=at + s * width, y=y) for s in (-1, 1)]
+        assert np.all(np.maximum(*bends) == 50.0)
+    g = np.empty(N)
+    b = minimize_scalar(lambda b: loops.risk(loss.formula, F, y, WEIGHTS, b)).x
+    kinks = np.add.outer(y - F, [position for position, _ in loss.kinks]).ravel()
+    b = kinks[np.abs(kinks - b).argmin()]
+    loops.share_ties(loss.formula, F, y, WEIGHTS, b, g)
+    if name != "novelty":  # whose best b is infinite
+        assert g.sum() == pytest.approx(0.0, abs=1e-14)
+    risk = WEIGHTS @ loss.value(F + b, y)
+    offset = loops.offset(loss.formula, g, y, WEIGHTS, 0.0)
+    assert offset + g @ (F + b) == pytest.approx(risk, abs=1e-13)
+
+
+@each
+def test_balanced_derivatives_are_slopes_that_sum_to_zero(name):
+    loss, y, s, g = LOSSES[name], TARGETS[name], WEIGHTS, np.empty(N)
+    center = loss.center(y, s)
+    loops.cut(loss.formula, F, y, s, np.inf, 0.0, 0.0, center, g)
+    if abs(g.sum()) >= np.abs(g).sum() * (1 - 1e-9):
+        return  # of one sign: nothing to balance
+    before = loops.offset(loss.formula, g, y, s, center)
+    change = loops.balance(loss.formula, g, y, s, center)
+    assert g.sum() == pytest.approx(0.0, abs=1e-15)
+    offset = loops.offset(loss.formula, g, y, s, center)
+    assert before + change == pytest.approx(offset, rel=1e-11, abs=1e-13)
+    for f in (F, F + H, 3.0 * H):
+        assert g @ f + offset <= s @ loss.value(f, y) + 1e-12
+
+
+@njit(error_model="numpy")
+def one_step(loss, target, margin, alpha, weight, curvature):
+    new, projected, gap, counts = dual.step(
+        loss, target, margin, alpha, weight, curvature, np.inf, np.inf
+    )
+    gain = dual.gain(loss, target, margin, alpha, new, weight, curvature)
+    return new, projected, gap, counts, gain, dual.direction(loss, target)
+
+
+@with_steps
+def test_a_dual_step_is_the_best(name):
+    loss, y = LOSSES[name], TARGETS[name]
+    for i in range(12):
+        one, s, curvature = y[i : i + 1], WEIGHTS[i], 3.0 / WEIGHTS.mean() * abs(H[i])
+        low, high = (float(end[0]) for end in loss.end_slopes(one))
+        start = float(loss.gradient(H[i : i + 1], one)[0])
+        first = one_step(loss.formula, y[i], 0.0, 0.0, s, curvature)
+        side = first[-1]
+        alpha = -side * s * start
+
+        def dual_value(new, one=one, s=s, side=side, alpha=alpha, curvature=curvature, i=i):
+            change = new - alpha
+            offset = loops.offset(loss.formula, np.array([-side * new]), one, np.array([s]), 0.0)
+            return offset - change * (side * F[i]) - 0.5 * curvature * change**2
+
+        new, _, gap, counts, gain, _ = one_step(
+            loss.formula, y[i], side * F[i], alpha, s, curvature
+        )
+        ends = sorted(-side * s * min(max(end, -50.0), 50.0) for end in (low, high))
+        best = minimize_scalar(
+            lambda a: -dual_value(a), bounds=ends, method="bounded", options={"xatol": 1e-14}
+        )
+        assert counts and dual_value(new) >= -best.fun - 1e-9 * (1.0 + abs(best.fun))
+        assert gain == pytest.approx(dual_value(new) - dual_value(alpha), abs=1e-12)
+        conjugate = -loops.offset(loss.formula, np.array([-side * alpha]), one, np.array([s]), 0.0)
+        expected = s * loss.value(F[i : i + 1], one)[0] + conjugate + side * alpha * F[i]
+        assert gap == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_at_a_bound_do_not_count():
+    @njit(error_model="numpy")
+    def counts(loss, margin, alpha, high, low):
+        return dual.step(loss, 1.0, margin, alpha, 1.0, 2.0, high, low)[3]
+
+    cases = (3.0, 0.0, 1.0, 9.0), (3.0, 0.0, 3.0, 0.0), (-1.0, 1.0, 9.0, 1.0), (-1.0, 1.0, 0.0, 3.0)
+    found = [counts(LOSSES["hinge"].formula, *case) for case in (*cases, (3.0, 0.5, 0.0, 0.0))]
+    assert found == [False, True, False, True, True]
+
+
+@each
+def test_starts_and_closed_intercepts(name):
+    loss, y = LOSSES[name], TARGETS[name]
+    start = loss.start(y, WEIGHTS, True)
+    assert start.unit > 0.0 and start.slope > 0.0
+    assert loss.start(y, WEIGHTS, False).intercept == 0.0
+    b = loss.closed_intercept(F, y, WEIGHTS)
+    if name in ("squared_error", "exponential", "poisson"):
+        assert WEIGHTS @ loss.gradient(F + b, y) == pytest.approx(0.0, abs=1e-13)
+    else:
+        assert b is None
+
+
+def test_far_targets_keep_their_digits():
+    y, f, s = np.array([1e9, 1e9 + 1.0]), np.array([0.25, 1.5]), np.full(2, 0.5)
+    risk = loops.risk(LOSSES["squared_error"].formula, f, y, s, 1e9)
+    assert risk == 0.5 * np.mean((f - [0.0, 1.0]) ** 2)
+    tiny = loops.risk(LOSSES["poisson"].formula, np.log(y) + 1e-9, y, s, 0.0)
+    assert tiny == pytest.approx(0.5e-18 * y.mean(), rel=1e-5)

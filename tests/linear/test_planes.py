@@ -1,0 +1,146 @@
+"""Measures, rankings and nu-novelty: planes against enumerations and linear programs."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from sklearn_bundle.linear.losses import (
+    NDCG,
+    ROCAUC,
+    FBeta,
+    NuNovelty,
+    Ordinal,
+    PositionMeasure,
+    PrecisionAtK,
+    Preference,
+)
+
+RANDOM = np.random.default_rng(2)
+N = 8
+GRADES, QUERY = RANDOM.permutation(np.arange(N) % 3), np.arange(N) % 2
+LABELS = np.where(GRADES > 0, 1.0, -1.0)
+WEIGHTS = RANDOM.dirichlet(np.ones(N))
+PAIRS = np.array([(0, 1, 1.0), (2, 1, 0.5), (3, 7, 2.0), (0, 1, 0.0)])
+COST = np.triu(RANDOM.random((3, 3)), 1)
+
+
+def pairwise(cost, query):
+    def risk(f, s):
+        pairs = [(i, j) for i, j in product(range(N), repeat=2) if GRADES[i] < GRADES[j]]
+        pairs = [(i, j) for i, j in pairs if query is None or query[i] == query[j]]
+        total = sum(s[i] * s[j] for i, j in pairs)
+        loss = {(i, j): cost(GRADES[i], GRADES[j]) * max(0, 1 + f[i] - f[j]) for i, j in pairs}
+        return sum(s[i] * s[j] * loss[i, j] for i, j in pairs) / total
+
+    return risk
+
+
+def roc(f, s):
+    up, down = np.flatnonzero(LABELS > 0), np.flatnonzero(LABELS < 0)
+    pairs = sum(s[i] * s[j] * max(0, 1 - f[i] + f[j]) for i, j in product(up, down))
+    return pairs / (s[up].sum() * s[down].sum())
+
+
+def fbeta(f, s):
+    def of(y):
+        right, chosen = np.sum((y > 0) & (LABELS > 0)), np.sum(y > 0)
+        return 1 - 5.0 * right / (4.0 * np.sum(LABELS > 0) + chosen) + (y - LABELS) @ f / N
+
+    return max(of(np.array(y)) for y in product((-1.0, 1.0), repeat=N))
+
+
+def preference(f, s):
+    i, j, c = PAIRS[:, 0].astype(int), PAIRS[:, 1].astype(int), PAIRS[:, 2]
+    return s[i] * s[j] * c @ np.maximum(0, 1 - f[i] + f[j]) / (s[i] @ s[j])
+
+
+def lists(f, s):
+    """Of one query per half of the samples, with equal weights: the worst list of all."""
+    total = 0.0
+    for q in (0, 1):
+        rows = np.flatnonzero(q == QUERY)
+        rows = rows[np.argsort(-GRADES[rows], kind="stable")]
+        a, b = 1.0 / np.log2(np.arange(len(rows)) + 2.0), np.exp2(GRADES[rows]) - 1.0
+        c = (np.arange(len(rows)) + 1.0) ** -0.25
+        c = np.array([c[b == value].mean() for value in b])
+        b = b / (a @ b)
+        orders = (list(order) for order in permutations(range(len(rows))))
+        total += 0.5 * max(a @ (b - b[p]) + c @ (f[rows][p] - f[rows]) for p in orders)
+    return total
+
+
+def tail(f, s):
+    """Rockafellar and Uryasev: minus the mean of the lowest share of the weight."""
+    program = linprog(f, A_eq=[np.ones(N)], b_eq=[1.0], bounds=np.c_[np.zeros(N), s / 0.3])
+    return -program.fun
+
+
+CASES = {
+    "roc": (ROCAUC(), LABELS, roc),
+    "fbeta": (FBeta(2.0), LABELS, fbeta),
+    "absolute": (Ordinal(), Ordinal().prepare(GRADES, None, N), pairwise(lambda a, b: b - a, None)),
+    "squared": (
+        Ordinal("squared"),
+        Ordinal("squared").prepare(GRADES, QUERY, N),
+        pairwise(lambda a, b: (b - a) ** 2, QUERY),
+    ),
+    "matrix": (
+        Ordinal(COST),
+        Ordinal(COST).prepare(GRADES, QUERY, N),
+        pairwise(lambda a, b: COST[a, b], QUERY),
+    ),
+    "preference": (Preference(), Preference().prepare(PAIRS, None, N), preference),
+    "lists": (NDCG(), NDCG().prepare(GRADES, QUERY, N), lists),
+    "tail": (NuNovelty(0.3), None, tail),
+}
+
+
+@pytest.mark.parametrize(("loss", "y", "risk"), CASES.values(), ids=list(CASES))
+def test_the_plane_touches_the_risk_and_lies_below(loss, y, risk):
+    s, g = np.full(N, 1.0 / N) if loss in (CASES["lists"][0],) else WEIGHTS, np.empty(N)
+    for _ in range(5):
+        f = RANDOM.normal(size=N).round(1)  # with ties
+        value, offset = loss.cut(f, y, s, g)
+        assert value == pytest.approx(risk(f, s), rel=1e-9, abs=1e-9)
+        assert value == pytest.approx(g @ f + offset, abs=1e-14)
+        for h in RANDOM.normal(size=(5, N)):
+            assert g @ h + offset <= risk(h, s) + 1e-9
+
+
+def test_scores_are_the_measures():
+    f = np.array([0.2, 0.9, 0.1, 0.4, 0.9, 0.3, 0.0, 0.5])
+    loss = Ordinal()
+    share = loss.score(f, loss.prepare(GRADES, None, N), WEIGHTS)
+    pairs = [(i, j) for i, j in product(range(N), repeat=2) if GRADES[i] < GRADES[j]]
+    s = np.array([WEIGHTS[i] * WEIGHTS[j] for i, j in pairs])
+    order = np.array([0.5 + 0.5 * np.sign(f[j] - f[i]) for i, j in pairs])
+    assert share == pytest.approx(s @ order / s.sum())
+    for measure, expected in ((NDCG(2, gain="linear"), 0.38), (PrecisionAtK(1), 1.0)):
+        target = measure.prepare([0.0, 1.0, 2.0], np.zeros(3), 3)
+        assert measure.score(f[:3], target, np.ones(3)) == pytest.approx(expected, abs=1e-3)
+
+
+def test_best_offsets_of_nu_novelty():
+    f, s = np.array([1.0, 2.0, 5.0, 6.0]), np.full(4, 0.25)
+    assert NuNovelty(0.5).offsets(f, s) == (2.0, 5.0) and NuNovelty(0.5).offset(f, s) == 3.5
+    assert NuNovelty(0.6).offsets(f, s) == (5.0, 5.0) and NuNovelty(1.0).offsets(f, s) == (6.0, 6.0)
+    assert NuNovelty(1e-20).offsets(f, s) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "message"),
+    [
+        (Ordinal("cubic"), GRADES, "cost must be one of"),
+        (Ordinal(), np.ones(N), "two or more grades"),
+        (Ordinal(-COST), GRADES, "cost must be finite and at least 0"),
+        (Preference(), [(0, 9)], "indices of rows from 0 to 7"),
+        (Preference(), [(1, 1)], "paired with itself"),
+        (NDCG(k=0), GRADES, "k must be None or an int of at least 1"),
+        (PositionMeasure(discount=np.sqrt), GRADES, "must not increase"),
+    ],
+)
+def test_what_is_refused(loss, y, message):
+    with pytest.raises(ValueError, match=message):
+        loss.prepare(y, None if isinstance(loss, Preference) else QUERY, N)
