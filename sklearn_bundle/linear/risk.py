@@ -58,9 +58,9 @@ class Point:
     scores: Array
     b: Any
     risk: float = np.nan
-    g: Array | None = None
+    g: Any = None
     offset: float = np.nan
-    gradient: Array | None = None
+    gradient: Any = None
 
 
 class Plane(NamedTuple):
@@ -98,6 +98,7 @@ class Sizes(NamedTuple):
 class Risk(ABC):
     """A convex risk R of scores that are linear in w."""
 
+    loss: Any
     free: bool  # whether an intercept is minimized out
     n_free: int  # intercepts that are coordinates of their own
 

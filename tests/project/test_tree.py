@@ -15,8 +15,8 @@ SHARED = (
 )
 FAMILIES = {
     "linear": (
-        *(("_compiled",), ("", "losses", "regularizers"), ("solvers",), ("blocks",)),
-        *(("estimators",),),
+        *(("_compiled",), ("", "losses", "regularizers"), ("solvers", "blocks")),
+        ("estimators",),
     ),
     "kernel": (("_compiled",), ("values",), ("problems",), ("solvers",), ("estimators",)),
     "chain": (

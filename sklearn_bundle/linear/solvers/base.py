@@ -56,7 +56,7 @@ class Task:
 
     risk: Any
     reg_lambda: float
-    omega: Regularizer
+    omega: Any
     tol: float
     theta: float = 0.1
     max_size: int | None = None

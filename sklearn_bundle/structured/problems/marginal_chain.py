@@ -104,9 +104,9 @@ class MarginalDual:
         """The w ``start + share (end - start)``."""
         return (1.0 - share) * start + share * end
 
-    def offer(self, best: Best, w: Array) -> None:
-        """Offer P at w: one pass of the oracle."""
-        best.offer(self.objective(w), w)
+    def offer(self, best: Best, point: Array) -> None:
+        """Offer P at the point w: one pass of the oracle."""
+        best.offer(self.objective(point), point)
 
     def objective(self, w: Array) -> float:
         """P at w."""
@@ -130,7 +130,7 @@ class MarginalDual:
         error = sum_of_features(self._chains.tokens[-1]) * 2.0 * self._lengths
         return Rounding(of_bound=error * (length + 0.5 * error) / self.problem.reg_lambda)
 
-    def project(self, center: Array, w: Array, step: float, series: int) -> Array:
+    def project(self, center: Array, point: Array, step: float, series: int) -> Array:
         """Marginals nearest to a step from the center along the gradient of D at w.
 
         They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - center_i||^2 / (2 step))``.
@@ -140,12 +140,12 @@ class MarginalDual:
         unary, out = self._charges.copy(), np.empty_like(center)
         nu = self._multipliers[series]
         at = chains.n_attributes * S
-        pairs = w[at : at + K * S]
+        pairs = point[at : at + K * S]
         counts = np.empty((n_blocks, 3))
 
         def task(k: int) -> None:
             block = self._bounds[k : k + 2]
-            chain_marginals.add_scores(chains, w, *block, unary)
+            chain_marginals.add_scores(chains, point, *block, unary)
             data = chains.tokens, self._places, center, unary, pairs, step, K, S
             counts[k] = chain_marginals.project(*data, self._precision, *block, nu, out)
 
