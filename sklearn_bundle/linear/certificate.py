@@ -54,7 +54,7 @@ def is_l1(omega: Regularizer) -> bool:
     return form is not None and form.ridge == 0.0
 
 
-def scaled(plane: Plane, omega: Regularizer, reg_lambda: float, error: Any = 0.0) -> Plane:
+def scaled(plane: Plane, omega: Any, reg_lambda: float, error: Any = 0.0) -> Plane:
     """With L1, the largest multiple that is feasible: ``|a_j| + error_j <= lam t_j``.
 
     A risk that is nowhere negative has the plane 0, and so all multiples between.
@@ -80,7 +80,7 @@ def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -
     lost = 0.0
     if len(plane.balance):
         lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
-    free = omega.unpenalized
+    free: Any = omega.unpenalized
     if free is not None:
         outputs = plane.gradient.reshape(-1, len(plane.gradient) // max(plane.norms.size, 1))
         along = outputs[:, free] if free.ndim == 1 else outputs @ free

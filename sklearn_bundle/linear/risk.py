@@ -79,7 +79,8 @@ class Plane(NamedTuple):
 
     def times(self, share: float) -> "Plane":
         """The multiple of the plane, of a risk that is nowhere negative."""
-        return Plane(*(share * part for part in self))
+        parts: Any = (share * part for part in self)
+        return Plane(*parts)
 
 
 class Sizes(NamedTuple):
@@ -104,7 +105,7 @@ class Risk(ABC):
 
     def __init__(self, rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool):
         self.rows, self.y, self.weights, self.loss = rows, y, weights, loss
-        self.n_outputs = loss.n_outputs(y)
+        self.n_outputs: Any = loss.n_outputs(y)
         self.free = fit_intercept and loss.free_intercept == "minimized"
         own = fit_intercept and loss.free_intercept is not None and not self.free
         self.n_free = (self.n_outputs or 1) if own else 0
@@ -206,7 +207,8 @@ class ScoreRisk(Risk):
 
     def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
         super().__init__(rows, y, weights, loss, fit_intercept)
-        self.form = _Numpy(loss) if loss.formula is None else _Compiled(loss)
+        self.form: Any = _Numpy(loss) if loss.formula is None else _Compiled(loss)
+        self.span: tuple[Array, Rows] | None = None  # for wide rows, see in_span
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0
 
@@ -351,7 +353,7 @@ class ScoreRisk(Risk):
 def _has_both(y: Array) -> bool:
     """Whether a sample has enough rows of each class for its solution to be of use."""
     positive = np.count_nonzero(y > 0.0)
-    return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+    return bool(min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS)
 
 
 class _Compiled:
@@ -538,7 +540,7 @@ class ClassRisk(Risk):
     @cached_property
     def shares(self) -> Array:
         """The weights of the classes."""
-        return np.bincount(self.y, self.weights, self.n_outputs)
+        return np.bincount(self.y, self.weights, self.n_outputs).astype(float, copy=False)
 
     def first_intercepts(self) -> Array:
         """A good b at W = 0, where it is a coordinate."""

@@ -74,7 +74,7 @@ def in_span(task: Task) -> Task:
     wide = isinstance(risk, ScoreRisk) and isinstance(risk.rows, DenseRows) and 2 * n < d
     if not (wide and task.omega.is_euclidean):
         return task
-    if not hasattr(risk, "span"):  # kept for the next value of a path
+    if risk.span is None:  # kept for the next value of a path
         Q, L = np.linalg.qr(risk.rows.dense(np.arange(n)).T)
         risk.span = Q, rows_of(np.ascontiguousarray(L.T))
     Q, rows = risk.span

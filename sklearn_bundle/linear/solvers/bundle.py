@@ -47,7 +47,8 @@ class Planes:
         self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
         self.anchored = n_free > 0 or not omega.is_quadratic
         self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
-        self._c, self._alpha, self._sizes = np.empty(8), np.zeros(8), [None] * 8
+        self._c, self._alpha = np.empty(8), np.zeros(8)
+        self._sizes: list[Any] = [None] * 8
         self._gram = np.empty((8, 8)) if omega.is_quadratic else None
         self.near: tuple[float, float] | None = None  # reg_lambda, and the weight of NearL1
         if self.anchored:
@@ -99,7 +100,7 @@ class Planes:
         self._alpha[:t] = found.alpha
         plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)
-        if is_l1(omega):
+        if is_l1(omega) and self.near is not None:
             weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
             self.near = reg_lambda, weight
         return found, plane, bound

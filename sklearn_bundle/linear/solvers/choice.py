@@ -22,7 +22,7 @@ NAMES = "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-g
 BUNDLES = "line-search", "cutting-plane"
 
 
-def supports(name: str, loss: Loss, omega: Any) -> bool:
+def supports(name: str, loss: Any, omega: Any) -> bool:
     """Whether a solver of this name takes the loss and the regularizer: known before the data."""
     if name in ("auto", *BUNDLES):
         return True

@@ -233,7 +233,7 @@ class ScoreDescent(Descent):
         else:
             self._spent, self._cost = 0.0, np.inf
 
-    def _complete(self, H: Array, rows: Array, coefs: Array) -> None:
+    def _complete(self, H: Array, rows: NDArray[np.intp], coefs: Array) -> None:
         """Give a sampled Hessian at least the diagonal of all rows: rare features may be out."""
         risk, bend = self.risk, np.zeros(self.risk.rows.shape[0])
         bend[rows] = coefs

@@ -222,7 +222,7 @@ class Chosen:
     rows: Rows
     matrix: Array | None = None
     columns: Any = None
-    _seed: Array = field(default_factory=lambda: np.full(1, _SEED))
+    _seed: Any = field(default_factory=lambda: np.full(1, _SEED))
     _weighed: Array | None = None
 
     def scores(self, along: Array) -> Array:
