@@ -92,7 +92,7 @@ class BlockDescent(Descent):
         elif t > _WHOLE:
             self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
         if t > 0.0:
-            self.arrive(self._at(here, along, t, here.width))
+            self.arrive(end if t == 1.0 else self._at(here, along, t, here.width))
         return t
 
     def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:

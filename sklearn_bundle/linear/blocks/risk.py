@@ -2,9 +2,8 @@
 
 Blocks have the risk of their own rows, as in memory. All intercepts are coordinates, since the best
 ones would take further rounds. A plane that no intercept changes comes from the same round: with
-``l >= 0`` the plane of a row may be multiplied by a share in [0, 1], so that of the rows with
-positive and those with negative derivatives the heavier side is scaled down until their sums
-cancel.
+``l >= 0`` the plane of a row may be multiplied by a share in [0, 1]. Of the rows with positive and
+those with negative derivatives the heavier side is scaled down until their sums cancel.
 """
 
 from collections import deque
@@ -75,8 +74,7 @@ class Problem:
 class Curved:
     """A Hessian about the mean row, of rows with these second derivatives in sum.
 
-    Of a kinked loss ``bent`` is the part of these rows in the gradient, and last that in the
-    balance.
+    Of a kinked loss ``bent`` is the part of these rows in the gradient, and at last in the balance.
     """
 
     count: float
@@ -133,34 +131,35 @@ def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: 
         point = risk.arrive(w, scores, b)
         covariance = risk.covariance(point) if risk.loss.covariance is not None else 0.0
         return _of_classes(risk, point.g, point.risk, point.offset, covariance)
-    # Workers give freed memory back at once: a new array takes longer than a sum over it.
-    point, g = risk.arrive(w, scores, b, width), np.empty_like(scores)
+    # Few new arrays: workers give freed memory back at once, and to get it takes as long as a sum.
+    point, G = risk.arrive(w, scores, b, width), np.zeros((3 if width > 0.0 else 2, len(scores)))
     weights, sides = np.where(point.g > 0.0, risk.weights, 0.0), []
-    for _ in range(2):
+    for g in G[:2]:
         given = scores, risk.y, weights, point.b, width, risk.center
         value, offset = risk.form.cut(*given, g)
         total = float(g.sum())
         terms = abs(offset) + abs(risk.size_of_targets(g[None]))  # all g have the same sign
-        sums, outputs = [value, offset, abs(total), terms], [[float(g @ g)], [total]]
-        sides.append((sums, outputs, risk.rows.gradient(g)))
+        sides.append(([value, offset, abs(total), terms], [[float(g @ g)], [total]]))
         np.subtract(risk.weights, weights, out=weights)
-    curved = _curved(risk, problem, point, width, every) if risk.has_curvature else 0.0
-    return Answer(*map(np.array, zip(*sides, strict=True)), curved)
+    curved = None
+    if risk.has_curvature:
+        places, coefs = risk.curvature(point, width)
+        curved = _hessian(risk, places, coefs, every, problem.free)
+        if width > 0.0:
+            G[2][places] = point.g[places]
+    gradients = risk.rows.gradient(G)  # of all in one pass over X
+    if curved is not None and width > 0.0:
+        curved.bent = np.append(gradients[2], G[2].sum())
+    return Answer(*map(np.array, zip(*sides, strict=True)), gradients[:2], curved or 0.0)
 
 
-def _curved(risk: ScoreRisk, problem: Problem, point: Point, width: float, every: int) -> Curved:
-    places, coefs = risk.curvature(point, width)
+def _hessian(risk: ScoreRisk, places: Any, coefs: Array, every: int, centered: bool) -> Curved:
     d = risk.rows.shape[1]
-    found = Curved(len(places), float(coefs.sum()), np.zeros(d), np.zeros((0, 0)))
-    if every:
-        some = np.ascontiguousarray(places[::every]), np.ascontiguousarray(coefs[::every])
-        matrix, mean = risk.rows.hessian(*some, problem.free)
-        found = Curved(len(places), every * float(some[1].sum()), mean, every * matrix)
-    if width > 0.0:
-        bent = np.zeros_like(point.g)
-        bent[places] = point.g[places]
-        found.bent = np.append(risk.rows.gradient(bent), bent.sum())
-    return found
+    if not every:
+        return Curved(len(places), float(coefs.sum()), np.zeros(d), np.zeros((0, 0)))
+    some = np.ascontiguousarray(places[::every]), np.ascontiguousarray(coefs[::every])
+    matrix, mean = risk.rows.hessian(*some, centered)
+    return Curved(len(places), every * float(some[1].sum()), mean, every * matrix)
 
 
 def _of_classes(risk: Any, g: Array, value: float, offset: float, covariance: Any = 0.0) -> Answer:
@@ -297,7 +296,7 @@ class BlockRisk(Risk):
         return point.answer.plane(shares, self.problem.center)
 
     def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
-        """Derivatives of the risk, smoothed as at the start, at steps to the end: one round."""
+        """Derivatives of the smoothed risk at steps towards the end: one round."""
         ends = (start.w, start.b), (end.w, end.b)
         return self.rounds.total(slopes, self.problem, *ends, start.width, steps)
 
