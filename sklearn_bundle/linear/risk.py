@@ -521,8 +521,9 @@ class ClassRisk(Risk):
         if self.free:
             b = self.loss.closed_intercept(scores, self.y, self.weights)
         risk, offset = self.loss.cut(self._moved(scores, b), self.y, self.weights, g)
-        if self.free:  # finer than the spacing of floats at b
+        if self.free:  # finer than the spacing of floats at b, which counts times the targets
             g -= np.outer(g.sum(axis=1), self.weights)
+            offset = self.offset(g)
         return Point(w, scores, b, risk, g, offset)
 
     def value(self, scores: Array, b: Any) -> float:

@@ -27,7 +27,7 @@ def supports(name: str, loss: Any, omega: Any) -> bool:
     if name in ("auto", *BUNDLES):
         return True
     by_class = getattr(loss, "covariance", None) is not None
-    one_score = not isinstance(loss, PlaneLoss | MulticlassLoss) and not by_class
+    one_score = not (issubclass(type(loss), PlaneLoss | MulticlassLoss) or by_class)
     compiled = one_score and loss.formula is not None
     if name == "coordinate-descent":
         return compiled and loss.smooth and has_l1(omega)
