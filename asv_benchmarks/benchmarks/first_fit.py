@@ -15,11 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.chains import DATASETS as CHAINS
 from benchmarks.common import Benchmark
 
-LOSSES = ("hinge", "squared_hinge", "log_loss", "exponential")
-LAYOUTS = ("dense", "csr")
 FAMILIES = (
     *("BMRMClassifier", "BMRMRegressor", "BMRMRanker", "BMRMNoveltyDetector", "PragamSVC"),
     *("SwapSVC", "SwapSVR", "SwapNoveltyDetector", "SDCACRF", "StructuredSVM"),
@@ -35,37 +32,6 @@ print([middle - start, perf_counter() - middle])
 """
 
 _FIT = """
-import sys
-from time import perf_counter
-import scipy.sparse
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
-from sklearn_bundle import BMRMClassifier
-loss, layout = sys.argv[1:]
-X, y = load_breast_cancer(return_X_y=True)
-X = StandardScaler().fit_transform(X)
-X = scipy.sparse.csr_matrix(X) if layout == "csr" else X
-model = BMRMClassifier(loss, reg_lambda=1e-2)
-start = perf_counter()
-model.fit(X, y)
-print([perf_counter() - start])
-"""
-
-
-_FIT_CRF = """
-import sys
-from time import perf_counter
-from sklearn_bundle import SDCACRF
-sys.path.insert(0, sys.argv[1])
-from benchmarks.chains import chains
-X, y = chains(sys.argv[2])
-model = SDCACRF()
-start = perf_counter()
-model.fit(X, y)
-print([perf_counter() - start])
-"""
-
-_FIT_FAMILY = """
 import sys
 from time import process_time
 import numpy as np
@@ -118,28 +84,17 @@ def import_seconds(repeat: int = 5) -> tuple[float, float]:
     return median(r[0] for r in runs), median(r[1] for r in runs)
 
 
-def first_fit_seconds(loss: str, layout: str, repeat: int = 3) -> tuple[float, float]:
-    """Seconds of the first fit in a new process, cold and with a warm numba cache; medians."""
-    return _first_fit(_FIT, (loss, layout), repeat)
+def first_fit_seconds(name: str, repeat: int = 3) -> tuple[float, float]:
+    """CPU seconds of the first fit of an estimator as it is, on some hundred samples; medians.
 
-
-def first_crf_fit_seconds(data: str, repeat: int = 3) -> tuple[float, float]:
-    """The same of SDCACRF, on a data set of ``benchmarks.chains``."""
-    return _first_fit(_FIT_CRF, (str(Path(__file__).parents[1]), data), repeat)
-
-
-def first_family_fit_seconds(name: str, repeat: int = 3) -> tuple[float, float]:
-    """CPU seconds of an estimator as it is by default, on some hundred samples."""
-    return _first_fit(_FIT_FAMILY, (name,), repeat)
-
-
-def _first_fit(code: str, arguments: tuple[str, ...], repeat: int) -> tuple[float, float]:
+    In a new process, with nothing compiled and with a warm numba cache.
+    """
     cold, warm = [], []
     with _scratch() as scratch:
-        _child(code, scratch, "discarded", *arguments)  # byte code of what only a fit imports
+        _child(_FIT, scratch, "discarded", name)  # byte code of what only a fit imports
         for k in range(repeat):
-            cold += _child(code, scratch, f"cache{k}", *arguments)
-            warm += _child(code, scratch, f"cache{k}", *arguments)
+            cold += _child(_FIT, scratch, f"cache{k}", name)
+            warm += _child(_FIT, scratch, f"cache{k}", name)
     return median(cold), median(warm)
 
 
@@ -153,42 +108,27 @@ class ImportTime(Benchmark):
 
 
 class FirstFit(Benchmark):
-    """Seconds of the first fit in a new process, after the imports; breast cancer data."""
+    """CPU seconds of the first fit in a new process, after the imports, with all defaults."""
 
-    param_names = ("loss", "layout")
-    params = (LOSSES, LAYOUTS)
+    param_names = ("estimator",)
+    params = (FAMILIES,)
 
     def setup_cache(self) -> dict[str, tuple[float, float]]:
-        return {f"{a} {b}": first_fit_seconds(a, b) for a in LOSSES for b in LAYOUTS}
+        return {name: first_fit_seconds(name) for name in FAMILIES}
 
     setup_cache.timeout = 900
 
-    def track_cold_cache(self, seconds: dict, loss: str, layout: str) -> float:
-        return seconds[f"{loss} {layout}"][0]
+    def track_cold_cache(self, seconds: dict, name: str) -> float:
+        return seconds[name][0]
 
-    def track_warm_cache(self, seconds: dict, loss: str, layout: str) -> float:
-        return seconds[f"{loss} {layout}"][1]
+    def track_warm_cache(self, seconds: dict, name: str) -> float:
+        return seconds[name][1]
 
     track_cold_cache.unit = "seconds"
     track_warm_cache.unit = "seconds"
 
 
-class FirstFitCRF(Benchmark):
-    """Seconds of the first fit of SDCACRF in a new process, after the imports."""
-
-    param_names = ("data",)
-    params = (CHAINS,)
-
-    def setup_cache(self) -> dict[str, tuple[float, float]]:
-        return {data: first_crf_fit_seconds(data) for data in CHAINS}
-
-    setup_cache.timeout = 900
-
-    def track_cold_cache(self, seconds: dict, data: str) -> float:
-        return seconds[data][0]
-
-    def track_warm_cache(self, seconds: dict, data: str) -> float:
-        return seconds[data][1]
-
-    track_cold_cache.unit = "seconds"
-    track_warm_cache.unit = "seconds"
+if __name__ == "__main__":  # python -m benchmarks.first_fit [ESTIMATOR ...], in asv_benchmarks
+    for wanted in sys.argv[1:] or FAMILIES:
+        cold, warm = first_fit_seconds(wanted)
+        print(f"{wanted:<20} {cold:5.1f} {warm:5.2f}", flush=True)

@@ -9,8 +9,8 @@ from sklearn_bundle.regularizers import L2
 
 Array = np.ndarray
 REG_LAMBDA = 0.01
-DIMENSION = 256
-_EPSILONS = (10.0, 3.0, 1.0, 0.3)
+DIMENSION = 512
+_EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1)
 _ROUNDING = 1e-8  # relative, of the inner problem
 _EXACT = 1e-10  # absolute, of the inner problem
 

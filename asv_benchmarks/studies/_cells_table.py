@@ -8,8 +8,7 @@ from _cells_contest import CellContest, compare_cell
 from _cells_data import Sets
 from _cells_rows import ROWS, Row
 from _contest import cells
-from _linear_timing import quiet_threads
-from _measure import MissingError
+from _measure import MissingError, quiet_single_thread
 from _parts import Session
 from _ratio_table import CellTable, print_ratios, print_verdict
 
@@ -53,7 +52,7 @@ def _run_row(
             table.skip(task, "a scale of its own is 0 where all targets can be met")
             continue
         for cell in cells(task, arguments.reg_lambda):
-            with quiet_threads(1), warnings.catch_warnings():
+            with quiet_single_thread(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of fits that a ladder ends on purpose
                 limits = session.kept, arguments.limit, arguments.solver
                 contest = CellContest(row, cell, X, y, *limits)

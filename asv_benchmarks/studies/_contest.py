@@ -11,7 +11,7 @@ from typing import Any
 
 from _linear_kept import KeptFits
 from _linear_objective import model_objective
-from _linear_timing import ENOUGH, Clock, time_rungs
+from _linear_timing import ENOUGH, time_rungs
 from _measure import LONG, Rung, candidates, cheapest, cpu_seconds
 from benchmarks.common import Array
 from sklearn.svm import SVC, LinearSVC
@@ -111,9 +111,6 @@ class Part:
     suboptimality: float = SUBOPTIMALITY
     best_of: bool = False
     asked_mean: float | None = None  # of the ratios of all cells, geometric
-    clock: Clock = cpu_seconds
-    n_threads: int = 1
-    n_rows: int | None = None
 
 
 class Contest:
@@ -134,7 +131,7 @@ class Contest:
     def first_fit(self) -> tuple[float, Any]:
         """Seconds and model of our fit, once what it needs is compiled."""
         self.fit_ours(max_iter=20)
-        return self.part.clock(self.fit_ours)
+        return cpu_seconds(self.fit_ours)
 
     def fit_ours(self, **limits: Any) -> Any:
         model = self.part.ours(self.cell.reg_lambda).set_params(**limits)
@@ -215,7 +212,7 @@ class Contest:
         found = self._kept.find(self._fit_name(name, setting), setting)
         if found is not None:
             return found
-        seconds, model = self.part.clock(partial(self.fit_peer, name, setting))
+        seconds, model = cpu_seconds(partial(self.fit_peer, name, setting))
         gap = relative_gap(model) if hasattr(model, "dual_gap_") else None
         mend = not self.peers[name].own_intercept
         return Rung(setting, self.objective(model, mend), seconds, gap)
@@ -228,7 +225,7 @@ class Contest:
         intercept = "free intercept" if part.fit_intercept else "no intercept"
         return (
             f"{part.loss}, {intercept}, {cell.task}, {len(self.y)} rows, {cell.reg_lambda:g}, "
-            f"{name} at {setting!r}, {part.clock.__name__} in {part.n_threads} threads"
+            f"{name} at {setting!r}, cpu_seconds in 1 threads"
         )
 
     def within(self, best: float) -> float:
@@ -269,7 +266,7 @@ def hold(contest: Contest, repeat: int) -> dict[str, Any]:
     fits = [(own, contest.fit_ours)]
     for name, rung in _worth_timing(part, ladders, targets):
         fits.append((rung, partial(contest.fit_peer, name, rung.setting)))
-    time_rungs(fits, repeat, part.clock, contest.enough)
+    time_rungs(fits, repeat, cpu_seconds, contest.enough)
     for name, rungs in ladders.items():
         for rung in rungs:
             contest.keep(name, rung)

@@ -1,4 +1,4 @@
-"""Kernel machines against scikit-learn's and scikit-learn-intelex's, RBF kernel, the same gamma.
+"""SwapSVC against scikit-learn's SVC, RBF kernel, the same gamma.
 
 Group 1  one-versus-one
 Group 2  two classes, dense and CSR
@@ -13,7 +13,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from statistics import geometric_mean
 from types import ModuleType
 from typing import Any
@@ -21,15 +20,13 @@ from typing import Any
 from _kernel_contest import (
     OURS,
     PEERS,
-    Maker,
-    check_intelex,
     compare,
     make_ours,
 )
 from _measure import MissingError, Table, header, load_tasks, quiet_single_thread, write_json
 from _svm import load, scale_gamma, warm_up
 
-HELP = "kernel machines: SVC of scikit-learn and of scikit-learn-intelex"
+HELP = "kernel machines: SVC of scikit-learn"
 
 Asked = dict[str, tuple[float, float | None]]  # ratios of fit and of predict, by peer
 
@@ -43,7 +40,6 @@ class Group:
     shipped: tuple[str, ...]
 
 
-_INTELEX = {"intelex": (1.0, 1.0)}
 GROUPS = {
     1: Group(
         "one-versus-one",
@@ -58,10 +54,10 @@ GROUPS = {
     2: Group(
         "two classes; ijcnn1 and covtype2 are dense, a9a and w8a CSR",
         {
-            "ijcnn1": {"SVC": (4.0, 5.0), **_INTELEX},
-            "covtype2": {"SVC": (4.0, 5.0), **_INTELEX},
-            "a9a": {"SVC": (4.0, 5.0), **_INTELEX},
-            "w8a": {"SVC": (4.0, 5.0), **_INTELEX},
+            "ijcnn1": {"SVC": (4.0, 5.0)},
+            "covtype2": {"SVC": (4.0, 5.0)},
+            "a9a": {"SVC": (4.0, 5.0)},
+            "w8a": {"SVC": (4.0, 5.0)},
         },
         ("breast_cancer", "made_sparse"),
     ),
@@ -79,7 +75,6 @@ _SUMMARY = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", nargs="+", type=int, choices=GROUPS, help="some groups alone")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="some tasks alone")
-    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS, help="some peers alone")
     parser.add_argument("--C", nargs="+", type=float, default=CS, help="(default .1 1 10 100)")
 
 
@@ -87,11 +82,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the tables; a task or a peer that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
     tasks = load_tasks(arguments.data)
-    peers = _peers(arguments.peers)
-    versions = {}
-    if "intelex" in peers:
-        versions["scikit-learn-intelex"] = metadata.version("scikit-learn-intelex")
-        print(f"scikit-learn-intelex {versions['scikit-learn-intelex']}")
     chosen = {number: GROUPS[number] for number in arguments.group or GROUPS}
     known = {k: [*(g.shipped if tasks is None else g.tasks)] for k, g in chosen.items()}
     for name in set(arguments.tasks or ()).difference(*known.values()):
@@ -102,21 +92,9 @@ def run(arguments: argparse.Namespace) -> None:
         if not names:
             continue
         print(f"\nGroup {number}: {group.title}")
-        for result in _race(group, names, tasks, arguments, peers):
-            results.append({"group": number, **result, **versions})
+        for result in _race(group, names, tasks, arguments):
+            results.append({"group": number, **result})
             write_json(arguments.json, results)
-
-
-def _peers(names: Sequence[str]) -> dict[str, Maker]:
-    """Those that can be had."""
-    peers = {name: PEERS[name] for name in names}
-    if "intelex" in peers:
-        try:
-            check_intelex()
-        except MissingError as error:
-            print(f"peer intelex skipped: {error}")
-            del peers["intelex"]
-    return peers
 
 
 def _race(
@@ -124,14 +102,13 @@ def _race(
     names: Sequence[str],
     tasks: ModuleType | None,
     arguments: argparse.Namespace,
-    peers: dict[str, Maker],
 ) -> Iterator[dict[str, Any]]:
     """A row for each C, and then a summary of every task."""
-    table = ContestTable(list(peers))
+    table = ContestTable(list(PEERS))
     taken: dict[str, list[dict[str, Any]]] = {}
     for name in names:
         try:
-            for result in _rows(name, tasks, arguments, peers):
+            for result in _rows(name, tasks, arguments):
                 table.add(result)
                 taken.setdefault(name, []).append(result)
                 yield result
@@ -140,7 +117,7 @@ def _race(
     print()
     summary = Table(_SUMMARY)
     for name, rows in taken.items():
-        for peer in peers:
+        for peer in PEERS:
             summary.row(*_summary(rows, peer, group.tasks.get(name, {}).get(peer)))
 
 
@@ -148,7 +125,6 @@ def _rows(
     name: str,
     tasks: ModuleType | None,
     arguments: argparse.Namespace,
-    peers: dict[str, Maker],
 ) -> Iterator[dict[str, Any]]:
     data = load(name, tasks)
     gamma = scale_gamma(data.X)
@@ -157,7 +133,7 @@ def _rows(
         warm_up(partial(make_ours, 10.0, gamma, **_SMALL_CACHE), data)
     for C in arguments.C:
         with quiet_single_thread():
-            yield {"task": name, **compare(C, gamma, data, peers, arguments.repeat)}
+            yield {"task": name, **compare(C, gamma, data, PEERS, arguments.repeat)}
 
 
 class ContestTable(Table):

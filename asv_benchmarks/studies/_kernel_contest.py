@@ -5,15 +5,13 @@ get X in the same format. Theirs is the hinge loss and ours the squared one: the
 objectives, and what is compared is what they cost and how accurate they are.
 """
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
-from _measure import MissingError, cpu_seconds, take_turns
+from _measure import cpu_seconds, take_turns
 from _svm import Data, accuracy, relative_gap, status
 from sklearn.svm import SVC
 
@@ -32,49 +30,8 @@ def make_svc(C: float, gamma: float) -> SVC:
     return SVC(C=C, gamma=gamma, **_SETTINGS)
 
 
-def make_intelex(C: float, gamma: float) -> Any:
-    """scikit-learn-intelex's SVC; its threads are not those that threadpoolctl limits."""
-    from sklearnex import svm
-
-    return svm.SVC(C=C, gamma=gamma, n_jobs=1, **_SETTINGS)
-
-
 Maker = Callable[[float, float], Any]  # of C and gamma
-PEERS: dict[str, Maker] = {"SVC": make_svc, "intelex": make_intelex}
-
-
-def check_intelex() -> None:
-    """Raise unless its own code runs."""
-    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-    try:
-        model = make_intelex(1.0, 1.0)
-    except ImportError as error:
-        raise MissingError(f"scikit-learn-intelex is not installed ({error})") from error
-    with _no_fallback():
-        model.fit(X, y).predict(X)
-
-
-@contextmanager
-def _no_fallback() -> Iterator[None]:
-    """Where it cannot do what is asked, it runs scikit-learn's code and says so in its log."""
-    messages: list[str] = []
-
-    def note(record: logging.LogRecord) -> bool:
-        messages.append(record.getMessage())
-        return False
-
-    logger = logging.getLogger("sklearnex")
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addFilter(note)
-    try:
-        yield
-    finally:
-        logger.removeFilter(note)
-        logger.setLevel(level)
-    own = [m for m in messages if "running accelerated version" in m]
-    if len(own) < 2 or any("fallback" in m for m in messages):
-        raise MissingError(f"scikit-learn-intelex did not run its own code: {messages}")
+PEERS: dict[str, Maker] = {"SVC": make_svc}
 
 
 def compare(
@@ -91,9 +48,8 @@ def compare(
         models[name] = []
         fit = partial(_fit, models[name], make, C, gamma, data)
         predict = partial(_predict, models[name], data)
-        with _no_fallback() if name == "intelex" else nullcontext():
-            fits[name] = fit, cpu_seconds(fit)[0]
-            seconds, predicted = cpu_seconds(predict)
+        fits[name] = fit, cpu_seconds(fit)[0]
+        seconds, predicted = cpu_seconds(predict)
         predicts[name] = predict, seconds
         right = accuracy(predicted, data.y_test)
         sides[name] = {"accuracy": right, "n_support": len(models[name][0].support_)}

@@ -1,33 +1,14 @@
-"""Clocks, threads and medians of the contests of linear classifiers."""
+"""Clocks and medians of the contests of linear classifiers."""
 
-import gc
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from _measure import Rung, quiet_single_thread
-from threadpoolctl import threadpool_limits
+from _measure import Rung
 
 ENOUGH = 30.0  # seconds in all, after which a fit is not repeated
 
 Clock = Callable[[Callable[[], Any]], tuple[float, Any]]
-
-
-def wall_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds on the wall clock during ``run()``, and what it returned."""
-    gc.collect()
-    start = time.perf_counter()
-    value = run()
-    return time.perf_counter() - start, value
-
-
-@contextmanager
-def quiet_threads(n_threads: int) -> Iterator[None]:
-    """BLAS in one thread, OpenMP in ``n_threads``, and no warnings of fits that a ladder ends."""
-    with quiet_single_thread(), threadpool_limits(n_threads, user_api="openmp"):
-        yield
 
 
 def time_rungs(

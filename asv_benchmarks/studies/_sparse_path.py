@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from _cells_limit import LimitError, run_limited
 from _cells_objective import objective_of
-from _linear_timing import quiet_threads, time_rungs
-from _measure import MissingError, Rung, Table, cpu_seconds
+from _linear_timing import time_rungs
+from _measure import MissingError, Rung, Table, cpu_seconds, quiet_single_thread
 from _parts import Session, geometric_mean
 from _sparse_data import SparseSets, by_columns
 from _sparse_peers import SPARSE, celer
@@ -158,7 +158,7 @@ def run(session: Session, sets: SparseSets, arguments: argparse.Namespace) -> No
     print(f"\npath: {__doc__.strip()}")
     table, ratios = Table(_COLUMNS), {}
     for task, loss, X, y in each_set(sets, arguments, table):
-        with quiet_threads(1):
+        with quiet_single_thread():
             problem = problem_of(X, y, loss, _N_VALUES, arguments)
             problem.ours(1e-1)  # compiles
             for tol in arguments.tol:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from _cells_limit import LimitError, run_limited
-from _linear_timing import quiet_threads, time_rungs
-from _measure import Rung, Table, cpu_seconds
+from _linear_timing import time_rungs
+from _measure import Rung, Table, cpu_seconds, quiet_single_thread
 from _parts import Session
 from _sparse_data import SparseSets, by_columns
 from _sparse_path import MOST_ITERATIONS, Paths, each_set, print_mean, problem_of
@@ -44,7 +44,7 @@ def run(session: Session, sets: SparseSets, arguments: argparse.Namespace) -> No
     print(f"\nsearch: {__doc__.strip()}")
     table, ratios = Table(_COLUMNS), {}
     for task, loss, X, y in each_set(sets, arguments, table):
-        with quiet_threads(1):
+        with quiet_single_thread():
             result = _compare(X, y, loss, arguments)
         _add(table, task, X, result)
         session.record("search", task=task, loss=loss, **result)

@@ -11,8 +11,7 @@ import numpy as np
 from _cells_contest import compare_cell, fastest, ratio_of
 from _cells_rows import Row
 from _contest import Cell
-from _linear_timing import quiet_threads
-from _measure import MissingError, Table
+from _measure import MissingError, Table, quiet_single_thread
 from _parts import Session, geometric_mean
 from _ratio_table import CellTable, print_ratios, print_verdict, shown
 from _sparse_contest import SparseContest, Tried
@@ -65,7 +64,7 @@ def _run_row(
         for divisor in arguments.reg_lambda:
             cell, tried = Cell(task, largest / divisor), Tried()
             for tol in arguments.tol:
-                with quiet_threads(1), warnings.catch_warnings():
+                with quiet_single_thread(), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of fits that a ladder ends on purpose
                     result = _compare(row, cell, tol, data, tried, session, arguments)
                 result["label"] = f"max/{divisor:g}"

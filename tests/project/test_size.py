@@ -22,8 +22,8 @@ LIMITS = {
     "compiled functions": 496,
     "modules": 233,
     "tests": 39923,
-    "asv_benchmarks": 18304,
-    "doc": 68253,
+    "asv_benchmarks": 14455,
+    "doc": 66904,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
