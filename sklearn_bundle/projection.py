@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -90,10 +92,10 @@ def project(
     sound = np.isfinite(m) & np.isfinite(d) & np.isfinite(sigma) & (d != 0.0) & (sigma != 0.0)
     sound &= (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
     if not sound.all():
-        raise ValueError(_describe(int(np.argmin(sound)), m, *items))
+        raise ValueError(_describe(int(np.argmin(sound)), m, *_filled(items, m)))
     if (z := as_float(z)) is None:
         return np.clip(m, lower, upper)
-    _check_attainable(z, sigma, lower, upper)
+    _check_attainable(z, sigma, lower, upper, len(m))
     with np.errstate(all="ignore"):
         fault, ratio = _ratios(d, sigma)
         if fault >= 0:  # squares that over- or underflow, perhaps only for their unit
@@ -101,7 +103,7 @@ def project(
             z *= factor
             fault, ratio = _ratios(_tamed(d)[0], sigma)
     if fault < 0:
-        a, left_over = projected(m, ratio, sigma, lower, upper, z)
+        a, left_over = projected(m, *_filled((ratio, sigma, lower, upper), m), z)
         if left_over <= FEASIBILITY:
             return a
     where = f": see item {fault}" if fault >= 0 else ""
@@ -123,7 +125,7 @@ def _checked_array(name: str, values: ArrayLike) -> Array:
 def _items(name: str, values: ArrayLike | float, n: int) -> Array:
     number = as_float(values)
     if isinstance(number, float):
-        return np.full(n, number)
+        return np.array(number)  # stands for all items
     array = _checked_array(name, values)
     if len(array) != n:
         raise ValueError(
@@ -163,12 +165,19 @@ def _describe(i: int, m: Array, *items: Array) -> str:
     return f"The bounds of item {i}, lower={lower} and upper={upper}, leave no finite number."
 
 
-def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array) -> None:
+def _filled(items: Sequence[Array], m: Array) -> list[Array]:
+    """An entry per item of each."""
+    return [np.ascontiguousarray(np.broadcast_to(values, m.shape)) for values in items]
+
+
+def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
     if not is_between(z, -np.inf, np.inf):
         raise ValueError(f"z must be a finite number, or None for no hyperplane; got {shown(z)}.")
-    ends = np.sort([sigma * lower, sigma * upper], axis=0)
-    least, largest = (float(end) for end in ends.sum(axis=1))
-    below, above = (FEASIBILITY * (abs(z) + float(size)) for size in np.abs(ends).sum(axis=1))
+    ends = sigma * lower, sigma * upper
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    each = n if low.ndim == 0 else 1
+    least, largest = each * float(low.sum()), each * float(high.sum())
+    below, above = (FEASIBILITY * (abs(z) + each * float(np.abs(x).sum())) for x in (low, high))
     if z < least - below or z > largest + above:
         raise ValueError(
             f"No point of the box has sum sigma a = z: z is {z!r}, but must be between {least!r} "

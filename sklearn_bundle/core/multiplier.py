@@ -11,6 +11,7 @@ Array = NDArray[np.float64]
 FEASIBILITY = 1e-12  # error of the equation over the sum of its terms' sizes, as project() promises
 _LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
 _NEWTON_STEPS = 10  # one or two are usually enough
+_SHORT = 4096  # items whose sum has no more rounding than that
 _ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
 _HALVINGS = 300  # steps between the two sides, alternating secants and halvings: a safety limit
 
@@ -26,11 +27,15 @@ def projected(
     """
     items = m, ratio, sigma, lower, upper
     t, _ = projection.crossing(*items, z)
-    a, correction = np.empty(len(m)), 0.0
+    a, correction, before = np.empty(len(m)), 0.0, np.inf
     for _ in range(_NEWTON_STEPS):
         total, size, slope = projection.evaluate(*items, t, correction, a)
-        if abs(z - total) <= _ROUNDING * (size + abs(z)) < np.inf:
-            return a, abs(z - total) / max(size + abs(z), TINY)
+        left = abs(z - total)
+        # Where no step gains, what is left is rounding of long sums, which are in any order.
+        exact = _ROUNDING * (1.0 if left < before else max(1.0, len(m) / _SHORT))
+        if left <= exact * (size + abs(z)) < np.inf:
+            return a, left / max(size + abs(z), TINY)
+        before = left
         if slope == 0.0:
             break
         correction += (z - total) / slope

@@ -565,8 +565,12 @@ class ClassRisk(Risk):
 
     def balanced_plane(self, point: Point) -> Plane:
         """A plane near that of the point, which no intercept changes."""
+        return self.plane(self.balanced_point(point))
+
+    def balanced_point(self, point: Point) -> Point:
+        """One that has the derivatives of this plane."""
         g = self.balanced(point.g, self.balance(point), self.shares)
-        return self.plane(Point(point.w, g, 0.0, g=g, offset=self.offset(g)))
+        return Point(point.w, g, 0.0, g=g, offset=self.offset(g))
 
     def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
         """The covariance of the features and their means, or without ``whole`` mean squares."""

@@ -5,7 +5,7 @@ from typing import Any
 from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.blocks.descent import BlockDescent, OnBlocks
 from sklearn_bundle.linear.blocks.risk import BlockRisk
-from sklearn_bundle.linear.losses import Loss, MulticlassLoss
+from sklearn_bundle.linear.losses import MulticlassLoss
 from sklearn_bundle.linear.losses.multiclass import has_dual
 from sklearn_bundle.linear.losses.planes import PlaneLoss
 from sklearn_bundle.linear.risk import ClassRisk, ScoreRisk

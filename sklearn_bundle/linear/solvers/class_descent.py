@@ -64,9 +64,10 @@ class ClassDescent(Descent):
         useful = predicted <= (_USEFUL_AT_END if near else _USEFUL) * best.gap
         if not (predicted <= asked or useful or self.idle or self.n_steps == 0):
             return None
-        if not risk.n_free:
-            return Proof(plane=risk.plane(self.point)), self.value - predicted
-        plane = risk.balanced_plane(self.point)
+        if isinstance(self.point.g, np.ndarray):  # in memory, where all is computed from them anew
+            point = risk.balanced_point(self.point) if risk.n_free else self.point
+            return Proof(derivatives=point.g), bound_of(risk.plane(point), self.omega, lam)
+        plane = risk.balanced_plane(self.point) if risk.n_free else risk.plane(self.point)
         return Proof(plane=plane), bound_of(plane, self.omega, lam)
 
     def move(self, along: Array, left: float) -> float:

@@ -5,7 +5,7 @@ quadratic model of the risk plus the penalty over them, and moves as far along a
 falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
+from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point, ScoreRisk
 from sklearn_bundle.linear.rows import CSRRows, Rows
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
@@ -112,8 +113,8 @@ class Lasso(Solver):
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             g = theta * point.g
-            scaled = replace(point, g=g, offset=self.risk.offset(g), gradient=theta * self._a)
-            self.prove_plane(self.risk.plane(scaled))
+            conjugate = self.reg_lambda * self.omega.conjugate(-theta * self._a / self.reg_lambda)
+            self.prove(Proof(derivatives=g), self.risk.offset(g) - conjugate)
 
     def _reach(self, a: Array) -> Array:
         """How far slopes reach beyond 0 in directions that w may take."""

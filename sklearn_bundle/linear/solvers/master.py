@@ -61,16 +61,13 @@ def solve(
     while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
         share *= _SPREAD
     alpha = (1.0 - share) * start + share / t
-    w = omega.conjugate_gradient(-(alpha @ A) / lam)
-    v = A @ w + c
+    v, _ = _heights(A, c, omega, lam, gram, alpha)
     spread = max(float(np.ptp(v)), 1e-12 * float(np.abs(v).max()), tol, np.finfo(float).tiny)
     y = np.zeros(B.shape[1])
     y[0] = v.max() + _SPREAD * spread
     z = y[0] - v
     for _ in range(_MOST_STEPS):
-        m = -(alpha @ A) / lam
-        w = omega.conjugate_gradient(m)
-        v = A @ w + c
+        v, m = _heights(A, c, omega, lam, gram, alpha)
         r_dual, r_primal = B @ y - v - z, B.T @ alpha - target
         gap, balanced = float(alpha @ z) + abs(float(r_dual @ alpha)), np.abs(r_primal[1:])
         if not np.isfinite(gap) or (gap <= tol and balanced.max(initial=0.0) <= _BALANCED):
@@ -88,8 +85,19 @@ def solve(
         alpha, y, z = alpha + step * da, y + step * dy, z + step * dz
         if step < _STALLED:
             break
+    w = omega.conjugate_gradient(-(alpha @ A) / lam)
     alpha = np.maximum(alpha, 0.0)
     return Solution(_balanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+
+
+def _heights(
+    A: Array, c: Array, omega: Any, lam: float, gram: Array | None, alpha: Array
+) -> tuple[Array, Any]:
+    """The planes at the w that alpha stands for, and ``m = -A'alpha / lam`` if it is needed."""
+    if gram is not None:
+        return c - gram @ alpha / lam, None
+    m = -(alpha @ A) / lam
+    return A @ omega.conjugate_gradient(m) + c, m
 
 
 def _far_below(A: Array, c: Array, omega: Any, lam: float, start: Array) -> Callable[[Array], bool]:
