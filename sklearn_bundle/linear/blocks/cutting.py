@@ -73,9 +73,7 @@ def calls_of(
     return [delayed(task, pure=False)(*row) for row in rows]
 
 
-def aligned(
-    X: Any, y: Any, sample_weight: Any = None, limit: TimeLimit = UNLIMITED
-) -> list[list[Any] | None]:
+def aligned(X: Any, y: Any, sample_weight: Any = None, limit: TimeLimit = UNLIMITED) -> list[Any]:
     """Delayed blocks of X, y and weights, which hold the same rows; None for what is not given.
 
     What has other blocks than X is cut where X is cut. Blocks that the caller has cut stay: as many

@@ -180,7 +180,7 @@ def summary_of(block: Block | str) -> Summary | str:
             every = slice(None, None, -(-n // _SOME_TARGETS))
             ends = np.array([y.min(axis=0), y.max(axis=0)])
             targets = Moments.of(y, weights), ends, y[every], weights[every]
-    counts, sums = np.bincount(numbers), np.bincount(numbers, weights)
+    counts, sums = (np.bincount(numbers, by).astype(float) for by in (None, weights))
     squares = rows_of(X).squares(np.ones(n)) if n else np.zeros(d)
     n_entries = X.nnz if sp.issparse(X) else X.size
     return Summary(like, n_entries, squares, classes, counts, sums, targets)
@@ -218,6 +218,7 @@ class BlockedData:
     units: Sequence[float] = (1.0,)
     threads: tuple[int, int] = (1, 1)
     prepared: Sequence[Prepared] = ()
+    spreads_of_problems: Sequence[float] = ()  # of a regressor
     problems: Sequence[Problem] = ()
 
     @property
@@ -261,6 +262,7 @@ class BlockedData:
                 "place; they lie in blocks here. Fit to arrays in memory."
             )
         n, classes, ends = self.n_samples, self.classes, self.extremes
+        parts: list[Any]
         if classes is not None and loss.joint:
             targets, parts = [Target(np.arange(len(classes)), len(classes), classes)], [{}]
         elif classes is not None:
@@ -273,7 +275,7 @@ class BlockedData:
             targets = [Target(column, n) for column in ends.T]
         pairs = zip(list(losses) * (len(parts) // len(losses)), targets, strict=True)
         self.prepared = [each.prepare_target(target) for each, target in pairs]
-        common = {"classes": classes, "factors": self.factors, "total": self.total}
+        common: dict[str, Any] = {"classes": classes, "factors": self.factors, "total": self.total}
         self.problems = [
             Problem(uuid4().hex, bound, None if y is None else bound.n_outputs(y), **common, **part)
             for (bound, y), part in zip(self.prepared, parts, strict=True)

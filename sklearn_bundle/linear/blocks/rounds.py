@@ -59,7 +59,8 @@ class Rounds:
 
     def __init__(self, calls: Sequence[Any], limit: TimeLimit, what: str):
         self.client, self.limit, self.n_rounds = current_client(), limit, 0
-        self._longest, self._tasks = 0.0, None
+        self._longest = 0.0
+        self._tasks: Any = None
         if self.client is None:
             from dask.base import compute
 

@@ -282,10 +282,11 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
         prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
         return RankingData(X, weights, left, y, group, prepared)
 
-    def _attributes(self, data: MemoryData, points: Points) -> dict[str, Any]:
+    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
         """Fitted attributes of the point."""
         w = points[0][0]
-        if not data.prepared[0].loss.has_grades:
+        loss: Any = data.prepared[0].loss
+        if not loss.has_grades:
             return {"coef_": w}
         grades, indices = np.unique(data.samples.y, return_inverse=True)
         scores = safe_sparse_dot(data.samples.X, w, dense_output=True)
@@ -364,6 +365,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
         """
         scores = self.predict(X).astype(np.float64)
         samples = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
+        loss: Any
         loss, target = samples.prepared[0]
         return float(loss.score(scores[samples.rows], target, samples.weights))
 

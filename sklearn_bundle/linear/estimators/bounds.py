@@ -116,7 +116,7 @@ class ScoreRegion(NamedTuple):
         return middle, reach, rounding + DOUBLE * (np.abs(middle) + reach)
 
 
-def score_region(risk: Risk, result: SolverResult) -> ScoreRegion | None:
+def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
     """The region of a problem with its rows in memory: one pass over X with an intercept.
 
     None without a ball.
@@ -143,7 +143,7 @@ def score_region(risk: Risk, result: SolverResult) -> ScoreRegion | None:
     at_center = result.intercept + weights @ center
     scores, reach = _reaches(risk, region, at_center)
     if of_classes:
-        rule = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
+        rule: Any = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
         return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
     if quantile:  # minus the best offset, which rises with each score
         low, high = (loss.offsets(end, risk.weights) for end in (scores - reach, scores + reach))

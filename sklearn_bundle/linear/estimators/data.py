@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -59,6 +59,7 @@ class MemoryData:
         self.samples, self.names, self.total = samples, names, getattr(samples, "total", 1.0)
         self.prepared, self.units = prepared, [1.0] * len(prepared)
         self.threads = split_threads(n_jobs, len(prepared))
+        self.spreads_of_problems: Sequence[float] = ()  # of a regressor
 
     @property
     def n_problems(self) -> int:
@@ -105,7 +106,8 @@ class MemoryData:
 
     def exclude(self, features: NDArray[np.intp]) -> None:
         """Set the columns of some features to 0."""
-        X, used = self.samples.X, np.ones(self.n_features)
+        X: Any = self.samples.X
+        used = np.ones(self.n_features)
         used[features] = 0.0
         if sp.issparse(X):
             data = X.data * used[X.indices].astype(X.dtype)

@@ -135,7 +135,7 @@ def located(risk: Risk, result: SolverResult) -> SolverResult:
 
 def _scores_at(risk: Risk, result: SolverResult, some: NDArray[np.intp]) -> NDArray[np.float64]:
     scores = risk.rows.take(some).scores(result.point.reshape(risk.shape))
-    b = 0.0 if result.intercept is None else np.asarray(result.intercept)
+    b: Any = 0.0 if result.intercept is None else np.asarray(result.intercept)
     return scores + (b[:, None] if np.ndim(b) and scores.ndim > 1 else np.ravel(b)[0])
 
 

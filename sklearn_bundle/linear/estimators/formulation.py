@@ -244,7 +244,7 @@ def task_of(params: Any, risk: Risk, reg_lambda: float, omega: Regularizer) -> T
     return Task(risk, reg_lambda, omega, params.tol, params.theta, size, params.solver)
 
 
-def without_infinities(omega: Regularizer) -> Regularizer:
+def without_infinities(omega: Any) -> Regularizer:
     """The regularizer with finite weights, for rows in which the others' columns are 0."""
     if isinstance(omega, Nonnegative):
         return Nonnegative(without_infinities(omega.omega))

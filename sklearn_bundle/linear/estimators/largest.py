@@ -21,7 +21,7 @@ _OF_CURVED, _OF_KINKED = 18.5, 10.0
 _NOTHING = 1e-9  # share of the loss: what explains less than this is taken for rounding
 
 
-def largest_reg_lambda(risk: Risk, omega: Regularizer) -> float | None:
+def largest_reg_lambda(risk: Risk, omega: Any) -> float | None:
     """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
 
     From this value on, w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of
@@ -53,7 +53,7 @@ def _shares(risk: Risk) -> Array:
 
 
 def nearly_zero(
-    risk: Risk, omega: Regularizer, reg_lambda: float, result: SolverResult
+    risk: Risk, omega: Any, reg_lambda: float, result: SolverResult
 ) -> tuple[float, float] | None:
     """reg_lambda and the largest useful one, if w is nearly 0 because of it.
 
@@ -87,7 +87,7 @@ def constant_risk(risk: Risk, b: Any) -> tuple[float, Any]:
     loss, few = risk.loss, risk
     if isinstance(loss, BinaryLoss | Softmax):
         labels = (risk.y > 0.0).astype(np.int64) if isinstance(loss, BinaryLoss) else risk.y
-        shares = np.bincount(labels, risk.weights)
+        shares = np.bincount(labels, risk.weights).astype(float, copy=False)
         y = np.array([-1.0, 1.0]) if isinstance(loss, BinaryLoss) else np.arange(len(shares))
         present = np.flatnonzero(shares)
         rows = rows_of(np.zeros((len(present), 1)))

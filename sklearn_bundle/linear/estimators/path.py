@@ -298,4 +298,5 @@ def _largest(estimator: Any, data: Any) -> float | None:
     with blas_threads(1):
         risks = (data.risk(k, estimator.fit_intercept) for k in range(data.n_problems))
         values = [largest_reg_lambda(risk, omega) for risk in risks]
-    return None if None in values else max(values)
+    known = [value for value in values if value is not None]
+    return max(known) if len(known) == len(values) else None

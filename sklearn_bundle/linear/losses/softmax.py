@@ -266,4 +266,5 @@ class Softmax(MulticlassLoss):
         probabilities = np.maximum(derivatives, 0.0)
         probabilities[y, places] = np.maximum(weights + derivatives[y, places], 0.0)
         lost = moved * probabilities
-        return derivatives - lost + np.outer(deficit / total, lost.sum(axis=0))
+        taken = np.asarray(lost.sum(axis=0), dtype=np.float64)
+        return derivatives - lost + np.outer(deficit / total, taken)
