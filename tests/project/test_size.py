@@ -12,16 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIMITS = {
-    "linear": 15010,
+    "linear": 9370,
     "kernel": 6497,
     "chain": 3265,
-    "structured": 6401,
-    "core": 3756,
+    "structured": 6423,
+    "core": 2945,
     "jit": 975,
-    "other": 938,
-    "compiled functions": 496,
-    "modules": 233,
-    "tests": 39923,
+    "other": 945,
+    "compiled functions": 444,
+    "modules": 201,
+    "tests": 28330,
     "asv_benchmarks": 14455,
     "doc": 66904,
 }

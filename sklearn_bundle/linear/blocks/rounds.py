@@ -98,7 +98,7 @@ class Rounds:
             )
             for (worker, _), numbers in self._tasks
         ]
-        found = self._wait(futures, f"the round {task.__name__!r}")
+        found: Any = self._wait(futures, f"the round {task.__name__!r}")
         self._longest = max(self._longest, monotonic() - began)
         numbered = [
             (k, answer)

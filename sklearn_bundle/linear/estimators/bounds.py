@@ -146,7 +146,8 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
         rule: Any = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
         return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
     if quantile:  # minus the best offset, which rises with each score
-        low, high = (loss.offsets(end, risk.weights) for end in (scores - reach, scores + reach))
+        of_scores = (scores - reach, scores + reach)
+        low, high = (risk.loss.offsets(end, risk.weights) for end in of_scores)
         ends = -high[1], -low[0]
     else:
         ends = _of_one(risk, scores, reach, float(np.ravel(at_center)[0]))

@@ -20,6 +20,7 @@ from sklearn_bundle.linear.solvers.lasso import Lasso
 
 NAMES = "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"
 BUNDLES = "line-search", "cutting-plane"
+_SMALL = 5e6  # products of a Hessian of all rows: Newton's method then takes 2 to 5 ms in whole
 
 
 def supports(name: str, loss: Any, omega: Any) -> bool:
@@ -92,7 +93,8 @@ def _chosen(task: Task) -> type[Solver]:
         return Dual if dual else ScoreDescent
     if not risk.is_compiled:
         return Bundle
-    return Kinks if d * d <= n or not omega.is_euclidean else DualThenKinks
+    small = d * d <= n or n * d * d <= _SMALL
+    return Kinks if small or not omega.is_euclidean else DualThenKinks
 
 
 def _named(task: Task) -> type[Solver]:
