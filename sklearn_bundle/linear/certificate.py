@@ -24,9 +24,9 @@ from sklearn_bundle.linear.risk import Plane, Risk
 
 Array = NDArray[np.float64]
 _FEW = 16.0  # roundings of a term beside those of its sum
-# Times 1 and the size of the point's: how far unpenalized coordinates of the optimum may be. Planes
-# cancel there up to rounding, whose effect this multiplies.
-_FARTHEST = 2.0
+# Times 1 and the size of the point's: how far intercepts of the optimum may be, and unpenalized
+# weights. Planes cancel there up to rounding, whose effect this multiplies.
+_FARTHEST, _FAR = 2.0, 1e3
 
 
 class Proof(NamedTuple):
@@ -72,21 +72,27 @@ def bound_of(plane: Plane, omega: Regularizer, reg_lambda: float, b: Any = 0.0) 
     """``c - lam Omega*(-a / lam)``, less what balances that are rounding may be worth."""
     plane = scaled(plane, omega, reg_lambda)
     value = plane.offset - reg_lambda * omega.conjugate(-plane.gradient / reg_lambda)
-    return value - _of_free(plane, omega, b)
+    return value - _of_balance(plane, b)
 
 
-def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -> float:
-    """What the plane may lose in directions without a penalty, where it should be flat."""
-    lost = 0.0
-    if len(plane.balance):
-        lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
-    free: Any = omega.unpenalized
-    if free is not None:
-        outputs = plane.gradient.reshape(-1, len(plane.gradient) // max(plane.norms.size, 1))
-        along = outputs[:, free] if free.ndim == 1 else outputs @ free
-        farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
-        lost += float(np.abs(along).sum()) * farthest
-    return _FARTHEST * lost
+def _of_balance(plane: Plane, b: Any) -> float:
+    """What the plane may lose for other intercepts, which should not change it."""
+    if not len(plane.balance):
+        return 0.0
+    farthest = _FARTHEST * (1.0 + float(np.abs(b).max(initial=0.0)))
+    return float(np.abs(plane.balance).sum()) * farthest
+
+
+def _of_free(risk: Any, free: Any, w: Array, a: Array, errors: Array) -> float:
+    """The same for directions without a penalty, along which ``a`` is 0 but for rounding.
+
+    The optimum's scores may be away from those at w by many times w's own size and their unit.
+    """
+    B = np.abs(np.eye(len(w))[:, free] if free.ndim == 1 else free)
+    slopes = np.abs(a[free] if free.ndim == 1 else a @ free) + errors @ B
+    sizes = np.maximum(risk.rows.column_norms @ B, np.finfo(float).tiny)
+    reach = risk.units.unit * np.sqrt(risk.rows.shape[0]) / sizes
+    return _FAR * float(slopes @ (np.abs(w) @ B + reach))
 
 
 def certify(
@@ -122,7 +128,9 @@ def certify(
     if not is_l1(omega):
         shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
         rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
-    bound = plane.offset - conjugate - _of_free(plane, omega, b, w)
+    bound = plane.offset - conjugate - _of_balance(plane, b)
+    if omega.unpenalized is not None:
+        bound -= _of_free(risk, omega.unpenalized, w, plane.gradient, errors)
     taken = Rounding(of_objective, per_sum * terms + rise, float(np.linalg.norm(errors)))
     objective, gap = penalty + value, penalty + value - bound + taken.total
     ball = None

@@ -26,7 +26,7 @@ from sklearn_bundle.linear.estimators.formulation import (
 )
 from sklearn_bundle.linear.estimators.largest import nearly_zero
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Risk
+from sklearn_bundle.linear.risk import Risk, ScoreRisk
 from sklearn_bundle.linear.solvers.base import Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for
@@ -117,11 +117,12 @@ def _key(params: Any, data: Any) -> Any:
 
 def _new_solver(task: Task, start: Start | None) -> Solver:
     solver, omega = solver_for(task, Start() if start is None else start), task.omega
-    if isinstance(solver, Bundle) and omega.is_quadratic and omega.unpenalized is not None:
+    compiled = isinstance(task.risk, ScoreRisk) and task.risk.is_compiled
+    if omega.unpenalized is not None and (isinstance(solver, Bundle) or not compiled):
         raise ValueError(
-            "The regularizer has features without a penalty, which the bundle method takes only "
-            "with WeightedL1. Use solver='auto' with a loss of the package that is a sum over "
-            "samples (but 'multiclass_hinge' and 'ontology'), or a small penalty."
+            "The regularizer has features without a penalty: use solver='auto' with a loss of the "
+            "package that has one score per sample, with WeightedL1 a smooth one, and rows in "
+            "memory. Or give these features a small penalty."
         )
     return solver
 

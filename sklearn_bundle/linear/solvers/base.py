@@ -200,7 +200,17 @@ class Solver(ABC):
         return self.reg_lambda * self.omega.value(w) + risk
 
     def prove(self, proof: Proof, bound: float) -> bool:
-        """Keep the bound if it is the best, with what proves it."""
+        """Keep the bound if it is the best, with what proves it.
+
+        Where directions have no penalty, it is that of derivatives near by which do not change
+        along these.
+        """
+        free = self.omega.unpenalized
+        if free is not None and proof.derivatives is not None:
+            proof = Proof(derivatives=self.risk.flat(proof.derivatives, free))
+            if proof.derivatives is None:
+                return False
+            bound = bound_of(self.risk.proved(proof), self.omega, self.reg_lambda)
         return self.best.raise_bound(bound, proof)
 
     def prove_plane(self, plane: Plane, b: Any = 0.0) -> bool:

@@ -73,6 +73,9 @@ class Lasso(Solver):
         self._chosen, self._known = kept.chosen, kept.point
         self._is_warm, self._trusted = kept.chosen is not None, _TRUSTED
         self._precision = _SHARE_OF_TOL * task.tol
+        if task.omega.unpenalized is not None:  # slopes are in units of the columns' reciprocals
+            sizes = self.risk.rows.column_norms[self._limits == 0.0] / len(self.risk.weights) ** 0.5
+            self._precision *= float(sizes[sizes > 0.0].min(initial=1.0))
         self._sparse = isinstance(self.risk.rows, CSRRows) and not self.risk.loss.quadratic
 
     @property
