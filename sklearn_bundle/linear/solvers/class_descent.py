@@ -72,7 +72,9 @@ class ClassDescent(Descent):
 
     def move(self, along: Array, left: float) -> float:
         risk, point, lam, p = self.risk, self.point, self.reg_lambda, self.risk.dimension
-        w, b = along[:p], along[p:] if risk.n_free else np.zeros(risk.n_outputs)
+        w, b = along[:p], along[p:]
+        if not risk.n_free:  # intercepts that are minimized out keep the mean scores
+            b = -w.reshape(risk.shape) @ self._metric.means * risk.free
         direction, image = risk.scores(w), self.omega.image(w)
         across, square = lam * blas.ddot(image, point.w), lam * blas.ddot(image, w)
         end = Point(point.w + w, point.scores + direction, point.b + b)
@@ -113,10 +115,10 @@ class KroneckerMetric:
         self._own, self._exact = risk.n_free > 0, isinstance(risk.loss, MultivariateSquaredError)
         self._gram: Array | None = None
         if risk.rows.shape[1] <= MOST_SIDE:
-            self._gram, self._means = risk.feature_moments(True, self._exact)
+            self._gram, self.means = risk.feature_moments(True, self._exact)
             return
-        squares, self._means = risk.feature_moments(False, self._exact)
-        self._variances = np.maximum(squares - self._means**2, CONSTANT * squares)
+        squares, self.means = risk.feature_moments(False, self._exact)
+        self._variances = np.maximum(squares - self.means**2, CONSTANT * squares)
 
     def refresh(self, point: Point) -> None:
         """Take C of the derivatives at a point."""
@@ -131,7 +133,7 @@ class KroneckerMetric:
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         """The inverse times (W, b); b sums to zero."""
-        classes, means = self._classes, self._means
+        classes, means = self._classes, self.means
         found = classes @ self._solve_each(classes.T @ (W - np.outer(b, means) if self._own else W))
         if not self._own:
             return found, b
