@@ -23,7 +23,7 @@ LIMITS = {
     "modules": 233,
     "tests": 39923,
     "asv_benchmarks": 18304,
-    "doc": 68253,
+    "doc": 62050,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
