@@ -23,7 +23,7 @@ LIMITS = {
     "modules": 201,
     "tests": 28330,
     "asv_benchmarks": 14455,
-    "doc": 66904,
+    "doc": 62050,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}

@@ -104,10 +104,10 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
-        "auto": by expected cost.
+        "auto": by the loss, the regularizer and the shape of X.
         "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
-        "lbfgs": L2; the same losses and "softmax".
-        "newton": L2, up to 10,000 features; the same losses and "hinge".
+        "lbfgs": L2 and Quadratic; the same losses and "softmax".
+        "newton": L2 and Quadratic, up to 10,000 features; all these losses and "hinge".
         "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.

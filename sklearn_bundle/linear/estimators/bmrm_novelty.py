@@ -83,7 +83,9 @@ class BMRMNoveltyDetector(
     %(regularizer)s
         With nu it must be "l2" or quadratic.
     %(l1_ratio)s
-    %(solver_line_search)s
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former with `nu`,
+        and with `rho` what "auto" is for the hinge loss of :class:`BMRMClassifier`.
     %(bundle_size)s
     %(theta)s
     %(tol: 1e-3)s

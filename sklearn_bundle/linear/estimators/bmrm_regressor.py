@@ -107,11 +107,12 @@ class BMRMRegressor(
         positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
-        "auto": by expected cost.
-        "newton": L2, up to 10,000 features.
-        "conjugate-gradient": L2; "squared_error".
-        "lbfgs": L2; "huber", "poisson", "squared_epsilon_insensitive".
-        "coordinate-descent": L1 and elastic net; the same losses and "squared_error".
+        "auto": by the loss, the regularizer and the shape of X.
+        "newton": L2 and Quadratic, up to 10,000 features.
+        "lbfgs": L2 and Quadratic; "squared_error", "huber", "poisson",
+        "squared_epsilon_insensitive".
+        "conjugate-gradient": an old name of what "auto" is for "squared_error".
+        "coordinate-descent": L1 and elastic net; the losses of "lbfgs".
         "dual-coordinate": L2; all losses but "squared_error" and "poisson".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
