@@ -154,9 +154,17 @@ class Rows(ABC):
 
     def _summed(self, work: Callable[..., None], shape: tuple[int, ...]) -> Array:
         """The sum of what ``work(start, stop, out)`` writes for each block."""
-        parts = np.empty((len(self._bounds) - 1, *shape))
+        n_parts, bounds = len(self._bounds) - 1, self._bounds
+        if self._runner.n_threads == 1:  # in the same order, in less memory
+            total, part = np.empty(shape), np.empty(shape if n_parts > 1 else 0)
+            work(bounds[0], bounds[1], total)
+            for k in range(1, n_parts):
+                work(bounds[k], bounds[k + 1], part)
+                total += part
+            return total
+        parts = np.empty((n_parts, *shape))
         self._each(lambda k, start, stop: work(start, stop, parts[k]))
-        return parts[0] if len(parts) == 1 else parts.sum(axis=0)
+        return parts[0] if n_parts == 1 else parts.sum(axis=0)
 
     def _parts(self, n_rows: int, products: float) -> list[int]:
         """Bounds of the rows of at most four parts of a Hessian."""
