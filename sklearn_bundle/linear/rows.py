@@ -62,12 +62,16 @@ class Rows(ABC):
     def scores(self, w: Array) -> Array:
         """``X w``, or ``W X'`` of shape (K, n) for W of shape (K, d)."""
         self.passes += 1
-        return self._scores(w) if w.ndim == 1 else self._class_scores(w)
+        if w.ndim == 1 or len(w) == 1:  # of one class as fast as without
+            return self._scores(w.ravel()).reshape(*w.shape[:-1], -1)
+        return self._class_scores(w)
 
     def gradient(self, g: Array) -> Array:
         """``X'g``, or ``G X`` of shape (K, d) for G of shape (K, n)."""
         self.passes += 1
-        return self._gradient(g) if g.ndim == 1 else self._class_gradient(g)
+        if g.ndim == 1 or len(g) == 1:
+            return self._gradient(g.ravel()).reshape(*g.shape[:-1], -1)
+        return self._class_gradient(g)
 
     @abstractmethod
     def _scores(self, w: Array) -> Array: ...
