@@ -27,6 +27,10 @@ _FEW = 16.0  # roundings of a term beside those of its sum
 # Times 1 and the size of the point's: how far unpenalized coordinates of the optimum may be. Planes
 # cancel there up to rounding, whose effect this multiplies.
 _FARTHEST = 2.0
+# Times the rounding of a slope: a plane that is steeper in a direction without a penalty proves
+# nothing, since no one knows how far the optimum is there.
+_STEEP = 1e6
+_FLAT_STEPS = 50  # of Newton's method for shares; usually two to five
 
 
 class Proof(NamedTuple):
@@ -80,13 +84,62 @@ def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -
     lost = 0.0
     if len(plane.balance):
         lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
-    free: Any = omega.unpenalized
-    if free is not None:
-        outputs = plane.gradient.reshape(-1, len(plane.gradient) // max(plane.norms.size, 1))
-        along = outputs[:, free] if free.ndim == 1 else outputs @ free
+    if omega.unpenalized is not None:
         farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
+        along = _along_free(plane.gradient, omega, plane.norms.size)
         lost += float(np.abs(along).sum()) * farthest
     return _FARTHEST * lost
+
+
+def _along_free(gradient: Array, omega: Regularizer, n_outputs: int) -> Array:
+    """The slopes in the directions without a penalty, of all outputs."""
+    free: Any = omega.unpenalized
+    outputs = gradient.reshape(max(n_outputs, 1), -1)
+    return outputs[:, free] if free.ndim == 1 else outputs @ free
+
+
+def _is_flat(plane: Plane, omega: Regularizer, errors: Array) -> bool:
+    """Whether slopes in directions without a penalty are no more than rounding."""
+    if omega.unpenalized is None:
+        return True
+    along = _along_free(plane.gradient, omega, plane.norms.size)
+    rounded = _along_free(errors, omega, plane.norms.size)
+    return bool((np.abs(along) <= _STEEP * np.abs(rounded)).all())
+
+
+def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
+    """Derivatives whose plane is flat where nothing is penalized: row by row times ``1 - t_i``.
+
+    A loss that is nowhere negative has the plane 0, and so all multiples of a plane between. The
+    shares have the least ``||t||`` of all ``t >= 0`` with ``A t = A 1``, where A has the slopes of
+    each row: ``t = max(0, A'z)`` for the z of Newton's method on the dual. If there are none up to
+    1, the plane is 0.
+    """
+    free: Any = omega.unpenalized
+    basis = np.eye(risk.rows.shape[1])[free] if free.ndim == 1 else np.ascontiguousarray(free.T)
+    Z = risk.rows.scores(basis)
+    if risk.free or risk.n_free:
+        Z = np.vstack([Z, np.ones(Z.shape[1])])
+    A = (np.atleast_2d(g)[:, None] * Z).reshape(-1, Z.shape[1])
+    A = A[A.any(axis=1)]
+    if not len(A):
+        return g
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    wanted, z, t = A.sum(axis=1), np.zeros(len(A)), np.zeros(Z.shape[1])
+    for _ in range(_FLAT_STEPS):
+        missing = wanted - A @ t
+        used = A[:, t > 0.0] if t.any() else A
+        step, length = np.linalg.lstsq(used @ used.T, missing, rcond=None)[0], 1.0
+        before = z @ wanted - 0.5 * float(t @ t)
+        while length > DOUBLE:
+            moved = np.maximum((z + length * step) @ A, 0.0)
+            if (z + length * step) @ wanted - 0.5 * float(moved @ moved) > before:
+                break
+            length *= 0.5
+        else:
+            break
+        z, t = z + length * step, moved
+    return g * (1.0 - t) if t.max(initial=0.0) <= 1.0 else np.zeros_like(g)
 
 
 def certify(
@@ -123,6 +176,8 @@ def certify(
         shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
         rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
     bound = plane.offset - conjugate - _of_free(plane, omega, b, w)
+    if not _is_flat(plane, omega, errors):
+        bound = -np.inf
     taken = Rounding(of_objective, per_sum * terms + rise, float(np.linalg.norm(errors)))
     objective, gap = penalty + value, penalty + value - bound + taken.total
     ball = None

@@ -15,6 +15,7 @@ from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.estimator import Fit, Observe, Points
 from sklearn_bundle.core.path import fit_path
 from sklearn_bundle.core.warm import fingerprint_of
+from sklearn_bundle.linear.blocks.risk import BlockRisk
 from sklearn_bundle.linear.estimators.bounds import score_region
 from sklearn_bundle.linear.estimators.data import MemoryData, check_loss
 from sklearn_bundle.linear.estimators.formulation import (
@@ -117,11 +118,14 @@ def _key(params: Any, data: Any) -> Any:
 
 def _new_solver(task: Task, start: Start | None) -> Solver:
     solver, omega = solver_for(task, Start() if start is None else start), task.omega
-    if isinstance(solver, Bundle) and omega.is_quadratic and omega.unpenalized is not None:
+    by_planes = isinstance(solver, Bundle) or not getattr(task.risk, "is_compiled", True)
+    by_planes = by_planes or isinstance(task.risk, BlockRisk)
+    if by_planes and omega.is_quadratic and omega.unpenalized is not None:
         raise ValueError(
-            "The regularizer has features without a penalty, which the bundle method takes only "
-            "with WeightedL1. Use solver='auto' with a loss of the package that is a sum over "
-            "samples (but 'multiclass_hinge' and 'ontology'), or a small penalty."
+            "The regularizer has features without a penalty, which the bundle method, rows on "
+            "workers and losses of one's own take only with WeightedL1. Use solver='auto' with a "
+            "loss of the package that is a sum over samples (but 'multiclass_hinge' and "
+            "'ontology') and rows in memory, or a small penalty."
         )
     return solver
 
