@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import DOUBLE, Ball, Rounding, ball_of, likely
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Plane, Risk
 
@@ -31,6 +32,8 @@ _FARTHEST = 2.0
 # nothing, since no one knows how far the optimum is there.
 _STEEP = 1e6
 _FLAT_STEPS = 50  # of Newton's method for shares; usually two to five
+_SAME = 1e-12  # relative size of what is left of a sum that cancels
+_RIDGE, _SHORTEST = 1e-9, 1e-6  # times the identity, in its Hessians of at most 1; and a step
 
 
 class Proof(NamedTuple):
@@ -110,10 +113,9 @@ def _is_flat(plane: Plane, omega: Regularizer, errors: Array) -> bool:
 def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
     """Derivatives whose plane is flat where nothing is penalized: row by row times ``1 - t_i``.
 
-    A loss that is nowhere negative has the plane 0, and so all multiples of a plane between. The
-    shares have the least ``||t||`` of all ``t >= 0`` with ``A t = A 1``, where A has the slopes of
-    each row: ``t = max(0, A'z)`` for the z of Newton's method on the dual. If there are none up to
-    1, the plane is 0.
+    A loss that is nowhere negative has the plane 0, and so all multiples of a plane between. Of all
+    t in [0, 1] with ``A t = A 1``, where A has the slopes of each row, it takes the shortest one:
+    ``t = clip(A'z, 0, 1)`` for the z of Newton's method on the dual. Without one the plane is 0.
     """
     free: Any = omega.unpenalized
     basis = np.eye(risk.rows.shape[1])[free] if free.ndim == 1 else np.ascontiguousarray(free.T)
@@ -121,25 +123,27 @@ def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
     if risk.free or risk.n_free:
         Z = np.vstack([Z, np.ones(Z.shape[1])])
     A = (np.atleast_2d(g)[:, None] * Z).reshape(-1, Z.shape[1])
-    A = A[A.any(axis=1)]
-    if not len(A):
-        return g
-    A /= np.linalg.norm(A, axis=1)[:, None]
-    wanted, z, t = A.sum(axis=1), np.zeros(len(A)), np.zeros(Z.shape[1])
+    A = A / np.maximum(np.linalg.norm(A, axis=1), TINY)[:, None]
+    _, sizes, bases = np.linalg.svd(A, full_matrices=False)
+    A = bases[sizes > _SAME]  # slopes of several outputs may cancel
+    wanted, z, t = A.sum(axis=1), np.zeros(len(A)), np.zeros(A.shape[1])
     for _ in range(_FLAT_STEPS):
         missing = wanted - A @ t
-        used = A[:, t > 0.0] if t.any() else A
-        step, length = np.linalg.lstsq(used @ used.T, missing, rcond=None)[0], 1.0
-        before = z @ wanted - 0.5 * float(t @ t)
-        while length > DOUBLE:
-            moved = np.maximum((z + length * step) @ A, 0.0)
-            if (z + length * step) @ wanted - 0.5 * float(moved @ moved) > before:
+        if np.abs(missing).max(initial=0.0) <= _SAME:
+            return g * (1.0 - t)
+        inside = (t > 0.0) & (t < 1.0)
+        used = A[:, inside] if inside.any() else A
+        step = np.linalg.solve(used @ used.T + _RIDGE * np.eye(len(A)), missing)
+        before, length = z @ wanted - t @ (z @ A - 0.5 * t), 1.0
+        while length > _SHORTEST:
+            there = z + length * step
+            x = there @ A
+            t = np.clip(x, 0.0, 1.0)
+            if there @ wanted - t @ (x - 0.5 * t) > before:
                 break
             length *= 0.5
-        else:
-            break
-        z, t = z + length * step, moved
-    return g * (1.0 - t) if t.max(initial=0.0) <= 1.0 else np.zeros_like(g)
+        z = there
+    return np.zeros_like(g)
 
 
 def certify(
