@@ -48,6 +48,25 @@ class L1:
         return w
 
 
+class Nonnegative:
+    """Another one, with ``w >= 0``."""
+
+    def __init__(self, omega):
+        self.omega, self.modulus, self.terms = omega, omega.modulus, omega.terms
+
+    def value(self, W):
+        return self.omega.value(W) if (W >= 0).all() else LONG(np.inf)
+
+    def variables(self, programme, shape, reg_lambda):
+        w = self.omega.variables(programme, shape, reg_lambda)
+        programme.require(halflines(len(w)), np.zeros(len(w)), (w, sp.identity(len(w))))
+        return w
+
+    def into_domain(self, W):
+        """Rounding of a solver may leave it."""
+        return np.maximum(W, 0)
+
+
 class Lp:
     """``||w||_p^2 / 2``."""
 

@@ -19,14 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import DOUBLE, Ball, Rounding, ball_of, likely
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Plane, Risk
 
 Array = NDArray[np.float64]
 _FEW = 16.0  # roundings of a term beside those of its sum
-# Times 1 and the size of the point's: how far intercepts of the optimum may be, and unpenalized
-# weights. Planes cancel there up to rounding, whose effect this multiplies.
-_FARTHEST, _FAR = 2.0, 1e3
+# Times 1 and the size of the point's: how far unpenalized coordinates of the optimum may be. Planes
+# cancel there up to rounding, whose effect this multiplies.
+_FARTHEST = 2.0
+# Times the rounding of a slope: a plane that is steeper in a direction without a penalty proves
+# nothing, since no one knows how far the optimum is there.
+_STEEP = 1e6
+_FLAT_STEPS = 50  # of Newton's method for shares; usually two to five
+_SAME = 1e-12  # relative size of what is left of a sum that cancels
+_RIDGE, _SHORTEST = 1e-9, 1e-6  # times the identity, in its Hessians of at most 1; and a step
 
 
 class Proof(NamedTuple):
@@ -72,27 +79,71 @@ def bound_of(plane: Plane, omega: Regularizer, reg_lambda: float, b: Any = 0.0) 
     """``c - lam Omega*(-a / lam)``, less what balances that are rounding may be worth."""
     plane = scaled(plane, omega, reg_lambda)
     value = plane.offset - reg_lambda * omega.conjugate(-plane.gradient / reg_lambda)
-    return value - _of_balance(plane, b)
+    return value - _of_free(plane, omega, b)
 
 
-def _of_balance(plane: Plane, b: Any) -> float:
-    """What the plane may lose for other intercepts, which should not change it."""
-    if not len(plane.balance):
-        return 0.0
-    farthest = _FARTHEST * (1.0 + float(np.abs(b).max(initial=0.0)))
-    return float(np.abs(plane.balance).sum()) * farthest
+def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -> float:
+    """What the plane may lose in directions without a penalty, where it should be flat."""
+    lost = 0.0
+    if len(plane.balance):
+        lost = float(np.abs(plane.balance).sum()) * (1.0 + float(np.abs(b).max(initial=0.0)))
+    if omega.unpenalized is not None:
+        farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
+        along = _along_free(plane.gradient, omega, plane.norms.size)
+        lost += float(np.abs(along).sum()) * farthest
+    return _FARTHEST * lost
 
 
-def _of_free(risk: Any, free: Any, w: Array, a: Array, errors: Array) -> float:
-    """The same for directions without a penalty, along which ``a`` is 0 but for rounding.
+def _along_free(gradient: Array, omega: Regularizer, n_outputs: int) -> Array:
+    """The slopes in the directions without a penalty, of all outputs."""
+    free: Any = omega.unpenalized
+    outputs = gradient.reshape(max(n_outputs, 1), -1)
+    return outputs[:, free] if free.ndim == 1 else outputs @ free
 
-    The optimum's scores may be away from those at w by many times w's own size and their unit.
+
+def _is_flat(plane: Plane, omega: Regularizer, errors: Array) -> bool:
+    """Whether slopes in directions without a penalty are no more than rounding."""
+    if omega.unpenalized is None:
+        return True
+    along = _along_free(plane.gradient, omega, plane.norms.size)
+    rounded = _along_free(errors, omega, plane.norms.size)
+    return bool((np.abs(along) <= _STEEP * np.abs(rounded)).all())
+
+
+def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
+    """Derivatives whose plane is flat where nothing is penalized: row by row times ``1 - t_i``.
+
+    A loss that is nowhere negative has the plane 0, and so all multiples of a plane between. Of all
+    t in [0, 1] with ``A t = A 1``, where A has the slopes of each row, it takes the shortest one:
+    ``t = clip(A'z, 0, 1)`` for the z of Newton's method on the dual. Without one the plane is 0.
     """
-    B = np.abs(np.eye(len(w))[:, free] if free.ndim == 1 else free)
-    slopes = np.abs(a[free] if free.ndim == 1 else a @ free) + errors @ B
-    sizes = np.maximum(risk.rows.column_norms @ B, np.finfo(float).tiny)
-    reach = risk.units.unit * np.sqrt(risk.rows.shape[0]) / sizes
-    return _FAR * float(slopes @ (np.abs(w) @ B + reach))
+    free: Any = omega.unpenalized
+    basis = np.eye(risk.rows.shape[1])[free] if free.ndim == 1 else np.ascontiguousarray(free.T)
+    Z = risk.rows.scores(basis)
+    if risk.free or risk.n_free:
+        Z = np.vstack([Z, np.ones(Z.shape[1])])
+    A = (np.atleast_2d(g)[:, None] * Z).reshape(-1, Z.shape[1])
+    A = A / np.maximum(np.linalg.norm(A, axis=1), TINY)[:, None]
+    _, sizes, bases = np.linalg.svd(A, full_matrices=False)
+    A = bases[sizes > _SAME]  # slopes of several outputs may cancel
+    wanted, z, t = A.sum(axis=1), np.zeros(len(A)), np.zeros(A.shape[1])
+    for _ in range(_FLAT_STEPS):
+        missing = wanted - A @ t
+        if np.abs(missing).max(initial=0.0) <= _SAME:
+            return g * (1.0 - t)
+        inside = (t > 0.0) & (t < 1.0)
+        used = A[:, inside] if inside.any() else A
+        step = np.linalg.solve(used @ used.T + _RIDGE * np.eye(len(A)), missing)
+        before, length = z @ wanted - t @ (z @ A - 0.5 * t), 1.0
+        while length > _SHORTEST:
+            there = z + length * step
+            x = there @ A
+            t = np.clip(x, 0.0, 1.0)
+            if there @ wanted - t @ (x - 0.5 * t) > before:
+                break
+            length *= 0.5
+        z = there
+    return np.zeros_like(g)
 
 
 def certify(
@@ -128,9 +179,9 @@ def certify(
     if not is_l1(omega):
         shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
         rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
-    bound = plane.offset - conjugate - _of_balance(plane, b)
-    if omega.unpenalized is not None:
-        bound -= _of_free(risk, omega.unpenalized, w, plane.gradient, errors)
+    bound = plane.offset - conjugate - _of_free(plane, omega, b, w)
+    if not _is_flat(plane, omega, errors):
+        bound = -np.inf
     taken = Rounding(of_objective, per_sum * terms + rise, float(np.linalg.norm(errors)))
     objective, gap = penalty + value, penalty + value - bound + taken.total
     ball = None

@@ -209,7 +209,6 @@ class ScoreRisk(Risk):
         super().__init__(rows, y, weights, loss, fit_intercept)
         self.form: Any = _Numpy(loss) if loss.formula is None else _Compiled(loss)
         self.span: tuple[Array, Rows] | None = None  # for wide rows, see in_span
-        self._along: Array | None = None  # scores along directions without a penalty
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0
 
@@ -279,26 +278,6 @@ class ScoreRisk(Risk):
             return (self.form.offset(g[rows], self.y[rows], self.weights[rows], self.center),)
 
         return self.rows.sums(part)[0]
-
-    def flat(self, g: Array, free: Array) -> Array | None:
-        """Derivatives near g that do not change along some directions of w, nor with b.
-
-        Rows give way by shares of their distance to the ends of their slopes; None if that is not
-        enough.
-        """
-        if self._along is None:
-            d = self.rows.shape[1]
-            directions = np.eye(d)[free] if free.ndim == 1 else free.T
-            F = self.rows.scores(np.ascontiguousarray(directions))
-            self._along = np.vstack([F, np.ones(F.shape[1])]) if self.free else F
-        low, high = (self.weights * end for end in self.loss.end_slopes(self.y))
-        room, F = np.maximum(np.minimum(g - low, high - g), 0.0), self._along
-        for _ in range(2):  # the second takes out what rounding has left
-            share = np.linalg.lstsq((room * F) @ F.T, F @ g, rcond=None)[0] @ F
-            if not np.abs(share).max() < 1.0:
-                return None
-            g = g - room * share
-        return np.clip(g, low, high)
 
     @cached_property
     def end_slopes(self) -> tuple[float, float]:

@@ -33,7 +33,7 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.models import Chain, Multiclass, Multilabel, Ontology, PairwiseGraph, Segments
 from sklearn_bundle.models import Grid as CutGrid
-from sklearn_bundle.regularizers import Lp, Quadratic, WeightedL1
+from sklearn_bundle.regularizers import L1, L2, ElasticNet, Lp, Nonnegative, Quadratic, WeightedL1
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
 from tests.contract.user_losses import AbsoluteMargin, LogCosh
@@ -48,6 +48,9 @@ ALGORITHM = {  # parameters that do not change the problem
 }
 EDGES = [("all", "odd"), ("odd", 0), ("odd", 1), ("all", 2)]
 COST = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]])
+# Second differences: neither a common change of all weights costs, nor one that rises evenly.
+BENDS = np.array([[1.0, -2.0, 1.0, 0.0], [0.0, 1.0, -2.0, 1.0]])
+SMOOTHED = Quadratic(BENDS.T @ BENDS)
 LOOPS = np.array([(0, 1), (2, 1), (2, 3), (0, 3), (0, 1)])  # one of them twice
 
 
@@ -167,6 +170,11 @@ _CASES = [
     (linear(regularizer="l1", reg_lambda=0.05), "two"),
     (linear(regularizer=Quadratic([1.0, 2.0, 0.5, 1.0])), "two"),
     (linear("log_loss", regularizer=Lp(1.3)), "two, weighted"),
+    *((linear(loss, regularizer=SMOOTHED), "two, weighted") for loss in ("hinge", "log_loss")),
+    (linear("softmax", regularizer=Quadratic([1.0, 2.0, 0.0, 1.0])), "three, weighted"),
+    (linear(regularizer=WeightedL1([1.0, 0.0, 1.0, 2.0])), "two, weighted"),
+    (linear("squared_hinge", regularizer=Nonnegative(L2())), "two, weighted"),
+    (linear("log_loss", regularizer=Nonnegative(L1())), "two, weighted"),
     (linear(AbsoluteMargin()), "two, weighted"),
     (linear("roc_auc"), "two, weighted"),
     (linear("fbeta", beta=0.5, reg_lambda=0.1), "few"),
@@ -198,6 +206,9 @@ _CASES = [
     (regressor("squared_error", regularizer="l1"), "numbers, weighted"),
     (regressor("squared_error", regularizer=WeightedL1([1.0, 2.0, 0.5, 1.0])), "numbers"),
     (regressor("huber", regularizer="elasticnet", l1_ratio=0.3), "numbers, weighted"),
+    (regressor("squared_error", regularizer=WeightedL1([0.0, 0.0, 1.0, 1.0])), "numbers, weighted"),
+    (regressor("huber", regularizer=SMOOTHED), "numbers, weighted"),
+    (regressor("quantile", regularizer=Nonnegative(ElasticNet(0.3))), "numbers, weighted"),
     (regressor("absolute_error", regularizer="entropy"), "numbers"),
     (regressor("epsilon_insensitive", regularizer=Lp(1.5)), "numbers, weighted"),
     (regressor("huber", regularizer="entropy_simplex"), "numbers"),

@@ -91,7 +91,7 @@ class Linear:
         size = size or 1.0  # all losses may be 0
         x = programme.solve(size).astype(LONG)
         W = x[w].reshape(K, d)
-        if isinstance(self.omega, regularizers.Entropy):
+        if hasattr(self.omega, "into_domain"):
             W = self.omega.into_domain(W)
         point = W, x[b] - W @ center if self.free else np.zeros(K, LONG)
         if self.is_smooth:
@@ -111,7 +111,7 @@ class Linear:
     @property
     def is_smooth(self):
         """And known to all digits: a loss of one score, and a quadratic regularizer."""
-        omega = isinstance(self.omega, regularizers.Quadratic)
+        omega = isinstance(self.omega, regularizers.Quadratic) and self.omega.modulus > 0.0
         return omega and hasattr(self.risk, "derivatives") and len(self.point[0]) == 1
 
     def _proved(self, W, b):
@@ -148,8 +148,13 @@ class HingeDual(Linear):
 
 
 def _omega(model, d):
-    given = getattr(model, "regularizer", "l2")
+    return _reference(getattr(model, "regularizer", "l2"), model, d)
+
+
+def _reference(given, model, d):
     name = (given if isinstance(given, str) else type(given).__name__).lower()
+    if name == "nonnegative":
+        return regularizers.Nonnegative(_reference(given.omega, model, d))
     if name == "quadratic":
         B = given.B.toarray() if sp.issparse(given.B) else np.asarray(given.B, float)
         return regularizers.Quadratic(np.diag(B) if B.ndim == 1 else B)

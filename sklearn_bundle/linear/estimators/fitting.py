@@ -15,6 +15,7 @@ from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.estimator import Fit, Observe, Points
 from sklearn_bundle.core.path import fit_path
 from sklearn_bundle.core.warm import fingerprint_of
+from sklearn_bundle.linear.blocks.risk import BlockRisk
 from sklearn_bundle.linear.estimators.bounds import score_region
 from sklearn_bundle.linear.estimators.data import MemoryData, check_loss
 from sklearn_bundle.linear.estimators.formulation import (
@@ -26,7 +27,7 @@ from sklearn_bundle.linear.estimators.formulation import (
 )
 from sklearn_bundle.linear.estimators.largest import nearly_zero
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Risk, ScoreRisk
+from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.solvers.base import Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for
@@ -117,12 +118,14 @@ def _key(params: Any, data: Any) -> Any:
 
 def _new_solver(task: Task, start: Start | None) -> Solver:
     solver, omega = solver_for(task, Start() if start is None else start), task.omega
-    compiled = isinstance(task.risk, ScoreRisk) and task.risk.is_compiled
-    if omega.unpenalized is not None and (isinstance(solver, Bundle) or not compiled):
+    by_planes = isinstance(solver, Bundle) or not getattr(task.risk, "is_compiled", True)
+    by_planes = by_planes or isinstance(task.risk, BlockRisk)
+    if by_planes and omega.is_quadratic and omega.unpenalized is not None:
         raise ValueError(
-            "The regularizer has features without a penalty: use solver='auto' with a loss of the "
-            "package that has one score per sample, with WeightedL1 a smooth one, and rows in "
-            "memory. Or give these features a small penalty."
+            "The regularizer has features without a penalty, which the bundle method, rows on "
+            "workers and losses of one's own take only with WeightedL1. Use solver='auto' with a "
+            "loss of the package that is a sum over samples (but 'multiclass_hinge' and "
+            "'ontology') and rows in memory, or a small penalty."
         )
     return solver
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
-from sklearn_bundle.linear.certificate import Proof, bound_of, certify
+from sklearn_bundle.linear.certificate import Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
@@ -200,16 +200,9 @@ class Solver(ABC):
         return self.reg_lambda * self.omega.value(w) + risk
 
     def prove(self, proof: Proof, bound: float) -> bool:
-        """Keep the bound if it is the best, with what proves it.
-
-        Where directions have no penalty, it is that of derivatives near by which do not change
-        along these.
-        """
-        free = self.omega.unpenalized
-        if free is not None and proof.derivatives is not None:
-            proof = Proof(derivatives=self.risk.flat(proof.derivatives, free))
-            if proof.derivatives is None:
-                return False
+        """Keep the bound if it is the best, and its proof: flat where nothing is penalized."""
+        if self.omega.unpenalized is not None and proof.derivatives is not None:
+            proof = Proof(derivatives=flattened(self.risk, self.omega, proof.derivatives))
             bound = bound_of(self.risk.proved(proof), self.omega, self.reg_lambda)
         return self.best.raise_bound(bound, proof)
 

@@ -87,7 +87,7 @@ def solve(
             break
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
     alpha = np.maximum(alpha, 0.0)
-    return Solution(_balanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+    return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
 
 
 def _heights(
@@ -160,7 +160,7 @@ def _longest(u: Array, du: Array) -> float:
     return 1.0 / max(1.0, float((-du / u).max()))
 
 
-def _balanced(alpha: Array, E: Array) -> Array:
+def rebalanced(alpha: Array, E: Array) -> Array:
     """A point of the simplex near alpha with ``E'alpha = 0``, by multiplicative corrections."""
     if not E.shape[1]:
         return alpha
