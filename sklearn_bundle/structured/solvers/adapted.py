@@ -150,11 +150,12 @@ class MarginalGapSolver:
 
 
 class KeptPlanes(NamedTuple):
-    """Where a one-slack solver may start: its best point, and planes cut for a reg_lambda."""
+    """Where a one-slack solver may start: its best point, planes cut for a reg_lambda, the mean."""
 
     w: Array
     planes: Planes
     reg_lambda: float
+    mean: Plane | None
 
 
 class OneSlackSolver:
@@ -196,12 +197,15 @@ class OneSlackSolver:
                 self._planes, self._cut_for = kept.planes, kept.reg_lambda
                 self._planes.resize(n_cached_outputs)
         self._best = Best(least=0.0, advice=ADVICE)
+        if kept is not None and kept.mean is not None and self._planes is kept.planes:
+            self._best.raise_bound(bound_of(kept.mean, L2(), problem.reg_lambda), kept.mean)
         self._idle, self._highest = 0, -np.inf
 
     @property
     def kept(self) -> KeptPlanes:
         """Where a new solver may start."""
-        return KeptPlanes(self._best.point, self._planes, self._cut_for)
+        best = self._best
+        return KeptPlanes(best.point, self._planes, self._cut_for, best.dual_certificate)
 
     def attach(self, problem: StructuredRisk) -> None:
         """Continue with the same problem in another object."""
