@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.contract import Status
-from sklearn_bundle.core.estimator import Certificates, CertifiedEstimator, Points
+from sklearn_bundle.core.estimator import Certificates, CertifiedEstimator
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.mixins import ClassifierMixin, SparseCoefMixin
 from sklearn_bundle.core.optimum import CertainClassifier, known_regions
@@ -35,18 +35,6 @@ from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 
 OwnLoss = TypeVar("OwnLoss", bound=Loss)  # what an estimator takes
-
-
-class Fittable(Protocol):
-    """What paths and searches need of an estimator, on a checked copy."""
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """The checked data with their problems."""
-        ...
-
-    def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
-        """Fitted attributes of the points of all problems."""
-        ...
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):

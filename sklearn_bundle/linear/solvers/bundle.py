@@ -55,10 +55,6 @@ class Planes:
             self.add(Plane(np.zeros(dimension), 0.0, np.zeros(n_free), np.zeros(1), 0.0, 0.0))
 
     @property
-    def is_empty(self) -> bool:
-        return self.size == self.anchored
-
-    @property
     def alpha(self) -> Array:
         return self._alpha[: self.size]
 
