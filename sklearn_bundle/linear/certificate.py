@@ -169,7 +169,9 @@ def certify(
     plane = risk.proved(proof)
     norms = np.broadcast_to(plane.norms, len(w) // d)  # the plane 0 has one for all outputs
     errors = DOUBLE * (likely(n) + _FEW) * np.outer(norms, c).ravel()
+    unrounded = scaled(plane, omega, reg_lambda).offset
     plane = scaled(plane, omega, reg_lambda, errors)
+    lost = max(unrounded - plane.offset, 0.0)
     m = -plane.gradient / reg_lambda
     v, conjugate = omega.conjugate_gradient(m), reg_lambda * omega.conjugate(m)
     along = float(errors @ np.abs(v))
@@ -179,10 +181,10 @@ def certify(
     if not is_l1(omega):
         shifted = m + np.where(v < 0.0, -errors, errors) / reg_lambda
         rise = max(reg_lambda * omega.conjugate(shifted) - conjugate, along)
-    bound = plane.offset - conjugate - _of_free(plane, omega, b, w)
+    bound = plane.offset + lost - conjugate - _of_free(plane, omega, b, w)
     if not _is_flat(plane, omega, errors):
         bound = -np.inf
-    taken = Rounding(of_objective, per_sum * terms + rise, float(np.linalg.norm(errors)))
+    taken = Rounding(of_objective, per_sum * terms + rise + lost, float(np.linalg.norm(errors)))
     objective, gap = penalty + value, penalty + value - bound + taken.total
     ball = None
     if omega.strong_convexity > 0.0 and np.isfinite(gap):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core.limits import LAST_PLACE, RIDGES, ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.certificate import Proof
@@ -292,8 +292,9 @@ def _minimize(
     tol: float,
 ) -> None:
     """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
-    longer = 1.0
+    longer, sizes = 1.0, np.abs(H)
     while most > 0:
+        tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
         of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
         epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
         worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
@@ -305,7 +306,7 @@ def _minimize(
         np.einsum("ii->i", square)[:] += ridge
         x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
         while len(x):
-            _, step, failed = lapack.dposv(square, -r, lower=1)
+            step, failed = _solved(square, -r)
             if failed:
                 longer *= 2.0
                 break
@@ -318,6 +319,17 @@ def _minimize(
             used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
         moved = np.flatnonzero(v != start)
         slopes += (v - start)[moved] @ H[moved]
+
+
+def _solved(H: Array, right: Array) -> tuple[Array, int]:
+    """The solution, with a ridge if columns are repeated, and whether it failed."""
+    for ridge in RIDGES[:3]:
+        M = H.copy()
+        np.einsum("ii->i", M)[:] *= 1.0 + ridge
+        _, x, failed = lapack.dposv(M, right, lower=1)
+        if not failed:
+            break
+    return x, failed
 
 
 def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:

@@ -69,8 +69,9 @@ def solve(
     for _ in range(_MOST_STEPS):
         v, m = _heights(A, c, omega, lam, gram, alpha)
         r_dual, r_primal = B @ y - v - z, B.T @ alpha - target
-        gap, balanced = float(alpha @ z) + abs(float(r_dual @ alpha)), np.abs(r_primal[1:])
-        if not np.isfinite(gap) or (gap <= tol and balanced.max(initial=0.0) <= _BALANCED):
+        gap = float((v - B[:, 1:] @ y[1:]).max() - alpha @ v)
+        uneven = np.abs(r_primal[1:])
+        if not np.isfinite(gap) or (gap <= tol and uneven.max(initial=0.0) <= _BALANCED):
             break
         Q = (gram if gram is not None else omega.conjugate_curvature(m, A)) / lam
         system, mu = _System.of(Q, B, alpha, z, r_dual, r_primal), float(alpha @ z) / t
