@@ -33,9 +33,9 @@ _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs
 # A line search along a kinked risk ends when at most this share of its gain is left, or at this
 # relative precision of the step: more precise ones gain fewer iterations than they cost.
 _WORTH, _PRECISION = 0.05, 1e-2
-# Planes without weight for so many solutions in a row go: the time of a solution grows with the
-# cube of their number. The weights of others are at least this.
-_UNUSED, _UNWEIGHTED = 30, 1e-9
+# Planes that are kept, in coordinates of the model, and at least: no more than one each has a
+# weight, and the time of a solution grows with the cube of their number.
+_KEPT, _FEWEST_KEPT = 3, 50
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
@@ -50,7 +50,7 @@ class Planes:
         self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
         self.anchored = n_free > 0 or not omega.is_quadratic
         self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
-        self._c, self._alpha, self._unused = np.empty(8), np.zeros(8), np.zeros(8)
+        self._c, self._alpha = np.empty(8), np.zeros(8)
         self._sizes: list[Any] = [None] * 8
         self._gram = np.empty((8, 8)) if omega.is_quadratic else None
         self.near: tuple[float, float] | None = None  # reg_lambda, and the weight of NearL1
@@ -79,7 +79,7 @@ class Planes:
         if t == len(self._c):
             self._reserve(2 * t)
         self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
-        self._sizes[t], self._alpha[t], self._unused[t] = plane[3:], float(t == 0), 0.0
+        self._sizes[t], self._alpha[t] = plane[3:], float(t == 0)
         self.size = t + 1
         self._fill(t)
 
@@ -104,22 +104,15 @@ class Planes:
         if is_l1(omega) and self.near is not None:
             weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
             self.near = reg_lambda, weight
-        self._forget_unused()
+        self._forget_lightest()
         return found, plane, bound
 
-    def _forget_unused(self) -> None:
-        t, unused = self.size, self._unused
-        unused[:t] = np.where(self.alpha > _UNWEIGHTED, 0.0, unused[:t] + 1.0)
-        unused[: self.anchored] = 0.0
-        kept = np.flatnonzero(unused[:t] < _UNUSED)
-        if len(kept) == t:
-            return
-        self.size = len(kept)
-        for array in (self._A, self._c, self._E, self._alpha, unused):
-            array[: self.size] = array[kept]
-        self._sizes[: self.size] = [self._sizes[k] for k in kept]
-        if self._gram is not None:
-            self._gram[: self.size, : self.size] = self._gram[np.ix_(kept, kept)]
+    def _forget_lightest(self) -> None:
+        """Drop the planes with the least weights if there are many more than can have one."""
+        first = int(self.anchored)
+        most = _KEPT * sum(self._A.shape[1:] + self._E.shape[1:]) + _FEWEST_KEPT
+        while self.size - first > most:
+            self._remove(first + int(np.argmin(self.alpha[first:])))
 
     def _aggregate(self, alpha: Array) -> Plane:
         t, used = self.size, np.flatnonzero(alpha)
@@ -141,7 +134,13 @@ class Planes:
             pairs = zip(self._sizes[first], self._sizes[drop], strict=True)
             self._sizes[first] = tuple(np.maximum(x, y) for x, y in pairs)
             self._alpha[first] += self._alpha[drop]
-        arrays = [self._A, self._c, self._E, self._alpha, self._unused]
+        self._remove(drop)
+        if not len(idle):
+            self._fill(first)
+
+    def _remove(self, drop: int) -> None:
+        t = self.size
+        arrays = [self._A, self._c, self._E, self._alpha]
         if self._gram is not None:
             arrays += [self._gram, self._gram.T]
         for array in arrays:
@@ -149,8 +148,6 @@ class Planes:
         del self._sizes[drop]
         self._sizes.append(None)
         self.size = t - 1
-        if not len(idle):
-            self._fill(first)
 
     def _fill(self, row: int) -> None:
         """Products of a plane with all, if these suffice for the model."""
@@ -160,7 +157,7 @@ class Planes:
 
     def _reserve(self, capacity: int) -> None:
         t = self.size
-        for name in ("_A", "_c", "_E", "_alpha", "_unused"):
+        for name in ("_A", "_c", "_E", "_alpha"):
             old = getattr(self, name)
             new = np.zeros((capacity, *old.shape[1:]))
             new[:t] = old[:t]
