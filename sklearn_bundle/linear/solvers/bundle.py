@@ -96,14 +96,16 @@ class Planes:
                 self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
             near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
             found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
-        self._alpha[:t], alpha = found.alpha, found.alpha
-        if omega.unpenalized is not None:  # the bound takes a plane that is flat there
-            alpha = master.rebalanced(alpha, np.column_stack([E, A[:, limits == 0.0]]))
-        plane = self._aggregate(alpha)
+        self._alpha[:t] = found.alpha
+        plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)
         if is_l1(omega) and self.near is not None:
             weight = master.next_weight(self.near[1], step, primal, plane.offset, bound)
             self.near = reg_lambda, weight
+            if omega.unpenalized is not None:  # a bound needs planes that are flat there
+                flat = np.column_stack([E, A[:, limits == 0.0]])
+                plane = self._aggregate(master.rebalanced(found.alpha, flat))
+                bound = bound_of(plane, omega, reg_lambda, found.b)
         self._forget_lightest()
         return found, plane, bound
 
