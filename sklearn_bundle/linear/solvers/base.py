@@ -19,6 +19,7 @@ from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
 
 Array = NDArray[np.float64]
+_SMALLER = 0.99  # share of the least confirmed gap that is progress
 _FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
@@ -101,6 +102,7 @@ class Solver(ABC):
         self.whole: Risk = task.risk if task.whole is None else task.whole
         self.omega, self.reg_lambda, self.tol = task.omega, task.reg_lambda, task.tol
         self.start, self.idle, self.has_begun = start, 0, False
+        self._least_confirmed, self._in_vain = np.inf, 0  # confirmations in a row
         least = 0.0 if task.risk.loss.nonnegative else -np.inf
         self.best = Best(least=least, advice=self.advice)
         if start.proof is not None and start.reg_lambda == task.reg_lambda and task.lift is None:
@@ -135,7 +137,7 @@ class Solver(ABC):
     @property
     def is_at_end(self) -> bool:
         """Whether only rounding is left."""
-        return self.idle >= self.patience
+        return max(self.idle, self._in_vain) >= self.patience
 
     def states(self) -> Iterator[State]:
         """One state per step; ends by itself only when rounding leaves nothing to gain."""
@@ -168,6 +170,9 @@ class Solver(ABC):
             proof,
             rounding=found.rounding,
         )
+        # A gap that steps take back, and the data do not confirm, is no progress.
+        self._in_vain = 0 if best.gap < _SMALLER * self._least_confirmed else self._in_vain + 1
+        self._least_confirmed = min(best.gap, self._least_confirmed)
         state = self.state()
         state.ball = found.ball
         return state

@@ -30,6 +30,9 @@ _PULL = 0.1
 _TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
 _FEWEST_ROWS = 1 << 14  # that a step visits: 1 or 2 ms, so that checks cost little beside it
+# Relative gap of a start that is no better than none: Newton's method stalls from there on data that
+# planes nearly separate.
+_NO_START = 0.7
 _FAR = 1e50  # score at which a slope has its last value
 _TINY = 1e-300  # replaces the square of a w of zeros
 
@@ -205,7 +208,8 @@ class DualThenKinks(Dual):
     def _follow(self) -> None:
         kind = Kinks if np.isfinite(self._budget) else Bundle
         following = kind(self.task, Start(at=None))
-        following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
+        if self.best.gap <= _NO_START * self.best.primal:
+            following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
         following.best = self.best
         following.begin()
         self._following, self.name = following, following.name

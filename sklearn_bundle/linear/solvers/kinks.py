@@ -162,7 +162,9 @@ class Smoothed:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
         elif t > _WHOLE:
             self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
-        self.settled = t >= _WHOLE and decrement <= self.hidden
+        # A ridge makes the decrement small where the optimum is far away.
+        straight = t >= _WHOLE and self._ridge <= _LEAST_RIDGE
+        self.settled = straight and decrement <= self.hidden
         if t > 0.0:
             scores, b = point.scores + t * direction, point.b + t * along_b
             args = point.w + t * w, scores, b, self.width, left * risk.units.slope
