@@ -200,7 +200,7 @@ class Solver(ABC):
         return self.reg_lambda * self.omega.value(w) + risk
 
     def prove(self, proof: Proof, bound: float) -> bool:
-        """Keep the bound if it is the best, with what proves it; flat where nothing is penalized."""
+        """Keep the bound if it is the best, and its proof, flat where nothing is penalized."""
         if self.omega.unpenalized is not None and proof.derivatives is not None:
             proof = Proof(derivatives=flattened(self.risk, self.omega, proof.derivatives))
             bound = bound_of(self.risk.proved(proof), self.omega, self.reg_lambda)
