@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
+from sklearn_bundle.regularizers import Quadratic, WeightedL1
 from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows, missing_file
 from tests.contract.cases import layouts
 from tests.contract.fits import quiet
@@ -76,3 +77,13 @@ def test_frames_of_dask():
     assert model.feature_names_in_.tolist() == list("abcdef")
     judge(model, X, TWO)
     assert isinstance(model.predict(da.from_array(X)), da.Array)
+
+
+def test_features_without_a_penalty():
+    """Planes of all blocks are made flat there; a quadratic form needs the rows themselves."""
+    model = BMRMClassifier(regularizer=WeightedL1([0.0, *5 * [1.0]]), reg_lambda=1e-2)
+    for tol, max_iter in ((1e-5, 1000), (1e-9, 3)):
+        judge(quiet(model.set_params(tol=tol, max_iter=max_iter), *collected(X, TWO)), X, TWO)
+    model = BMRMClassifier(regularizer=Quadratic([0.0, *5 * [1.0]]), reg_lambda=1e-2)
+    with pytest.raises(ValueError, match=r"without a penalty.* rows in memory"):
+        model.fit(*collected(X, TWO))

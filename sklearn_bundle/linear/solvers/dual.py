@@ -30,8 +30,8 @@ _PULL = 0.1
 _TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
 _FEWEST_ROWS = 1 << 14  # that a step visits: 1 or 2 ms, so that checks cost little beside it
-# Relative gap of a start that is no better than none: Newton's method stalls from there on data that
-# planes nearly separate.
+# Relative gap of a start that is no better than none: Newton's method stalls from there on data
+# that planes nearly separate.
 _NO_START = 0.7
 _FAR = 1e50  # score at which a slope has its last value
 _TINY = 1e-300  # replaces the square of a w of zeros
