@@ -34,6 +34,7 @@ _FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradien
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _STEPS_IN_B = 500  # usually two or three; at most a bisection
 _REACH = 4.0  # factor between steps in b while no row has curvature
+_LEAP = 1e3  # units that a step in b goes at first: where a loss is flat it would be 1e130
 _SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves enough
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
 _FEWEST_OF_A_CLASS = 20
@@ -308,6 +309,8 @@ class ScoreRisk(Risk):
             rise, apart = high[1] - low[1], high[0] - low[0]
             if second > 0.0:
                 moved = b - first / second
+                if not np.isfinite(apart) and abs(moved - b) > _LEAP * reach:
+                    moved, reach = b + np.copysign(_LEAP * reach, moved - b), _REACH * reach
             elif np.isfinite(apart):
                 moved = low[0] - low[1] * apart / rise if k % 3 else 0.5 * (low[0] + high[0])
             else:

@@ -55,7 +55,8 @@ def solve(
     if len(c) == 1 and not E.shape[1]:
         return Solution(np.ones(1), omega.conjugate_gradient(-A[0] / lam), np.zeros(0))
     t, B = len(c), np.column_stack([np.ones(len(c)), -E])
-    scale = np.maximum(np.abs(B).max(axis=0), np.finfo(float).tiny)
+    scale = np.abs(B).max(axis=0)
+    scale[scale == 0.0] = 1.0  # an intercept that no plane has
     B, target = B / scale, np.eye(B.shape[1])[0] / scale
     start, share, is_far = start / start.sum(), _SPREAD, _far_below(A, c, omega, lam, start)
     while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
