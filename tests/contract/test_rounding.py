@@ -50,6 +50,16 @@ def test_no_bound_is_above_the_optimum(model):
         judge(quiet(clone(model).set_params(tol=1e-8, max_iter=30), X, y), X, y)
 
 
+@pytest.mark.parametrize("offset", [0.0, 2.0**10])
+def test_the_gap_has_what_rounding_may_hide_of_the_objective(offset):
+    """The optimum has an objective of 10, in units of which the coefficients go up to 1e6."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X = np.round(4.0 * rng.normal(size=(9, 6))) + offset
+        y = np.arange(9) % 2
+        judge(quiet(SwapSVC(1e6, loss="hinge", tol=1e-8, max_iter=3000), X, y), X, y)
+
+
 def test_rounding_is_next_to_nothing_on_scaled_data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 10))
