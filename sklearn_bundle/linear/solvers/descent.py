@@ -217,6 +217,9 @@ class ScoreDescent(Descent):
         if self._factor is not None and self.fall > _COARSE:
             self._detail *= 2
         rows, coefs = self.risk.curvature(self.point)
+        if len(rows) == 0 and self._factor is not None:  # it says nothing of where rows bend again
+            self._spent = 0.0
+            return
         d, every = self.risk.dimension, 1
         if not self.risk.loss.quadratic:
             enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
