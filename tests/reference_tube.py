@@ -113,3 +113,119 @@ class TubeMachine:
     def dual(self, bound):
         """The dual point is not exposed."""
         return True, ""
+
+
+class FreeTube:
+    """``1/2 c'Kc + 1/2 sum C_i max(0, |y_i - Kc - b| - width)^2``; its point is c, then b.
+
+    Every c with sum 0 proves the bound ``y'c - width |c|_1 - 1/2 c'(K + diag(1/C))c``.
+    """
+
+    def __init__(self, K, sizes, y, C, width, coef, b):
+        """``sizes`` times eps is what float64 rounds in the values of the kernel."""
+        self.K, self.sizes, self.y, self.C, self.width = K, sizes, y, C, LONG(width)
+        self.point = np.r_[np.asarray(coef, LONG), LONG(b)]
+        n = len(coef)
+        self.rounding = self._moved(self.point, n * EPS) + (n + 4) * EPS * float(self.size)
+        self.working = self._moved(self.point, SINGLE)
+        self.slack = 4 * EPS * float(self.size) + self._moved(self.point, n * LONG_EPS)
+
+    @property
+    def size(self):
+        """Of the terms of the objective."""
+        return self.objective(self.point) + self.objective(np.zeros_like(self.point))
+
+    def excess(self, f):
+        left = self.y - f
+        return np.maximum(left - self.width, 0) - np.maximum(-left - self.width, 0)
+
+    def objective(self, point):
+        coef, b = point[:-1], point[-1]
+        f = self.K @ coef
+        return (coef @ f + np.sum(self.C * self.excess(f + b) ** 2)) / 2
+
+    def bound(self, coef):
+        """Of coef moved to the sum 0, at its best scale."""
+        coef = coef - coef.sum() / len(coef)
+        linear = self.y @ coef - self.width * np.abs(coef).sum()
+        bend = coef @ (self.K @ coef) + np.sum(coef**2 / self.C)
+        return linear**2 / bend / 2 if linear > 0 else LONG(0)
+
+    def _moved(self, point, eps):
+        """By a relative error of each of the n values that f sums up."""
+        coef, b = point[:-1], point[-1]
+        change = eps * (self.sizes @ np.abs(coef) + np.abs(self.y) + abs(b))
+        excess = np.abs(self.excess(self.K @ coef + b))
+        return float(np.sum(self.C * (excess + change / 2) * change) + np.abs(coef) @ change)
+
+    def optimum(self):
+        """Newton's method on what is outside of the tube, b with it: until that stays."""
+        n = len(self.y)
+        point, before, least = np.zeros(n + 1, LONG), None, LONG(0)
+        point[-1] = np.median(self.y)
+        best = self.objective(point)
+        for _ in range(200):
+            outside = np.sign(self.excess(self.K @ point[:-1] + point[-1]))
+            if before is not None and (outside == before).all():
+                break
+            newton, before = self._newton(outside, point), outside
+            least = max(least, self.bound(newton[:-1]))
+            step = LONG(1)
+            for _ in range(60):
+                there = point + step * (newton - point)
+                if self.objective(there) < best:
+                    break
+                step /= 2
+            else:
+                break
+            point, best = there, self.objective(there)
+        excess = self.excess(self.K @ point[:-1] + point[-1])
+        least = max(least, self.bound(point[:-1]), self.bound(self.C * excess))
+        best = best + self._moved(point, n * LONG_EPS)
+        return Optimum(best, float(max(best - least, 0)), point)
+
+    def _newton(self, outside, point):
+        """The minimum of the piece on which these rows are outside."""
+        active, newton = outside != 0, np.zeros_like(point)
+        if not active.any():
+            newton[-1] = point[-1]
+            return newton
+        size = np.count_nonzero(active)
+        bend = np.ones((size + 1, size + 1), LONG)
+        bend[:-1, :-1] = self.K[np.ix_(active, active)] + np.diag(1 / self.C[active])
+        bend[-1, -1] = 0
+        side = np.r_[(self.y - self.width * outside)[active], LONG(0)]
+        shift = bend[:-1, :-1].trace() / size  # of a matrix that is positive on sums of 0
+        bend[:-1, :-1] += shift
+        found = solved_bordered(bend, side)
+        newton[:-1][active], newton[-1] = found[:-1], found[-1]
+        return newton
+
+    def scores(self, best, off):
+        """Between what the optimum's scores are, its function known to ``off``."""
+        f, moved = self.K @ best.point[:-1], off * np.sqrt(np.diag(self.K))
+        low, high = (self._root(f + sign * moved) for sign in (1, -1))
+        return f - moved + low, f + moved + high
+
+    def _root(self, f):
+        """The best b at these scores."""
+        low, high = (self.y - f).min() - self.width, (self.y - f).max() + self.width
+        for _ in range(200):
+            middle = (low + high) / 2
+            if np.sum(self.C * self.excess(f + middle)) > 0:
+                low = middle
+            else:
+                high = middle
+        return (low + high) / 2
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
+
+
+def solved_bordered(bend, side):
+    """Of ``[[A, 1], [1', 0]]``, A positive definite, by two systems of A."""
+    A, ones = bend[:-1, :-1], np.ones(len(bend) - 1, LONG)
+    of_side, of_ones = solved(A, side[:-1]), solved(A, ones)
+    b = (ones @ of_side - side[-1]) / (ones @ of_ones)
+    return np.r_[of_side - b * of_ones, b]

@@ -211,12 +211,11 @@ class Documented:
 
     [max_iter_kernel]
     max_iter : int, default=1000
-        Maximum number of iterations. Each takes one product with the kernel matrix.
+        Maximum number of working sets; a problem of up to 2,048 rows is one.
 
-    [cache_size_factors]
+    [cache_size_rows]
     cache_size : float, default=1000
-        Memory in MB, half for kernel values, half for factors of the kernel matrix. Values that do
-        not fit are computed again when needed.
+        Memory for kernel values in MB; others are computed again when needed.
 
     [warm_start_function]
     warm_start : bool, default=False

@@ -305,11 +305,9 @@ def swap_svc(rng, seed, most):
     model = SwapSVC(
         float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, solver=solver, random_state=0,
         gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
-        degree=int(rng.integers(1, 4)), active_set=None if rng.random() < 0.7 else 8,
+        degree=int(rng.integers(1, 4)),
         **({"max_iter": STEPS["SwapSVC"]} | limits(rng)),
     )  # fmt: skip
-    if solver == "auto":
-        model.set_params(active_set="auto")
     X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
@@ -352,8 +350,10 @@ def swap_svr(rng, seed, most, kind=SwapSVR):
         degree=int(rng.integers(1, 4)), **limits(rng),
     )  # fmt: skip
     if kind is SwapNoveltyDetector:
+        model.set_params(nu=None)
         return Problem(seed, model, X, None, sample_weights(rng, n))
-    model.set_params(epsilon=float(rng.choice([0.0, 0.1, 1.0])))
+    epsilon = float(rng.choice([0.0, 0.1, 1.0]))
+    model.set_params(epsilon=epsilon, loss="squared_epsilon_insensitive")
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 
@@ -364,7 +364,7 @@ def swap_novelty_detector(rng, seed, most):
 def svc(rng, seed, most):
     """SVC's objective; three classes, and class weights, at times."""
     problem = swap_svc(rng, seed, min(50, most))
-    model = problem.model.set_params(loss="hinge", solver="auto", active_set="auto")
+    model = problem.model.set_params(loss="hinge", solver="auto")
     model.set_params(class_weight="balanced" if rng.random() < 0.2 else None)
     return _moderate(problem)
 

@@ -29,7 +29,7 @@ from tests.contract.subproblems_structured import Enumerated, EnumeratedLikeliho
 from tests.reference_box import BoxMachine
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
-from tests.reference_tube import TubeMachine
+from tests.reference_tube import FreeTube, TubeMachine
 
 
 def subproblems(model, X, y=None, sample_weight=None, group=None):
@@ -116,14 +116,12 @@ def _tube_machine(model, X, y, sample_weight):
         target, above, below = np.ones(len(rows), LONG), 0.0, np.inf
         return _at_rows(TubeMachine(K, sizes, target, C[rows], above, below, coef[rows]), rows)
     target = np.asarray(y, LONG)[rows]
-    above = below = float(model.epsilon_)
+    above = float(model.epsilon_)
     b = model.intercept_[0]
     if getattr(model, "loss", "") == "epsilon_insensitive":
         costs = C[rows]
         return _at_rows(BoxMachine(K, sizes, target, -costs, costs, above, 0, coef[rows], b), rows)
-    assert abs(b - coef.sum()) <= len(rows) * EPS * np.abs(coef).sum(), "intercept_ is not the sum"
-    machine = TubeMachine(K + 1, sizes + 1, target, C[rows], above, below, coef[rows])
-    return _at_rows(machine, rows)
+    return _at_rows(FreeTube(K, sizes, target, C[rows], above, coef[rows], b), rows)
 
 
 # ---- chains -----------------------------------------------------------------------------------

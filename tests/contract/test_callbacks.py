@@ -68,11 +68,11 @@ def test_a_callback_stops_the_fit(model):
     assert stop.begun == stop.ended == 5  # four iterations and the fit
 
 
-@pytest.mark.parametrize("active_set", [None, 50])
-def test_a_callback_stops_swap_after_states_of_many_steps(active_set):
+@pytest.mark.parametrize("solver", ["auto", "swap-2o"])
+def test_a_callback_stops_swap_after_states_of_many_steps(solver):
     X, y = load_breast_cancer(return_X_y=True)
     stop = StopAt(4)
-    model = SwapSVC(C=1e4, tol=1e-12, active_set=active_set, random_state=0).set_callbacks(stop)
+    model = SwapSVC(C=1e4, tol=1e-12, solver=solver, random_state=0).set_callbacks(stop)
     model.fit(X, y)
     assert model.status_ == "callback" and len(model.history_) == 4
     assert stop.setups == stop.teardowns == 1

@@ -59,7 +59,7 @@ REGRESSORS = [
     BMRMRegressor("squared_epsilon_insensitive", regularizer=Lp(1.5), **STRONG),
     BMRMRegressor("quantile", quantile=0.8, regularizer=Quadratic([1.0, 2.0, 3.0, 4.0]), **STRONG),
     SwapSVR(),
-    SwapSVR(loss="epsilon_insensitive"),
+    SwapSVR(loss="squared_epsilon_insensitive"),
 ]
 
 
@@ -123,8 +123,8 @@ def test_poisson_and_several_targets():
     [
         BMRMNoveltyDetector(nu=0.2),
         BMRMNoveltyDetector(rho=1.0),
-        SwapNoveltyDetector(),
-        SwapNoveltyDetector(contamination=0.1),
+        SwapNoveltyDetector(nu=None),
+        SwapNoveltyDetector(nu=None, contamination=0.1),
         SwapNoveltyDetector(nu=0.3),
     ],
     ids=str,

@@ -165,15 +165,3 @@ def pick(matrix, rows, columns, out):
         source, row = matrix[rows[a]], out[a]
         for c in range(columns.shape[0]):
             row[c] = source[columns[c]]
-
-
-@jit
-def pick_runs(matrix, rows, starts, stops, out):
-    """``pick`` for columns that are runs of neighbors, from each start to its stop."""
-    for a in range(rows.shape[0]):
-        source, row = matrix[rows[a]], out[a]
-        place = 0
-        for r in range(starts.shape[0]):
-            for c in range(starts[r], stops[r]):
-                row[place] = source[c]
-                place += 1

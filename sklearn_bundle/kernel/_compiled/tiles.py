@@ -1,4 +1,4 @@
-"""Kernel values of dense float32 points that are not stored: sums of them, and small squares.
+"""Sums of kernel values of dense float32 points, which are not stored.
 
 Points come in tiles of 64, feature by feature, so that the products of a tile with four further
 points stay in registers. Kernels are RBF ``exp(scale <x, z> - norm - norm')``, LINEAR ``<x, z>``
@@ -19,7 +19,6 @@ from sklearn_bundle.jit.lanes import (
     decay,
     load,
     splat,
-    store,
 )
 from sklearn_bundle.jit.vector import fma, times
 
@@ -40,16 +39,10 @@ class Function(NamedTuple):
 
 
 class Tiled(NamedTuple):
-    """Points: ``values[t, 64 k + l]`` is feature k of point 64 t + l; ``norms`` are gamma |x|^2.
-
-    Or points ``chosen`` of a matrix with all kernel values, ``given``, which otherwise is empty:
-    then they have no features.
-    """
+    """Points: ``values[t, 64 k + l]`` is feature k of point 64 t + l; ``norms`` are gamma |x|^2."""
 
     values: NDArray[np.float32]
     norms: NDArray[np.float32]
-    given: NDArray[np.float32]
-    chosen: NDArray[np.intp]
 
 
 class Few(NamedTuple):
@@ -184,70 +177,15 @@ def add_sums(function, tiled, rows, columns, coef, first, last, out):
             _add_chunk(function, tiled, few, weights[:size], unit, t, out)
 
 
-@inner
-def _put(values, row, base):
-    v0, v1, v2, v3 = values
-    store(row, base, v0)
-    store(row, base + WIDTH, v1)
-    store(row, base + 2 * WIDTH, v2)
-    store(row, base + 3 * WIDTH, v3)
-
-
 @jit
-def fill(function, tiled, few, out):
-    """``out[c, i] = k(x_i, z_c)`` for all points of the tiles."""
-    d, m = tiled.values.shape[1] // TILE, out.shape[0]
-    for t in range(tiled.values.shape[0]):
-        tile, base = tiled.values[t], TILE * t
-        left = _norms(tiled.norms, base)
-        for c in range(0, m, GROUP):
-            p, q, r, s = _products(tile, few.values[c // GROUP], d)
-            _put(_kernel(function, p, left, broadcast(few.norms, c)), out[c], base)
-            _put(_kernel(function, q, left, broadcast(few.norms, c + 1)), out[c + 1], base)
-            _put(_kernel(function, r, left, broadcast(few.norms, c + 2)), out[c + 2], base)
-            _put(_kernel(function, s, left, broadcast(few.norms, c + 3)), out[c + 3], base)
-
-
-@jit
-def copy_to_tiles(rows, indices, out):
-    """Copy some rows to tiles; the rest of the last one is 0."""
+def copy_to_tiles(rows, out):
+    """Copy rows to tiles; the rest of the last one is 0."""
     d = rows.shape[1]
     for t in range(out.shape[0]):
-        tile, count = out[t], min(TILE, indices.shape[0] - TILE * t)
+        tile, count = out[t], min(TILE, rows.shape[0] - TILE * t)
         for k in range(tile.shape[0]):
             tile[k] = np.float32(0.0)
         for c in range(count):
-            row = rows[indices[TILE * t + c]]
+            row = rows[TILE * t + c]
             for k in range(d):
                 tile[TILE * k + c] = row[k]
-
-
-@inner
-def fill_some(function, tiled, chosen, few, out):
-    """Values of all points with up to four of them, ``chosen``, for which ``few`` has space.
-
-    ``out[c]`` for c below the number of those chosen, with a multiple of 64 columns.
-    """
-    d, m = tiled.values.shape[1] // TILE, chosen.shape[0]
-    if tiled.given.shape[0] > 0:
-        for c in range(m):
-            row, of_c = tiled.given[tiled.chosen[chosen[c]]], out[c]
-            for k in range(tiled.chosen.shape[0]):
-                of_c[k] = row[tiled.chosen[k]]
-            of_c[tiled.chosen.shape[0] :] = _ZERO
-        return
-    for c in range(GROUP):
-        i = chosen[min(c, m - 1)]
-        few.norms[c] = tiled.norms[i]
-        tile, at = tiled.values[i // TILE], i % TILE
-        for k in range(d):
-            few.values[0, d * c + k] = tile[TILE * k + at]
-    o0, o1, o2, o3 = out[0], out[min(1, m - 1)], out[min(2, m - 1)], out[min(3, m - 1)]
-    for t in range(tiled.values.shape[0]):
-        tile, base = tiled.values[t], TILE * t
-        left = _norms(tiled.norms, base)
-        p, q, r, s = _products(tile, few.values[0], d)
-        _put(_kernel(function, s, left, broadcast(few.norms, 3)), o3, base)
-        _put(_kernel(function, r, left, broadcast(few.norms, 2)), o2, base)
-        _put(_kernel(function, q, left, broadcast(few.norms, 1)), o1, base)
-        _put(_kernel(function, p, left, broadcast(few.norms, 0)), o0, base)

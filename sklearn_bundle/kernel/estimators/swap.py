@@ -1,15 +1,16 @@
-"""Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
+"""Kernel support vector classification."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
@@ -18,66 +19,46 @@ from sklearn_bundle.core.estimator import (
     Certificates,
     Fit,
     Points,
+    certificate,
     points_of,
     with_callbacks,
 )
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.mixins import ClassifierMixin
+from sklearn_bundle.core.monitor import callbacks_of
+from sklearn_bundle.core.optimum import CertainClassifier
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Interval, Names
-from sklearn_bundle.core.validation import names_of
-from sklearn_bundle.kernel.estimators._kernel import (
-    KernelClassifier,
-    KernelTraining,
-    bounded,
-    checked_costs,
+from sklearn_bundle.core.validation import (
+    ClassificationData,
+    check_classification_data,
+    names_of,
+)
+from sklearn_bundle.kernel._compiled.votes import count_votes
+from sklearn_bundle.kernel.estimators.machine import (
+    KernelMachine,
+    Training,
+    attributes_of,
+    finished,
     hints,
-    located,
-    seed_of,
+    run_next,
+    solved,
+    training,
 )
-from sklearn_bundle.kernel.estimators._machine import Pair, machine, pairs_of
-from sklearn_bundle.kernel.problems.box import Box, BoxProblem
-from sklearn_bundle.kernel.problems.l2svm import L2SVM
-from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.kernel.solvers.base import HandoverSolver, KernelSolver, SimplexPoints
-from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
-from sklearn_bundle.kernel.solvers.pairs import PairPath, suits
-from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SwapSolver
-from sklearn_bundle.kernel.solvers.whole import WholeSolver
-from sklearn_bundle.kernel.solvers.working_set import (
-    WHOLE_SET,
-    BoxPoints,
-    WorkingSetSolver,
-    working_sets,
-)
-from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.problem import Dual, Problem
+from sklearn_bundle.kernel.solvers.frank_wolfe import ALGORITHMS, FrankWolfe
+from sklearn_bundle.kernel.solvers.pairs import put, result_of, solve_all, suit
+from sklearn_bundle.kernel.solvers.working_sets import Start, WorkingSets
 
-_MANY = 4000  # points above which an active set saves time
-_MANY_GIVEN = 20_000  # the same if kernel rows are only read
-_ACTIVE = 2000  # its first points: their matrix takes 16 MB
-# Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on
-# six sets that did not set this number; from 6,000 points on they were faster on some.
-_WHOLE = 5000
+Array = NDArray[np.float64]
+Members = NDArray[np.intp]
 
-_AnySolver = KernelSolver | HandoverSolver
-# What the next solver starts from.
-_Kept = SimplexPoints | SwapSolver | WholeSolver | BoxPoints | WorkingSetSolver | None
-
-
-class _Task(NamedTuple):
-    """The problem of a pair of classes, with memory for its kernel rows."""
-
-    problem: L2SVM
-    cache_bytes: int
-
-
-class _Solved(NamedTuple):
-    """In place of a solver, after a fit in one call: where the next fit may start."""
-
-    kept: SimplexPoints | BoxPoints
+_OFF_ZERO = 25.0  # times the variance: a squared mean of features that costs accuracy
 
 
 @fill_doc
-class SwapSVC(KernelClassifier, Certificates):
+class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
     """Kernel support vector machine with a certificate; the objective of SVC as an option.
 
     Take it in place of :class:`~sklearn.svm.SVC`. The default loss, the L2-SVM, is fastest; "hinge"
@@ -98,14 +79,11 @@ class SwapSVC(KernelClassifier, Certificates):
         "hinge" is what SVC minimizes.
     %(kernel)s
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
-        For "squared_hinge"; "hinge" has working sets [2]_.
-        "auto": "decomposition" where it is faster, otherwise "swap-2o".
-        "decomposition": steps in two variables in random blocks of 1,024 points.
-        "swap-2o": Algorithm 5 of [1]_, Frank-Wolfe with swaps.
-        "swap", "mfw", "cvm", "fw": Algorithms 4 to 1, for comparison.
+        "auto" and "decomposition": working sets [2]_, fastest.
+        "swap-2o", "swap", "mfw", "cvm", "fw": Algorithms 5 to 1 of [1]_, for "squared_hinge".
     %(tol: 1e-2)s
     max_iter : int, default=1000000
-        Maximum number of steps per pair of classes; with "hinge", of working sets.
+        Maximum number of working sets per pair of classes; of Algorithms 1 to 5, of steps.
     %(max_time)s
     cache_size : float, default=1000
         Memory for kernel values in MB; others are recomputed.
@@ -113,8 +91,6 @@ class SwapSVC(KernelClassifier, Certificates):
         For Algorithms 1 to 5: random points to search first. None searches all.
     n_initial : int, default=1
         For the same: random points whose solution is the start; 1 is the first point.
-    active_set : "auto", int or None, default="auto"
-        For the same: random points to solve first. None takes all; "auto" all or 2,000.
     %(class_weight: C)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For three or more classes: scores per class, or per pair.
@@ -123,7 +99,7 @@ class SwapSVC(KernelClassifier, Certificates):
     warm_start : bool, default=False
         Whether the next fit on the same X, y, weights and kernel starts from this one.
     %(n_jobs: over pairs of classes, scores and in BLAS)s
-    %(random_state: blocks and the random points)s
+    %(random_state: working sets and the random points)s
     %(verbose)s
 
     Attributes
@@ -146,8 +122,8 @@ class SwapSVC(KernelClassifier, Certificates):
         The gamma used.
     %(certificates: pairs)s
     history_ : structured ndarray, or list of them
-        The fit by blocks, working sets or up to 128 steps: ``iteration`` (steps so far),
-        ``seconds``, ``objective``, ``lower_bound``, ``passes`` (kernel rows), counts of steps.
+        The fit by working sets, or by up to 128 steps: ``iteration``, ``seconds``, ``objective``,
+        ``lower_bound``, ``passes`` (kernel rows), counts of steps.
     %(features)s
     shape_fit_ : tuple
         Shape of the training data.
@@ -160,6 +136,9 @@ class SwapSVC(KernelClassifier, Certificates):
     Warns
     -----
     %(missed_tol)s
+    UserWarning
+        With ``kernel="linear"``, "squared_hinge" and features far from zero, where the penalty of
+        the intercept costs accuracy.
 
     See Also
     --------
@@ -187,26 +166,27 @@ class SwapSVC(KernelClassifier, Certificates):
     """
 
     _used_with = {  # noqa: RUF012
-        **KernelClassifier._used_with,
-        **dict.fromkeys(
-            ("n_candidates", "n_initial", "active_set"), ("solver", ("auto", *sorted(ALGORITHMS)))
-        ),
+        **KernelMachine._used_with,
+        **dict.fromkeys(("n_candidates", "n_initial"), ("solver", tuple(sorted(ALGORITHMS)))),
         "solver": ("loss", ("squared_hinge",)),
     }
     _allowed: ClassVar[dict[str, Any]] = {
-        **KernelClassifier._kernel_constraints,
+        **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_hinge", "hinge"})],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "n_initial": [Interval(Integral, 1, None, closed="left")],
-        "active_set": [Names({"auto"}), Interval(Integral, 2, None, closed="left"), None],
         "class_weight": [Names({"balanced"}), dict, None],
+        "decision_function_shape": [Names({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
     }
     _advice: ClassVar[dict[Status, str]] = {
-        **KernelClassifier._advice,
+        **KernelMachine._advice,
         Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C; scaling the features helps "
         "too, and with loss='squared_hinge' solver='auto'.",
     }
+
+    classes_: np.ndarray
 
     def __init__(
         self,
@@ -224,7 +204,6 @@ class SwapSVC(KernelClassifier, Certificates):
         cache_size: float = 1000,
         n_candidates: int | None = None,
         n_initial: int = 1,
-        active_set: str | int | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
@@ -246,7 +225,6 @@ class SwapSVC(KernelClassifier, Certificates):
         self.cache_size = cache_size
         self.n_candidates = n_candidates
         self.n_initial = n_initial
-        self.active_set = active_set
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
@@ -282,245 +260,308 @@ class SwapSVC(KernelClassifier, Certificates):
         """
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
-        data = run.params._checked(X, y, sample_weight)
-        return run.finish(*run.params._solved(run, data))
-
-    def _solved(self, run: Fit, data: KernelTraining) -> tuple[dict[str, Any], list[SolverResult]]:
-        """Fitted attributes and the results of all pairs; parameters are checked."""
-        samples, pairs, seed = data.samples, self._targets(data), seed_of(self)
-        checked_costs(self.C, samples.total, samples.weights)
-        outer, inner = split_threads(self.n_jobs, len(pairs))
-        if len(samples.classes) > 2 and self.loss == "squared_hinge":
-            data.values.share(samples.labels, self.cache_size * 2**20, outer)
-        data.divide_cache(self.cache_size, outer)
-        # A callable kernel may have changed: its last point is only a start, not a result.
-        scale = object() if callable(self.kernel) else self.C * samples.total
-        run.reuse(
-            lambda: (samples.fingerprint(), data.values.kernel), (scale, self.solver, self.loss)
+        params = run.params
+        data = classes_of(params, X, y, sample_weight)
+        fitted, results = fit_classes(run, params, data)
+        return run.finish(
+            fitted, results, caveat=_caveat(params, data), advice=linear_advice(params)
         )
 
-        def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
-            task = self._task(data, pairs[k], self.C, inner)
-            solver, result = self._minimized(task, run.warm.start(k), seed, seconds, observe)
-            if self.warm_start:
-                run.warm.leave(k, solver, self.tol)
-            box = task if isinstance(task, BoxProblem) else None
-            return located(result, self.tol, partial(_gap_by_rows, task, result), box)
+    # ---- predictions -----------------------------------------------------------------------------
 
-        def model(points: Points) -> dict[str, Any]:
-            return self._attributes(data, points)
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the samples.
 
-        classes = names_of(samples.classes)
-        names = [f"{a} vs {b}" for a, b in combinations(classes, 2)]
-        threads = {"threads": outer, "blas": inner, "max_time": self.max_time}
-        results = run.solve(solve, model, names=names, unit="pair", **threads)
-        return model(points_of(results)) | {"shape_fit_": data.shape}, results
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
 
-    def _targets(self, data: KernelTraining) -> list[Pair]:
-        """One per subproblem."""
-        return pairs_of(data.samples)
-
-    def _task(
-        self, data: KernelTraining, pair: Pair, C: float, n_threads: int
-    ) -> _Task | BoxProblem:
-        """The problem of a pair of classes."""
-        members, signs = pair
-        samples = data.samples
-        costs = checked_costs(C, samples.total, samples.weights[members])
-        data.values.check_costs(members, costs)
-        if self.loss == "hinge":
-            box = Box(signs, np.minimum(0.0, signs * costs), np.maximum(0.0, signs * costs))
-            memory = {"cache_bytes": data.cache_bytes, "n_threads": n_threads}
-            return BoxProblem(data.values, members, box, **memory)
-        problem = L2SVM(data.values, members, signs, costs, n_threads)
-        return _Task(problem, data.cache_bytes)
-
-    def _minimized(
-        self,
-        task: _Task | BoxProblem,
-        kept: _Kept,
-        seed: int,
-        seconds: float | None,
-        observe: Any = None,
-    ) -> tuple[Any, SolverResult]:
-        """Solver and result: in one call if nothing is kept from another and time has no limit."""
-        if kept is None and seconds is None:
-            for result in self._at_once(task, np.ones(1)):
-                if observe is not None:
-                    observe(result.n_iter, result.as_state())
-                return _Solved(_points_of(task, result)), result
-        solver = self._solver(task, kept, seed)
-        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": seconds}
-        result = contract.run(solver, observe=observe, **limits)
-        least = task.least if isinstance(task, BoxProblem) else 0.0
-        return solver, bounded(result, least, partial(_indefinite_at, task, solver))
-
-    def _along(
-        self, data: KernelTraining, pair: Pair, Cs: NDArray[np.float64], limit: TimeLimit
-    ) -> Iterator[list[SolverResult]]:
-        """Solutions at ascending C, those together that are found together.
-
-        Each starts from the last. The time limit may end them early.
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            In single precision if the X of fit was. For two classes f(x), positive if the second
+            class is predicted. For more classes, ``decision_function_shape="ovr"`` gives votes plus
+            a monotone function of the sum of the scores, and "ovo" gives the scores of the pairs,
+            positive if the first class wins.
         """
-        n, kept, samples = 0, None, data.samples
-        if limit.left is None:
-            for C in (Cs[-1], Cs[0]):  # all C are in the range if both ends are
-                checked_costs(float(C), samples.total, samples.weights[pair[0]])
-            first = self._at_once(self._task(data, pair, float(Cs[0]), 1), Cs / Cs[0])
-            n = len(first)
-            if first:
-                yield first
-        for C in Cs[n:]:
-            task = self._task(data, pair, float(C), 1)
-            solver, result = self._minimized(task, kept, 0, limit.left)
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            if limit.left is not None and result.status is Status.MAX_TIME:
-                return
-            kept = _next_start(solver, result)
-            yield [result]
+        scores = self._pair_scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self.decision_function_shape == "ovo":
+            return scores
+        votes, sums = self._votes(scores, ties=True)
+        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
-    def _at_once(self, task: _Task | BoxProblem, ratios: NDArray[np.float64]) -> list[SolverResult]:
-        """Solutions at multiples of the costs, ascending, of a pair that is a part of the data.
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, by votes of the pairs.
 
-        One compiled call finds them; as many as meet the tolerance.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Elements of ``classes_``. Ties go to the first class, or with ``break_ties=True`` to the
+            class with the largest score.
         """
-        problem = task.problem if isinstance(task, _Task) else task
-        data, n = problem.data, problem.n
-        if n == data.X.shape[0] or not suits(data):
-            return []
-        of_path = ratios, self.tol, task.cache_bytes
-        if isinstance(problem, BoxProblem):
-            if n > WHOLE_SET or self.max_iter < 2:
-                return []
-            box = problem.box
-            path = PairPath(data, problem.points, box.target, box.high - box.low, *of_path)
-            results, scores, errors = path.hinge()
-            if len(results) == 1:
-                problem.know(results[0].point, scores[0], errors[0])
-            return results
-        by_steps = self._has_blocks(problem) and self._method(problem) == "decomposition"
-        if n > _WHOLE or not (self.solver == "auto" if data.precomputed else by_steps):
-            return []
-        path = PairPath(data, problem.points, problem.y, 1.0 / problem.ridge, *of_path)
-        return path.squared_hinge(self.max_iter)
+        check_is_fitted(self)
+        n_classes = len(self.classes_)
+        if n_classes > 2 and self.break_ties:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        scores = self._pair_scores(X, signs_only=True)
+        if n_classes == 2:
+            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
+        return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
 
-    def _attributes(self, data: KernelTraining, points: Points) -> dict[str, Any]:
-        """Fitted attributes of alpha and the intercept of each pair."""
-        return machine(data.samples, data.values.kernel, [(np.abs(a), b) for a, b in points])
+    def _votes(self, scores: Array, ties: bool) -> tuple[Array, Array]:
+        """Votes of the pairs for each class, and sums of their scores."""
+        votes, sums = np.empty((2, len(scores), len(self.classes_)))
+        count_votes(scores, ties, votes, sums)
+        return votes, sums
 
-    def _solver(self, task: _Task | BoxProblem, kept: _Kept, seed: int) -> _AnySolver:
-        if isinstance(task, BoxProblem):
-            return working_sets(task, kept, self.tol, seed)
-        problem = task.problem
-        solver = self._method(problem)
-        if solver == "decomposition":
-            return self._by_blocks(task, kept, seed)
-        settings: dict[str, Any] = {
-            "algorithm": solver,
-            "cache_bytes": task.cache_bytes,
-            "tol": self.tol,
-            "max_steps": self.max_iter,
-            "n_candidates": self.n_candidates or 0,
-            "seed": seed,
-        }
-        if isinstance(kept, SwapSolver):
-            return SwapSolver(problem, last=kept, **settings)
-        size = self._active_points(problem)
+    # ---- the optimum -----------------------------------------------------------------------------
 
-        def single_steps(
-            points: SimplexPoints | None, n_steps: int = 0
-        ) -> SwapSolver | ActiveSetSolver:
-            left: dict[str, Any] = dict(settings, max_steps=self.max_iter - n_steps)
-            if size is None:
-                return SwapSolver(problem, start=points, **left)
-            return ActiveSetSolver(problem, size=size, start=points, **left)
+    def _bounds(self, X: Any) -> tuple[Array, Array]:
+        low, high = self._score_bounds(X)
+        if len(self.classes_) == 2:
+            return low[:, 0], high[:, 0]
+        return (low, high) if self.decision_function_shape == "ovo" else self._extremes(low, high)
 
-        if self.solver != "auto" or not self._has_blocks(problem):
-            points = kept if isinstance(kept, SimplexPoints) else None
-            if kept is None and self.n_initial > 1:
-                points = SimplexPoints(self._start(problem, settings))
-            return single_steps(points)
-        fields = (SwapSolver if size is None else ActiveSetSolver).history_fields
-        return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields, self.tol)
+    def _extremes(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The least and the largest score of each class: votes, plus less than half of one.
 
-    def _active_points(self, problem: L2SVM) -> int | None:
-        """The number of points that an active set begins with; None if all points are active."""
-        if self.active_set is None:
-            return None
-        if isinstance(self.active_set, str):  # "auto"
-            most = _MANY_GIVEN if problem.data.precomputed else _MANY
-            return _ACTIVE if problem.n > most else None
-        return self.active_set if problem.n > self.active_set else None
+        What a class gets at least it gets from its pairs at their worst for it.
+        """
+        n_classes, ends = len(self.classes_), []
+        i, j = np.triu_indices(n_classes, 1)
+        for of_i, of_j, sign in ((low, high, -1.0), (high, low, 1.0)):
+            sums, votes = np.zeros((2, len(low), n_classes))
+            for c in range(n_classes):
+                sums[:, c] = of_i[:, i == c].sum(axis=1) - of_j[:, j == c].sum(axis=1)
+                votes[:, c] = (of_i[:, i == c] > 0.0).sum(axis=1)
+                votes[:, c] += (of_j[:, j == c] <= 0.0).sum(axis=1)
+            sums += sign * n_classes * DOUBLE * np.abs(sums)
+            ends.append(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+        return ends[0], ends[1]
 
-    def _by_blocks(self, task: _Task, kept: _Kept, seed: int) -> WholeSolver | DecompositionSolver:
-        problem, start = task.problem, kept if isinstance(kept, SimplexPoints) else None
-        limits: dict[str, Any] = {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
-        if problem.n > _WHOLE or not problem.by_tiles:
-            return DecompositionSolver(problem, start=start, **limits)
-        last = kept if isinstance(kept, WholeSolver) else None
-        return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
-
-    def _method(self, problem: L2SVM) -> str:
-        """The solver that "auto" stands for."""
-        if self.solver != "auto":
-            return self.solver
-        single = problem.dtype == np.float32
-        # Blocks do not make scores as accurate as the common tests of scikit-learn want them.
-        return "decomposition" if single and self._has_blocks(problem) else "swap-2o"
-
-    def _has_blocks(self, problem: L2SVM) -> bool:
-        """Whether blocks suit the points, and no parameter of other methods is set."""
-        if self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto":
-            return False
-        return problem.computed and (problem.n > _MANY or not problem.sparse)
-
-    def _start(self, problem: L2SVM, settings: dict[str, Any]) -> NDArray[np.float64]:
-        """The solution on a few random points; section 6 of the paper uses 20."""
-        rng = np.random.default_rng(settings["seed"])
-        chosen = rng.permutation(problem.n)[: self.n_initial]
-        solver = SwapSolver(problem.part(chosen), **dict(settings, n_candidates=0))
-        result = contract.run(solver, tol=self.tol, max_iter=self.max_iter)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        alpha = result.point
-        start = np.zeros(problem.n)
-        start[chosen] = alpha / alpha.sum()
-        return start
+    def _possible(self, X: Any) -> NDArray[np.bool_]:
+        low, high = self._score_bounds(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([low[:, 0] <= 0.0, high[:, 0] > 0.0])
+        least, most = self._extremes(low, high)
+        possible = np.ones(least.shape, dtype=bool)
+        if not self.break_ties:  # whole votes, and ties go to the first class
+            least, most = np.floor(least + 0.5), np.floor(most + 0.5)
+            before = np.maximum.accumulate(least[:, :-1], axis=1)
+            possible[:, 1:] = most[:, 1:] > before
+        return possible & (most >= least.max(axis=1, keepdims=True))
 
 
-def _gap_by_rows(task: _Task | BoxProblem, result: SolverResult) -> float:
-    if isinstance(task, BoxProblem):
-        return task.gap_by_rows(result.point, result.intercept)
-    return task.problem.gap_by_rows(result.point)
+# ---- the fit -------------------------------------------------------------------------------------
 
 
-def _indefinite_at(
-    task: _Task | BoxProblem, solver: _AnySolver
-) -> tuple[KernelData, NDArray, NDArray]:
-    """Kernel values, points, and the coefficients at which they do not seem to be definite."""
-    newest = solver.kept.newest
-    if isinstance(task, BoxProblem):
-        return task.data, task.points, newest
-    return task.problem.data, task.problem.points, task.problem.y * newest
+def classes_of(
+    params: Any, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
+) -> Training:
+    """The checked data; as in SVC, class weights don't count in a gamma of its own."""
+    if params.break_ties and params.decision_function_shape == "ovo":
+        raise ValueError(
+            "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
+            "by the one-versus-rest scores."
+        )
+    given = X, y, sample_weight, params.class_weight
+    return training(
+        params,
+        check_classification_data,
+        *given,
+        weights=lambda data: data.sample_weight,
+        gamma=gamma,
+    )
 
 
-def _points_of(task: _Task | BoxProblem, result: SolverResult) -> SimplexPoints | BoxPoints:
-    if isinstance(task, BoxProblem):
-        return BoxPoints(result.point)
-    return SimplexPoints(result.point / result.point.sum(), n_steps=result.n_iter)
+def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], list[SolverResult]]:
+    """Fitted attributes and the results of all pairs; parameters are checked."""
+    samples: ClassificationData = data.samples
+    costs, n_classes = data.costs(params.C), len(samples.classes)
+    data.values.check_costs(np.arange(len(costs)), costs)
+    pairs = pairs_of(samples.labels)
+    if _at_once(run, params) and suit(data.values, samples.labels, params.cache_size * 2**20):
+        return _solved_at_once(params, data, costs, pairs)
+
+    def problem_of(k: int) -> tuple[Members, Dual]:
+        return problem_of_pair(*pairs(k), costs, params.loss)
+
+    def model(points: Points) -> dict[str, Any]:
+        coef = np.zeros((max(n_classes - 1, 1), len(costs)))
+        for k, (beta, _) in enumerate(points):
+            pairs.put(k, beta, coef)
+        return _attributes(data, coef, np.array([b for _, b in points]))
+
+    names = [f"{a} vs {b}" for a, b in combinations(names_of(samples.classes), 2)]
+    settings = params.solver, params.loss
+    results = solved(run, params, data, problem_of, model, names, _kind_of(params), settings)
+    return model(points_of(results)), results
 
 
-def _next_start(solver: _AnySolver | _Solved, result: SolverResult) -> Any:
-    """The start at the next C: the solver if it has rows of all points, or its best point.
+class pairs_of:
+    """Points and labels of the problems: one for two classes, else one per pair i < j.
 
-    None after a solution in one call, which the next value may have too.
+    As in SVC, +1 is the second of two classes, but the first class of a pair.
     """
-    if isinstance(solver, _Solved):
+
+    def __init__(self, labels: NDArray[np.integer]):
+        self._labels, self.n_classes = labels, int(labels.max()) + 1
+        order = np.argsort(labels, kind="stable")
+        self._members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+        self._pairs = list(combinations(range(self.n_classes), 2))
+
+    def __call__(self, k: int) -> tuple[Members, Array]:
+        """Points of pair k, and their labels -1 and +1."""
+        if self.n_classes == 2:
+            return np.arange(len(self._labels)), np.where(self._labels == 1, 1.0, -1.0)
+        of_i, of_j = (self._members[c] for c in self._pairs[k])
+        return np.concatenate([of_i, of_j]), np.repeat([1.0, -1.0], [len(of_i), len(of_j)])
+
+    def put(self, k: int, beta: Array, coef: Array) -> None:
+        """Set the coefficients of pair k among those of all, in SVC's shapes."""
+        if self.n_classes == 2:
+            coef[0] = beta
+            return
+        i, j = self._pairs[k]
+        size = len(self._members[i])
+        coef[j - 1, self._members[i]], coef[i, self._members[j]] = beta[:size], beta[size:]
+
+    def of(self, k: int, coef: Array) -> Array:
+        """The coefficients of pair k."""
+        i, j = self._pairs[k]
+        return np.concatenate([coef[j - 1, self._members[i]], coef[i, self._members[j]]])
+
+
+def problem_of_pair(
+    members: Members, signs: Array, costs: Array, loss: str
+) -> tuple[Members, Dual]:
+    """The dual of a pair; the squared hinge penalizes its intercept."""
+    costs, zeros = costs[members], np.zeros(len(members))
+    if loss == "hinge":
+        return members, Dual(
+            signs, np.minimum(signs * costs, 0.0), np.maximum(signs * costs, 0.0), zeros
+        )
+    infinite = signs * np.inf
+    return members, Dual(
+        signs, np.minimum(infinite, 0.0), np.maximum(infinite, 0.0), 1.0 / costs, s=1.0
+    )
+
+
+def along_classes(
+    params: Any, data: Training, Cs: Array, limit: TimeLimit
+) -> Iterator[tuple[dict[str, Any], list[SolverResult]]]:
+    """Attributes and results of all pairs at ascending C; the time limit may end them early."""
+    labels, cache_bytes = data.samples.labels, params.cache_size * 2**20
+    costs, pairs = data.costs(1.0), pairs_of(labels)
+    for C in (Cs[-1], Cs[0]):  # all C are in the range if both ends are
+        data.values.check_costs(np.arange(len(labels)), data.costs(float(C)))
+    if (
+        limit.left is None
+        and params.solver not in ALGORITHMS
+        and suit(data.values, labels, cache_bytes)
+    ):
+        given = {"squared": params.loss == "squared_hinge", "tol": params.tol}
+        found = solve_all(data.values, labels, costs, Cs, **given)
+        for r in range(len(Cs)):
+            known = found.certificate(r, params.tol)
+            worst = int(np.argmax(known["dual_gap_"] / known["objective_"]))
+            fitted = _attributes(data, found.coef[r], found.found[r, :, 2].copy())
+            yield fitted | known, [result_of(known, worst)]
+        return
+    n_pairs = max(1, pairs.n_classes * (pairs.n_classes - 1) // 2)
+    kind, solvers = _kind_of(params), [None] * n_pairs
+    for C in Cs:
+        coef, results = np.zeros((max(pairs.n_classes - 1, 1), len(labels))), []
+        for k in range(n_pairs):
+            problem = Problem(
+                data.values, *problem_of_pair(*pairs(k), C * costs, params.loss),
+                cache_bytes=cache_bytes / n_pairs,
+            )  # fmt: skip
+            solvers[k], result = run_next(
+                params, kind, problem, solvers[k], limit.part(n_pairs - k)
+            )
+            if result is None:
+                return
+            results.append(result)
+            pairs.put(k, result.point, coef)
+        b = np.array([result.intercept for result in results])
+        yield _attributes(data, coef, b) | certificate(results), results
+
+
+def _kind_of(params: Any) -> Callable[..., Any]:
+    """The solver that the parameters mean."""
+    if params.loss != "squared_hinge" or params.solver not in ALGORITHMS:
+        return WorkingSets
+    kind = partial(FrankWolfe, algorithm=params.solver, max_steps=params.max_iter)
+    return partial(kind, n_candidates=params.n_candidates, n_initial=params.n_initial)
+
+
+def _at_once(run: Fit, params: Any) -> bool:
+    """Whether nobody watches single pairs, or stops them."""
+    seen = (
+        params.verbose or callbacks_of(run.estimator) or params.warm_start or run.root is not None
+    )
+    return not seen and params.max_time is None and params.solver not in ALGORITHMS
+
+
+def _solved_at_once(
+    params: Any, data: Training, costs: Array, pairs: pairs_of
+) -> tuple[dict[str, Any], list[SolverResult]]:
+    """Fitted attributes, and results of the pairs that needed more steps and were solved alone."""
+    labels, squared, alone = data.samples.labels, params.loss == "squared_hinge", []
+    threads = split_threads(params.n_jobs, pairs.n_classes)[0]
+    given = {"squared": squared, "tol": params.tol, "n_threads": threads}
+    with blas_threads(1):
+        found = solve_all(data.values, labels, costs, np.ones(1), **given)
+        (coef,), known = found.coef, found.certificate(0, params.tol)
+        b = found.found[0, :, 2].copy()
+        for k in [k for k, status in enumerate(known["status_"]) if status == "stalled"]:
+            members, dual = problem_of_pair(*pairs(k), costs, params.loss)
+            problem = Problem(data.values, members, dual, cache_bytes=params.cache_size * 2**20)
+            solver = WorkingSets(problem, tol=params.tol, start=Start(pairs.of(k, coef), dual))
+            result = contract.run(solver, tol=params.tol, max_iter=params.max_iter)
+            alone.append(finished(problem, result))
+            pairs.put(k, result.point, coef)
+            b[k] = result.intercept
+            put(known, k, alone[-1])
+    worst = int(np.argmax(known["dual_gap_"] / known["objective_"]))
+    results = alone or [result_of(known, worst)]
+    return _attributes(data, coef, b) | known, results
+
+
+def _attributes(data: Training, coef: Array, intercept: Array) -> dict[str, Any]:
+    samples = data.samples
+    fitted = attributes_of(data, coef, intercept, samples.labels)
+    return fitted | {"classes_": samples.classes}
+
+
+def _caveat(params: Any, data: Training) -> str | None:
+    """A warning where the penalty of the intercept costs accuracy."""
+    if params.kernel != "linear" or params.loss != "squared_hinge":
         return None
-    if isinstance(solver, WorkingSetSolver):
-        return solver
-    solver = solver.current if isinstance(solver, HandoverSolver) else solver
-    if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
-        return solver
-    return SimplexPoints(result.point / result.point.sum())
+    X, weights = data.samples.X, data.samples.weights
+    mean = X.T @ weights
+    offset = float(mean @ mean)
+    if offset <= _OFF_ZERO * (float(weights @ data.values.diagonal) - offset):
+        return None
+    return (
+        "The features lie far from zero, where the penalized intercept of loss='squared_hinge' "
+        "costs accuracy with kernel='linear'. Use loss='hinge', BMRMClassifier(C=...), or "
+        "StandardScaler."
+    )
+
+
+def linear_advice(params: Any, name: str = "BMRMClassifier") -> dict[Status, str]:
+    """What to do about a missed ``tol`` where a linear estimator solves the same problem."""
+    if params.kernel != "linear":
+        return {}
+    advice = f"{name}(C=...) has the same kind of problem, and certifies it in less time."
+    return dict.fromkeys((Status.MAX_ITER, Status.MAX_TIME, Status.STALLED), advice)

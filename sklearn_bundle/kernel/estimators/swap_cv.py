@@ -4,34 +4,44 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.parameters import checked
-from sklearn_bundle.core.search import single_of
 from sklearn_bundle.core.validation import ClassificationData, RegressionData
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import KernelTraining
-from sklearn_bundle.kernel.estimators._search import KernelSearch, kernel_search_constraints
-from sklearn_bundle.kernel.estimators.swap import SwapSVC
-from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR, TubeTraining
-from sklearn_bundle.kernel.solvers.pairs import suits
-from sklearn_bundle.kernel.solvers.working_set import WHOLE_SET
+from sklearn_bundle.kernel.estimators.search import KernelSearch, Steps, kernel_search_constraints
+from sklearn_bundle.kernel.estimators.swap import SwapSVC, along_classes, classes_of, fit_classes
+from sklearn_bundle.kernel.estimators.swap_svr import (
+    SwapSVR,
+    along_numbers,
+    fit_numbers,
+    numbers_of,
+)
 
-# Features up to which pairs of classes with the squared hinge compute their own kernel values, if
-# a pair is not one call: that took half the time of a shared matrix with 16 features and 1.8 times
-# as long with 256; the two are equal near 100.
-_FEATURES = 64
+
+def _part_of_classes(samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
+    labels, weights = samples.labels[train], samples.weights[train]
+    missing = np.setdiff1d(np.arange(len(samples.classes)), labels)
+    if len(missing):
+        label = shown(samples.classes[missing[0]])
+        raise ValueError(
+            f"The class {label} has no sample in the training part of a fold of cv: use "
+            "stratified or fewer folds."
+        )
+    return replace(samples, labels=labels, weights=weights, left=None)
+
+
+def _part_of_numbers(samples: RegressionData, train: NDArray[np.intp]) -> RegressionData:
+    return replace(samples, weights=samples.weights[train], y=samples.y[train], left=None)
 
 
 @fill_doc
 class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C, or C and gamma, by cross-validation.
 
-    Take it in place of a grid search. Folds share one matrix of kernel values, or of squared
-    distances with several gammas (pairs of classes may not), and each fit starts from the one with
-    the next smaller C; see :doc:`/user_guide/kernels`. Then the best values fit all data.
+    Take it in place of a grid search. Up to 6,000 rows, folds share one matrix of kernel values, or
+    of squared distances with several gammas, and each fit starts from the one with the next smaller
+    C; see :doc:`/user_guide/kernels`. Then the best values fit all data.
     gamma="scale" and "distance" and balanced class weights are computed from all data, not from
     each training part.
 
@@ -48,7 +58,8 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
     max_iter : int, default=1000000
-        Maximum number of steps of every fit, per pair of classes; with "hinge", of working sets.
+        Maximum number of working sets of every fit, per pair of classes; of Algorithms 1 to 5, of
+        steps.
     %(search_max_time)s
     %(search_cache_size)s
     %(SwapSVC.class_weight)s
@@ -94,8 +105,9 @@ n_features_in_, feature_names_in_, shape_fit_
 
     _kind = SwapSVC
     _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVC, ("C", "n_candidates", "n_initial", "active_set", "warm_start")
+        SwapSVC, ("C", "n_candidates", "n_initial", "warm_start")
     )
+    _steps = Steps(classes_of, _part_of_classes, along_classes, fit_classes)
 
     def __init__(
         self,
@@ -142,29 +154,6 @@ n_features_in_, feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _shares(self, data: KernelTraining) -> bool:
-        """Not if it is faster that pairs of classes compute the kernel values that they need."""
-        pairs = self._targets(data)
-        at_once = suits(data.values) and max(len(y) for _, y in pairs) <= WHOLE_SET
-        if len(pairs) == 1 or self.loss == "hinge" or (at_once and self.solver == "auto"):
-            return True
-        single = checked(single_of(self, SwapSVC))
-        problem = single._task(data, pairs[0], single.C, 1).problem
-        computed = problem.computed and not problem.sparse
-        computed = computed and single._method(problem) == "decomposition"
-        return not (computed and data.values.X.shape[1] <= _FEATURES)
-
-    def _part(self, samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
-        labels, weights = samples.labels[train], samples.weights[train]
-        missing = np.setdiff1d(np.arange(len(samples.classes)), labels)
-        if len(missing):
-            label = shown(samples.classes[missing[0]])
-            raise ValueError(
-                f"The class {label} has no sample in the training part of a fold of cv: use "
-                "stratified or fewer folds."
-            )
-        return replace(samples, labels=labels, weights=weights, left=None)
-
 
 @fill_doc
 class SwapSVRCV(KernelSearch, SwapSVR):
@@ -180,8 +169,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     ----------
     %(Cs)s
     %(gammas)s
-    loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
-default="squared_epsilon_insensitive"
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         "epsilon_insensitive" is what :class:`~sklearn.svm.SVR` minimizes.
     %(cv: consecutive)s
     %(scoring)s
@@ -194,7 +182,7 @@ default="squared_epsilon_insensitive"
     %(search_max_time)s
     %(search_cache_size)s
     %(n_jobs: over the folds, and of BLAS in the final fit)s
-    %(random_state: the factor of the final fit)s
+    %(random_state: the final fit)s
     %(search_verbose)s
 
     Attributes
@@ -238,13 +226,14 @@ n_features_in_, feature_names_in_, shape_fit_
 
     _kind = SwapSVR
     _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVR, ("C", "warm_start"))
+    _steps = Steps(numbers_of, _part_of_numbers, along_numbers, fit_numbers)
 
     def __init__(
         self,
         Cs: Any = 7,
         *,
         gammas: Any = None,
-        loss: str = "squared_epsilon_insensitive",
+        loss: str = "epsilon_insensitive",
         cv: Any = None,
         scoring: Any = None,
         epsilon: float | None = None,
@@ -277,12 +266,3 @@ n_features_in_, feature_names_in_, shape_fit_
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _shares(self, data: TubeTraining) -> bool:
-        """Whether values are costly or of use for several fits, and single precision holds them."""
-        values = data.values
-        costly = callable(values.kernel.name) or sp.issparse(values.X) or self.gammas is not None
-        return (costly or self.loss == "epsilon_insensitive") and values.dtype == np.float32
-
-    def _part(self, samples: RegressionData, train: NDArray[np.intp]) -> RegressionData:
-        return replace(samples, weights=samples.weights[train], y=samples.y[train], left=None)

@@ -1,4 +1,4 @@
-"""Novelty detection with kernels and a squared loss."""
+"""Novelty detection with kernels."""
 
 from __future__ import annotations
 
@@ -10,80 +10,72 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Fit,
-    OneCertificate,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import CertainDetector
 from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import KernelMachine, KernelRegion, hints
-from sklearn_bundle.kernel.estimators.swap_svr import (
-    TubeForm,
-    TubeTraining,
-    solved_tube,
-    tube_attributes,
-    tube_training,
+from sklearn_bundle.kernel.estimators.machine import (
+    KernelMachine,
+    Training,
+    attributes_of,
+    hints,
+    solved,
+    training,
 )
-from sklearn_bundle.kernel.problems.box import Box
-from sklearn_bundle.kernel.problems.l2tube import Tube
+from sklearn_bundle.kernel.estimators.swap import linear_advice
+from sklearn_bundle.kernel.problem import Dual
+
+Array = NDArray[np.float64]
 
 _AROUND_ORIGIN = (
-    "The origin must not lie inside the data with kernel='linear', as it does with standardized "
-    "features: no half-space away from it holds them, and all samples are new. Use kernel='rbf', "
-    "features that are not centered, or a larger C."
+    "The origin must not lie inside the data, as it does with standardized features: no half-space "
+    "away from it holds enough of them, so all samples are on its boundary or new. Use "
+    "kernel='rbf', or features that are not centered, for instance from MinMaxScaler."
 )
 _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in another order
 
 
 @fill_doc
 class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelMachine):
-    """Novelty detection by a one-class SVM with a certificate; that of OneClassSVM as an option.
+    """Novelty detection by a one-class SVM with a certificate.
 
     Take it in place of :class:`~sklearn.svm.OneClassSVM`. With the kernel ``k(x, z) = <phi(x),
-    phi(z)>`` it minimizes over w::
-
-        J(w) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, 1 - <w, phi(x_i)>)^2
-
-    where C_i is C times the sample weight. With a number as ``nu`` the objective, and scores and
-    predictions at equal nu, are those of OneClassSVM, with the sample weights s_i::
+    phi(z)>`` and the sample weights s_i it minimizes what OneClassSVM does::
 
         J(w, rho) = 1/2 ||w||^2 + sum_i s_i max(0, rho - <w, phi(x_i)>) - nu rho sum_i s_i
 
-    which is negative or 0.
+    which is negative or 0; scores and predictions at equal nu are the same. With ``nu=None`` there
+    is a squared loss around a fixed threshold, where C_i is C times the sample weight::
+
+        J(w) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, 1 - <w, phi(x_i)>)^2
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the squared losses, positive; not used with `nu`. The larger it is, the closer the
-        boundary follows the outermost samples.
-    nu : float, default=None
+        Weight of the squared losses, positive; used with ``nu=None``. The larger it is, the closer
+        the boundary follows the outermost samples.
+    nu : float, default=0.5
         At least the share of the weights of new samples, and at most that of support vectors, in
         (0, 1]. None is the squared loss.
     contamination : "auto" or float, default="auto"
-        Which samples are new. "auto": those that score below 1, or with `nu` below rho. A share in
-        (0, 0.5], without `nu`: at most this share of the training data, by weight.
+        Which samples are new. "auto": those that score below rho, or below 1 with ``nu=None``. A
+        share in (0, 0.5]: at most this share of the training data, by weight.
     %(kernel)s
     %(tol: 1e-3)s
     %(max_iter_kernel)s
-        With `nu` each solves a working set.
     %(max_time)s
-    %(cache_size_factors)s
+    %(cache_size_rows)s
     %(warm_start_function: X, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the factor of the kernel matrix)s
+    %(random_state: working sets)s
     %(verbose)s
 
     Attributes
     ----------
     offset_ : float
-        ``decision_function = score_samples - offset_``: 1, or the value that `contamination`
-        implies, or rho.
+        ``decision_function = score_samples - offset_``: rho, or 1, or the value that
+        `contamination` implies.
     %(machine)s
     dual_coef_ : ndarray or CSR of shape (1, n_support)
         Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``.
@@ -92,8 +84,8 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
     %(certificate: J)s
         Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
     %(convergence)s
-    %(history: products with the kernel matrix so far)s
-        ``rank`` (of the factor), or ``steps`` with `nu`, which has a row for each working set.
+    %(history: kernel rows so far)s
+        ``steps``, a row per working set.
     %(features)s
 
     Raises
@@ -104,12 +96,12 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
     -----
     %(missed_tol)s
     UserWarning
-        With ``kernel="linear"`` if the origin lies inside the data, so that all samples are new.
+        If the origin lies inside the data, with a linear or polynomial kernel: then w is 0.
 
     See Also
     --------
     sklearn.svm.OneClassSVM : The objective with `nu`, without a certificate.
-    BMRMNoveltyDetector : Linear, with the loss not squared.
+    BMRMNoveltyDetector : Linear.
 
     Notes
     -----
@@ -129,7 +121,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
     >>> import numpy as np
     >>> from sklearn_bundle import SwapNoveltyDetector
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> model = SwapNoveltyDetector(contamination=0.1).fit(X)
+    >>> model = SwapNoveltyDetector(nu=None, contamination=0.1).fit(X)
     >>> model.predict([[0.0, 0.0], [4.0, 4.0]])
     array([ 1, -1])
     >>> round(float((model.predict(X) == -1).mean()), 2)
@@ -150,7 +142,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         self,
         C: float = 1.0,
         *,
-        nu: float | None = None,
+        nu: float | None = 0.5,
         contamination: str | float = "auto",
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -209,28 +201,29 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         X, sample_weight = gathered(type(self).__name__, X, sample_weight)
         run = Fit(self, X, hints=hints, sample_weight=sample_weight)
         params = run.params
-        if params.nu is not None and not isinstance(params.contamination, str):
-            raise ValueError(
-                f"nu={shown(params.nu)} and contamination={shown(params.contamination)} are both "
-                "set, but each gives the share of new samples: set one of them."
-            )
-        data = tube_training(params, check_unlabeled_data, X, sample_weight=sample_weight)
+        data = training(params, check_unlabeled_data, X, sample_weight)
+        everything, dual = np.arange(data.samples.n_samples), _dual_of(params, data)
 
         def model(points: Points) -> dict[str, Any]:
             """During the fit the scores are not known here, and the boundary is that of "auto"."""
             coef, b = points[0]
-            return tube_attributes(data, coef, 0.0) | _boundary(1.0 if b is None else -b)
+            fitted = attributes_of(data, coef[np.newaxis], np.zeros(1))
+            return fitted | _boundary(1.0 if params.nu is None else -b)
 
-        result, kept = solved_tube(run, params, data, _form(params, data), model)
-        fitted, caveat = model(points_of([result])), None
-        if params.nu is None:
-            scores = kept.function.scores
-            if not isinstance(params.contamination, str):
-                fitted |= _boundary_at(params.contamination, data, scores, result.region)
-            # no sample reaches 1, and w separates them from the origin on neither side
-            elif params.kernel == "linear" and scores.max() < 1.0 and scores.min() <= 0.0:
-                caveat = _AROUND_ORIGIN
-        return run.finish(fitted, [result], caveat=caveat)
+        problem = lambda _: (everything, dual)  # noqa: E731
+        results = solved(run, params, data, problem, model, settings=(params.nu,))
+        fitted, caveat = model(points_of(results)), None
+        coef, active = results[0].point, np.flatnonzero(results[0].point)
+        scores, _ = data.values.exact_sums(coef[active], active, everything)
+        if not isinstance(params.contamination, str):
+            fitted |= _boundary_at(params.contamination, data, scores, results[0].region)
+        # no sample reaches 1, and w separates them from the origin on neither side
+        elif params.nu is None and scores.max() < 1.0 and scores.min() <= 0.0:
+            caveat = _AROUND_ORIGIN
+        if params.nu is not None and results[0].primal == 0.0:
+            caveat = _AROUND_ORIGIN
+        advice = linear_advice(params, "BMRMNoveltyDetector")
+        return run.finish(fitted, results, caveat=caveat, advice=advice)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores ``sum_i dual_coef_i k(x_i, x)``; smaller means newer.
@@ -245,7 +238,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         scores : ndarray of shape (n_samples,)
             In float64, from kernel values in single precision if the X of fit was.
         """
-        return self._pair_scores(X)[0]
+        return self._pair_scores(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``, negative for new samples.
@@ -280,28 +273,28 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
     def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._score_bounds(X)
         least, most = self._offsets
-        return low[0] - most, high[0] - least
+        return low[:, 0] - most, high[:, 0] - least
 
 
-def _form(params: SwapNoveltyDetector, data: TubeTraining) -> TubeForm:
-    n, nu = data.samples.n_samples, params.nu
-    tube = Tube(np.ones(n), 0.0, np.inf)
-    if nu is None:
-        return TubeForm(tube, None, False)
-    weights, zeros = data.total * data.samples.weights, np.zeros(n)
-    total = nu * float(weights.sum())
-    return TubeForm(tube, lambda _: Box(zeros, zeros, weights, total=total), False)
+def _dual_of(params: SwapNoveltyDetector, data: Training) -> Dual:
+    """The dual of OneClassSVM, or of the squared loss."""
+    samples, n = data.samples, data.samples.n_samples
+    zeros = np.zeros(n)
+    if params.nu is None:
+        costs = data.costs(params.C)
+        data.values.check_costs(np.arange(n), costs)
+        return Dual(np.ones(n), zeros, np.full(n, np.inf), 1.0 / costs, s=0.0)
+    weights = data.total * samples.weights
+    return Dual(zeros, zeros, weights, zeros, total=params.nu * float(weights.sum()))
 
 
-def _boundary_at(
-    share: float, data: TubeTraining, scores: NDArray[np.float64], region: KernelRegion | None
-) -> dict[str, Any]:
+def _boundary_at(share: float, data: Training, scores: Array, region: Any) -> dict[str, Any]:
     """The boundary below which there is this share, and those between which the optimum's is."""
     weights = data.samples.weights
     known = _boundary(_quantile(scores, weights, share))
     if region is None:
         return known | {"_offsets": (-np.inf, np.inf)}
-    reach = region.radius * np.sqrt(data.values.rows(np.dtype(np.float64)).diagonal)
+    reach = region.radius * np.sqrt(data.values.rows(np.float64).diagonal)
     reach = reach + 2.0 * _TIE * np.abs(scores).max()
     ends = (_quantile(moved, weights, share) for moved in (scores - reach, scores + reach))
     return known | {"_offsets": tuple(ends)}
@@ -312,7 +305,7 @@ def _boundary(offset: float) -> dict[str, Any]:
     return known | {"_offsets": (offset, offset)}
 
 
-def _quantile(scores: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
+def _quantile(scores: Array, weights: Array, share: float) -> float:
     """A threshold with at most this share of the weights below it, between two scores.
 
     Scores that are equal up to rounding stay together, above it.

@@ -1,237 +1,72 @@
-"""Kernel machines with squared losses outside a tube, and regression as one of them."""
+"""Kernel support vector regression."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator
 from numbers import Real
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core import contract
-from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
+from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import (
     Fit,
     OneCertificate,
     Points,
+    certificate,
     points_of,
     with_callbacks,
 )
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.mixins import RegressorMixin
 from sklearn_bundle.core.optimum import CertainRegressor
-from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import (
     RegressionData,
-    TrainingData,
     check_regression_data,
-    check_sample_weight,
     normalized,
     spread,
-    total_of,
 )
-from sklearn_bundle.kernel.estimators._kernel import (
+from sklearn_bundle.kernel.estimators.machine import (
     KernelMachine,
-    MachineTraining,
-    bounded,
-    checked_costs,
-    checked_samples,
+    Training,
+    attributes_of,
     hints,
-    kernel_values,
-    located,
-    seed_of,
+    run_next,
+    solved,
+    training,
 )
-from sklearn_bundle.kernel.estimators._machine import attributes_of
-from sklearn_bundle.kernel.problems.box import Box, BoxProblem
-from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
-from sklearn_bundle.kernel.solvers.kernel_gradients import Functions, KernelGradients
-from sklearn_bundle.kernel.solvers.working_set import WorkingSetSolver, working_sets
-from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.estimators.swap import linear_advice
+from sklearn_bundle.kernel.problem import Dual, Problem
+from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
+
+Array = NDArray[np.float64]
 
 _TUBE = 0.1  # default of epsilon, in standard deviations of y
-
-_AnySolver = KernelGradients | WorkingSetSolver
-
-Samples = TypeVar("Samples", bound=TrainingData)
-
-
-@dataclass
-class TubeTraining(MachineTraining, Generic[Samples]):
-    """Samples with or without targets, and kernel values between them.
-
-    ``total`` is what the weights sum to before they are normalized.
-    """
-
-    samples: Samples
-    total: float = field(kw_only=True)
-
-    def costs(self, C: float) -> NDArray[np.float64]:
-        """C_i, in their range."""
-        return checked_costs(C, self.total, self.samples.weights)
-
-
-class TubeForm(NamedTuple):
-    """The losses of a machine: outside of a tube, squared unless the dual has a box."""
-
-    tube: Tube  # targets, and the limits between which residuals cost nothing
-    box: Callable[[NDArray[np.float64]], Box] | None  # for costs; the intercept is then free
-    has_intercept: bool  # one that is penalized
-
-    def problem(self, data: TubeTraining, C: float, n_threads: int) -> L2Tube | BoxProblem:
-        """The problem of these data."""
-        costs, everything = data.costs(C), np.arange(data.samples.n_samples)
-        data.values.check_costs(everything, costs)
-        memory: dict[str, Any] = {"cache_bytes": data.cache_bytes}
-        if self.box is not None:
-            box = self.box(costs)
-            return BoxProblem(data.values, everything, box, n_threads=n_threads, **memory)
-        memory |= {"intercept": self.has_intercept, "shared": data.shared}
-        return L2Tube(data.values, self.tube, costs, **memory)
-
-
-def tube_training(
-    params: KernelMachine,
-    check: Callable[..., Any],
-    X: Any,
-    *y: Any,
-    sample_weight: Any,
-    gamma: float | None = None,
-) -> TubeTraining:
-    """The checked data."""
-    samples, shape = checked_samples(params, check, X, *y, sample_weight)
-    values = kernel_values(params, samples, shape[0], samples.weights, gamma)
-    total = total_of(check_sample_weight(sample_weight, shape[0]))
-    return TubeTraining(samples, values, shape, total=total)
-
-
-def solved_tube(
-    run: Fit,
-    params: KernelMachine,
-    data: TubeTraining,
-    form: TubeForm,
-    model: Callable[[Points], dict[str, Any]],
-) -> tuple[SolverResult, Any]:
-    """The result, and the point that the solver kept."""
-    seed, kept = seed_of(params), []
-    data.costs(params.C)  # which have to be in their range
-    data.divide_cache(params.cache_size, 1)
-    n_threads = split_threads(params.n_jobs, 1)[1]
-    # A callable kernel may have changed: its last point is only a start, not a result.
-    scale = object() if callable(params.kernel) else params.C * data.total
-    box = form.box is None or form.box(data.costs(params.C)).total
-    settings = scale, form.tube.above, form.tube.below, params.cache_size, box
-    run.reuse(lambda: (data.samples.fingerprint(), data.values.kernel), settings)
-
-    def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
-        problem = form.problem(data, params.C, n_threads)
-        new = partial(_solver, params, problem, seed=seed)
-        solver, result = run.minimize(k, problem, new, observe, seconds)
-        kept.append(solver.kept)
-        result = bounded(result, _least(problem), partial(_indefinite_at, problem, solver))
-        box = problem if isinstance(problem, BoxProblem) else None
-        by_rows = partial(_gap_by_rows, problem, result, form)
-        return located(result, params.tol, by_rows, box, form.has_intercept)
-
-    (result,) = run.solve(solve, model, blas=n_threads, max_time=params.max_time)
-    return result, kept[-1] if kept else run.warm.start(0)
-
-
-def along_tube(
-    params: KernelMachine,
-    data: TubeTraining,
-    form: TubeForm,
-    Cs: NDArray[np.float64],
-    limit: TimeLimit,
-) -> Iterator[list[SolverResult]]:
-    """Solutions at ascending C, each started from the last; the limit may end them early."""
-    last = None
-    for C in Cs:
-        problem = form.problem(data, float(C), 1)
-        last = _solver(params, problem, last, seed=0)
-        limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": limit.left}
-        result = contract.run(last, **limits)
-        result = bounded(result, _least(problem), partial(_indefinite_at, problem, last))
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if limit.left is not None and result.status is Status.MAX_TIME:
-            return
-        yield [result]
-
-
-def _solver(
-    params: KernelMachine, problem: L2Tube | BoxProblem, kept: Any, *, seed: int
-) -> _AnySolver:
-    """A solver that starts from an earlier one, from what that kept, or from None."""
-    if isinstance(problem, BoxProblem):
-        return working_sets(problem, kept, params.tol, seed)
-    if isinstance(kept, KernelGradients):
-        return KernelGradients(problem, last=kept, seed=seed)
-    start = kept if isinstance(kept, Functions) else None
-    return KernelGradients(problem, start=start, seed=seed)
-
-
-def _least(problem: L2Tube | BoxProblem) -> float:
-    """A lower bound of all objectives."""
-    return problem.least if isinstance(problem, BoxProblem) else 0.0
-
-
-def _gap_by_rows(problem: L2Tube | BoxProblem, result: SolverResult, form: TubeForm) -> float:
-    if not form.has_intercept:  # novelty: thresholds between scores do not count what rounding is
-        return np.inf
-    if isinstance(problem, L2Tube):
-        return problem.gap_by_rows(result.point)
-    return problem.gap_by_rows(result.point, result.intercept)
-
-
-def _indefinite_at(
-    problem: L2Tube | BoxProblem, solver: _AnySolver
-) -> tuple[KernelData, NDArray, NDArray]:
-    """Kernel values, points, and the coefficients at which they do not seem to be definite."""
-    in_box = isinstance(solver, WorkingSetSolver)
-    coef = solver.kept.newest if in_box else solver.indefinite_coef
-    return problem.data, np.arange(problem.n), coef
-
-
-def tube_attributes(
-    data: TubeTraining, coef: NDArray[np.float64], b: float | None, has_intercept: bool = True
-) -> dict[str, Any]:
-    """Fitted attributes in SVR's shapes; without b it is the sum of the coefficients, or 0."""
-    support = np.flatnonzero(coef)
-    dual_coef = coef[support][np.newaxis]
-    if b is None:
-        b = dual_coef.sum() if has_intercept else 0.0
-    n_support = np.array([len(support), 0], dtype=np.int32)
-    shapes = dual_coef, np.array([b]), n_support
-    fitted = attributes_of(data.samples, data.values.kernel, support, *shapes)
-    return fitted | {"n_support_": n_support[:1].copy(), "shape_fit_": data.shape}
 
 
 @fill_doc
 class SwapSVR(CertainRegressor, RegressorMixin, OneCertificate, KernelMachine):
-    """Kernel support vector regression with a certificate; the objective of SVR as an option.
+    """Kernel support vector regression with a certificate.
 
     Take it in place of :class:`~sklearn.svm.SVR`, up to some 100,000 rows. For linear models take
     :class:`BMRMRegressor`. With ``f(x) = <w, phi(x)> + b``, where ``<phi(x), phi(z)>`` is the
     kernel, and C_i = C times the sample weight, it minimizes::
 
-        J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, |y_i - f(x_i)| - epsilon)^2
         J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)
+        J(w, b) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, |y_i - f(x_i)| - epsilon)^2
 
-    The second, with the loss "epsilon_insensitive", is the objective of SVR; predictions at equal C
-    and epsilon are the same. The first penalizes the intercept.
+    The first is the objective of SVR; predictions at equal C and epsilon are the same. The second
+    has the loss "squared_epsilon_insensitive". The intercept b is not penalized.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the losses: try 1e-3 to 1e3; smaller is simpler. With the squared loss it does not
         depend on the unit of y. The best C of the two losses differs.
-    loss : {"squared_epsilon_insensitive", "epsilon_insensitive"}, \
-default="squared_epsilon_insensitive"
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         "epsilon_insensitive" is what SVR minimizes; single outliers matter less to it.
     epsilon : float, default=None
         Errors up to this size cost nothing; at least 0, in the unit of y. None means a tenth of the
@@ -239,12 +74,11 @@ default="squared_epsilon_insensitive"
     %(kernel)s
     %(tol: 1e-2)s
     %(max_iter_kernel)s
-        With "epsilon_insensitive" each solves a working set.
     %(max_time)s
-    %(cache_size_factors)s
+    %(cache_size_rows)s
     %(warm_start_function: X, y, weights and kernel)s
     %(n_jobs: of BLAS and of `predict`)s
-    %(random_state: the factor of the kernel matrix)s
+    %(random_state: working sets)s
     %(verbose)s
 
     Attributes
@@ -259,8 +93,8 @@ default="squared_epsilon_insensitive"
     %(certificate: J)s
         Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
     %(convergence)s
-    %(history: products with the kernel matrix so far)s
-        ``rank`` (of the factor), or ``steps`` with "epsilon_insensitive", a row per working set.
+    %(history: kernel rows so far)s
+        ``steps``, a row per working set.
     %(features)s
 
     Raises
@@ -280,15 +114,14 @@ default="squared_epsilon_insensitive"
     -----
     User guide: :ref:`kernels`.
 
-    The bounds are dual values, for the squared loss of the problem of section 2 of [1]_. It is
-    solved by conjugate gradients in the space of functions, preconditioned as in [2]_; the other
-    loss by working sets. See :doc:`/user_guide/kernels_theory`.
+    The bounds are dual values: see :doc:`/user_guide/kernels_theory`. Working
+    sets as in [1]_ and [2]_.
 
     References
     ----------
-    %(swap_paper: 1)s
-    .. [2] Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber: Randomly pivoted Cholesky. Practical
-       approximation of a kernel matrix with few entry evaluations, 2025.
+    .. [1] T. Joachims: Making large-scale SVM learning practical, 1999.
+    .. [2] R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order information
+       for training support vector machines, 2005.
 
     Examples
     --------
@@ -303,7 +136,7 @@ default="squared_epsilon_insensitive"
 
     _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
-        "loss": [Names({"squared_epsilon_insensitive", "epsilon_insensitive"})],
+        "loss": [Names({"epsilon_insensitive", "squared_epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
     epsilon_: float
@@ -312,7 +145,7 @@ default="squared_epsilon_insensitive"
         self,
         C: float = 1.0,
         *,
-        loss: str = "squared_epsilon_insensitive",
+        loss: str = "epsilon_insensitive",
         epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
@@ -370,47 +203,9 @@ default="squared_epsilon_insensitive"
         """
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
-        data = run.params._checked(X, y, sample_weight)
-        return run.finish(*run.params._solved(run, data))
-
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
-    ) -> TubeTraining:
-        """The checked data."""
-        given = {"sample_weight": sample_weight, "gamma": gamma}
-        return tube_training(self, _check_one_target, X, y, **given)
-
-    def _solved(self, run: Fit, data: TubeTraining) -> tuple[dict[str, Any], list[SolverResult]]:
-        """Fitted attributes and the result; parameters are checked."""
-        model = partial(self._attributes, data)
-        result, _ = solved_tube(run, self, data, self._form(data), model)
-        return model(points_of([result])), [result]
-
-    def _targets(self, data: TubeTraining) -> list[None]:
-        """One per subproblem."""
-        return [None]
-
-    def _along(
-        self, data: TubeTraining, target: None, Cs: NDArray[np.float64], limit: TimeLimit
-    ) -> Iterator[list[SolverResult]]:
-        """Solutions at ascending C, each started from the last; the limit may end them early."""
-        return along_tube(self, data, self._form(data), Cs, limit)
-
-    def _form(self, data: TubeTraining[RegressionData]) -> TubeForm:
-        y, width = data.samples.y, self._width(data)
-        box = None if self.loss.startswith("squared") else lambda c: Box(y, -c, c, width)
-        return TubeForm(Tube(y, width, width), box, True)
-
-    def _width(self, data: TubeTraining[RegressionData]) -> float:
-        """The epsilon that was given or, if none was, the default for these targets."""
-        if self.epsilon is not None:
-            return self.epsilon
-        samples = data.samples
-        return _TUBE * spread(samples.y, normalized(samples.weights), True)
-
-    def _attributes(self, data: TubeTraining[RegressionData], points: Points) -> dict[str, Any]:
-        """Fitted attributes of the coefficients and the intercept."""
-        return tube_attributes(data, *points[0]) | {"epsilon_": self._width(data)}
+        data = numbers_of(run.params, X, y, sample_weight)
+        advice = linear_advice(run.params, "BMRMRegressor")
+        return run.finish(*fit_numbers(run, run.params, data), advice=advice)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers ``f(x)``.
@@ -425,11 +220,75 @@ default="squared_epsilon_insensitive"
         y : ndarray of shape (n_samples,)
             In float64, from kernel values in single precision if the X of fit was.
         """
-        return self._pair_scores(X)[0]
+        return self._pair_scores(X)[:, 0]
 
     def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._score_bounds(X)
-        return low[0], high[0]
+        return low[:, 0], high[:, 0]
+
+
+# ---- the fit -------------------------------------------------------------------------------------
+
+
+def numbers_of(
+    params: Any, X: Any, y: Any, sample_weight: Any, gamma: float | None = None
+) -> Training:
+    """The checked data."""
+    return training(params, _check_one_target, X, y, sample_weight, gamma=gamma)
+
+
+def fit_numbers(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], list[SolverResult]]:
+    """Fitted attributes and the result; parameters are checked."""
+    everything, costs = np.arange(data.samples.n_samples), data.costs(params.C)
+    data.values.check_costs(everything, costs)
+    dual = dual_of(params, data, costs)
+
+    def model(points: Points) -> dict[str, Any]:
+        return attributes(params, data, points[0])
+
+    settings = params.loss, dual.width
+    results = solved(run, params, data, lambda _: (everything, dual), model, settings=settings)
+    return model(points_of(results)), results
+
+
+def along_numbers(
+    params: Any, data: Training, Cs: Array, limit: TimeLimit
+) -> Iterator[tuple[dict[str, Any], list[SolverResult]]]:
+    """Attributes and results at ascending C; the time limit may end them early."""
+    everything, solver = np.arange(data.samples.n_samples), None
+    for C in Cs:
+        costs = data.costs(float(C))
+        data.values.check_costs(everything, costs)
+        dual = dual_of(params, data, costs)
+        problem = Problem(data.values, everything, dual, cache_bytes=params.cache_size * 2**20)
+        solver, result = run_next(params, WorkingSets, problem, solver, limit)
+        if result is None:
+            return
+        found = attributes(params, data, (result.point, result.intercept))
+        yield found | certificate([result]), [result]
+
+
+def dual_of(params: Any, data: Training, costs: Array) -> Dual:
+    """The dual of SVR, or of a squared tube; the intercept is free."""
+    y, width = data.samples.y, _width(params, data)
+    if params.loss == "epsilon_insensitive":
+        return Dual(y, -costs, costs, np.zeros(len(y)), width)
+    infinite = np.full(len(y), np.inf)
+    return Dual(y, -infinite, infinite, 1.0 / costs, width)
+
+
+def attributes(params: Any, data: Training, point: tuple[Array, float]) -> dict[str, Any]:
+    """Fitted attributes of the coefficients and the intercept."""
+    coef, b = point
+    return attributes_of(data, coef[np.newaxis], np.array([b])) | {"epsilon_": _width(params, data)}
+
+
+def _width(params: Any, data: Training) -> float:
+    """The epsilon that was given or, if none was, the default for these targets."""
+    if params.epsilon is not None:
+        return params.epsilon
+    samples = data.samples
+    return _TUBE * spread(samples.y, normalized(samples.weights), True)
 
 
 def _check_one_target(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionData:

@@ -1,115 +1,120 @@
-"""Small problems of dense points and the kernel "rbf", at one C or several, in one compiled call.
+"""All pairs of classes at all costs: a call of compiled code for each class, not for each pair."""
 
-A fit of a pair of classes with 200 points takes .1 ms of steps and certificate, and took .3 ms
-(squared hinge) to .8 ms (hinge) of Python around them.
-"""
-
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import attained
-from sklearn_bundle.core.contract import SolverResult, State, at_once
-from sklearn_bundle.core.limits import SINGLE
-from sklearn_bundle.jit.decorators import frozen
-from sklearn_bundle.kernel._compiled import pairs, tiles
-from sklearn_bundle.kernel.solvers.base import SLACK
-from sklearn_bundle.kernel.solvers.decomposition import STEPS, DecompositionSolver
-from sklearn_bundle.kernel.solvers.working_set import STEPS_OF_SET, WorkingSetSolver
-from sklearn_bundle.kernel.values._exact_sums import roundings_of_rbf
-from sklearn_bundle.kernel.values.kernel import function_of, suits_tiles
-from sklearn_bundle.kernel.values.kernel_data import KernelData
-from sklearn_bundle.kernel.values.kernel_function import Kernel
+from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
+from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.kernel._compiled.pairs import FIELDS, solve_pairs
+from sklearn_bundle.kernel.solvers.working_sets import WHOLE, WorkingSets
+from sklearn_bundle.kernel.values.data import KernelData
+from sklearn_bundle.kernel.values.kernel import KernelRows
 
 Array = NDArray[np.float64]
 
+_NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
-class PairPath(NamedTuple):
-    """A problem of two classes at several C, in ascending order.
 
-    ``data`` are such that :func:`suits` holds, y are -1.0 and 1.0, and ``costs`` are the C_i at the
-    C of 1. Solutions, up to the first one that single precision does not bring within ``tol``, come
-    with their certificates in float64. Kernel rows take ``cache_bytes``.
+def suit(values: KernelData, labels: NDArray[np.intp], cache_bytes: float) -> bool:
+    """Whether pairs of more than two classes are small enough to be solved in one call each."""
+    counts = np.sort(np.bincount(labels))
+    memory = 8.0 * len(labels) * counts[-1] * 2  # values of a class with all, and within classes
+    return len(counts) > 2 and counts[-2:].sum() <= WHOLE and memory <= cache_bytes
+
+
+class Pairs(NamedTuple):
+    """Solutions of all pairs at one cost or at each of several, the first axis.
+
+    ``coef`` has shape (n_costs, n_classes - 1, n), in SVC's shapes; ``found`` has, of shape
+    (n_costs, n_pairs, 7), what ``FIELDS`` of the compiled module names.
     """
 
-    data: KernelData
-    points: NDArray[np.intp]
-    y: Array
-    costs: Array
-    Cs: Array
-    tol: float
-    cache_bytes: float
+    coef: Array
+    found: Array
+    s: float
 
-    def squared_hinge(self, most_steps: float) -> list[SolverResult]:
-        """As the dual of the L2-SVM."""
-        start, n, values = perf_counter(), len(self.points), np.empty((len(self.Cs), 5))
-        alphas = np.empty((len(self.Cs), n))
-        limits = self._limits(min(STEPS * n, most_steps))
-        unit = SINGLE * (self.data.largest + 1.0)
-        count = pairs.squared_hinge(*self._given(), limits, unit, self._space(), alphas, values)
-        seconds = (perf_counter() - start) / max(count, 1)
-        return [
-            _result(of_C, alpha, int(of_C[3]), 1, seconds, DecompositionSolver)
-            for of_C, alpha in zip(values[:count].tolist(), alphas[:count], strict=True)
-        ]
+    def certificate(self, r: int, tol: float) -> dict[str, Any]:
+        """Fitted attributes of the certificates at cost number r, without an object for each pair.
 
-    def hinge(self) -> tuple[list[SolverResult], Array, Array]:
-        """With scores without the intercept, and bounds of their errors, at each C."""
-        start, n, values = perf_counter(), len(self.points), np.empty((len(self.Cs), 6))
-        betas, scores, errors = np.empty((3, len(self.Cs), n))
-        limits = self._limits(STEPS_OF_SET * n)
-        of_points = betas, scores, errors
-        count = pairs.hinge(*self._given(), limits, self._space(), *of_points, values)
-        seconds = (perf_counter() - start) / max(count, 1)
-        results = [
-            _result(of_C, beta, 1, int(of_C[3]), seconds, WorkingSetSolver)
-            for of_C, beta in zip(values[:count].tolist(), betas[:count], strict=True)
-        ]
-        return results, scores, errors
-
-    def _given(self) -> tuple[pairs.Points, Array]:
-        data, X, none = self.data, self.data.X, np.empty((0, 0), np.float32)
-        values, kernel = data.rows(np.float32), data.kernel
-        features, norms, given = none, none[0:0].ravel(), data.kept
-        if data.precomputed:
-            X, kernel, given = np.empty((0, 0)), Kernel("rbf"), data.X
-        elif given is None:
-            assert values.dense is not None
-            features, norms, given = values.dense.X, values.dense.norms, none
-        function = function_of(kernel), float(kernel.gamma)
-        of_data = frozen(features), frozen(given), frozen(norms), frozen(values.diagonal)
-        of_points = frozen(self.points), frozen(self.y), frozen(self.costs)
-        sizes = float(roundings_of_rbf(X.shape[1])), data.largest_rounding, float(data.largest)
-        return pairs.Points(frozen(X), *function, *of_data, *of_points, *sizes), self.Cs
-
-    def _limits(self, most_steps: float) -> pairs.Limits:
-        return pairs.Limits(self.tol, SLACK * self.tol, np.float32(SINGLE), int(most_steps))
-
-    def _space(self) -> NDArray[np.float32]:
-        """Memory for kernel rows, which the next problem of this thread may reuse."""
-        n = len(self.points)
-        width = -(-n // tiles.TILE) * tiles.TILE
-        capacity = int(min(max(2, self.cache_bytes // (4 * width)), n))
-        return self.data.space(capacity * width, np.dtype(np.float32)).reshape(capacity, width)
+        A pair that is not within ``tol`` is "stalled".
+        """
+        primal, bound, _, radius, below, above, steps = self.found[r].T
+        history = np.zeros(len(primal), HISTORY_DTYPE.descr + list(WorkingSets.history_fields))
+        history["iteration"] = 1
+        history["objective"], history["lower_bound"] = primal, bound
+        history["steps"] = np.where(steps < 0.0, -1.0 - steps, steps)
+        ends = np.array([str(Status.CONVERGED), str(Status.STALLED)], dtype=object)
+        gaps, constant = primal - bound, 0.0 if self.s == np.inf else self.s
+        return {
+            "objective_": primal.copy(),
+            "lower_bound_": bound.copy(),
+            "dual_gap_": gaps,
+            "n_iter_": np.ones(len(primal), dtype=np.int64),
+            "status_": ends[(steps < 0.0).astype(int)].tolist(),
+            "history_": [history[k : k + 1] for k in range(len(history))],
+            "converged_": bool((steps >= 0.0).all()),
+            "relative_gap_": float((gaps / primal).max()),
+            "_regions": np.column_stack([radius, np.full(len(primal), constant), below, above]),
+        }
 
 
-def suits(data: KernelData) -> bool:
-    """Whether compiled code has or computes values in both precisions."""
-    if data.precomputed:  # that of a search has rounded the values that define its problems
-        return data.definite and data.X.dtype == data.dtype == np.float32
-    if data.kernel.name != "rbf" or data.dtype != np.float32 or not isinstance(data.X, np.ndarray):
-        return False
-    kept = data.kept is not None
-    return data.exact_by_tiles and (kept or suits_tiles(data.rows(np.float32).dense))
+def put(known: dict[str, Any], k: int, result: SolverResult) -> None:
+    """Set what is known of pair k to a result of its own."""
+    numbers = result.primal, result.lower_bound, result.gap, result.n_iter
+    for name, value in zip(_NUMBERS, numbers, strict=True):
+        known[name][k] = value
+    known["status_"][k], known["history_"][k] = str(result.status), result.history
+    if result.region is not None:
+        known["_regions"][k] = tuple(result.region)
+    gaps = known["dual_gap_"] / np.abs(known["objective_"])
+    known["relative_gap_"] = float(gaps.max())
+    known["converged_"] = set(known["status_"]) == {str(Status.CONVERGED)}
 
 
-def _result(
-    values: list[float], point: Array, n_iter: int, further: int, seconds: float, solver: Any
-) -> SolverResult:
-    primal, bound = attained(*values[:3])
-    intercept = values[5] if len(values) > 5 else None
-    state = State(primal, bound, point, intercept, int(values[4]), further=(further,))
-    result = at_once(state, n_iter, seconds, solver.history_fields)
-    return result
+def result_of(known: dict[str, Any], k: int) -> SolverResult:
+    """What is known of pair k, as a result."""
+    primal, bound, _, n_iter = (known[name][k] for name in _NUMBERS)
+    return SolverResult(primal, bound, None, None, Status.CONVERGED, n_iter, known["history_"][k])
+
+
+def solve_all(
+    values: KernelData,
+    labels: NDArray[np.intp],
+    costs: Array,
+    ratios: Array,
+    *,
+    squared: bool,
+    tol: float,
+    n_threads: int = 1,
+) -> Pairs:
+    """The pairs of these classes at the costs ``ratios[r] * costs``, ascending.
+
+    Of each pair the first class is +1, as in SVC.
+    """
+    order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
+    n, K, starts = len(labels), len(counts), np.concatenate([[0], np.cumsum(counts)])
+    rows = KernelRows(values.X, values.kernel, np.float64)
+    own = np.zeros((n, counts.max()))
+    for c in range(K):
+        members = order[starts[c] : starts[c + 1]]
+        own[starts[c] : starts[c + 1], : counts[c]] = rows.block(members, members)
+    error = rows.relative_error
+    lengths = np.sqrt(np.maximum(rows.diagonal[order], 0.0) * (1.0 + error))
+    coef = np.zeros((len(ratios), K - 1, n))
+    found = np.zeros((len(ratios), K * (K - 1) // 2, FIELDS))
+    first = np.concatenate([[0], np.cumsum(np.arange(K - 1, 0, -1))])
+    s = 1.0 if squared else np.inf
+
+    def work(a: int) -> None:
+        strip = rows.block(order[starts[a + 1] :], order[starts[a] : starts[a + 1]])
+        of_class = found[:, first[a] : first[a + 1]]
+        given = a, strip, own, starts, costs[order], lengths, ratios
+        solve_pairs(*given, squared, s, tol, error, coef, of_class)
+
+    with BlockRunner(n_threads) as runner:
+        runner.run(work, K - 1)
+    arranged = np.empty_like(coef)
+    arranged[:, :, order] = coef
+    return Pairs(arranged, found, s)

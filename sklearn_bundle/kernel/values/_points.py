@@ -24,7 +24,6 @@ TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its pro
 # these sums is at most 3e-5 of the sizes of their terms. A block that is summed has a side of so
 # many: 1 MB in float32.
 SUMMED = 512
-_LEAST_PART = 128  # rows of a block that is summed; with fewer, BLAS is slow
 BLOCK_ENTRIES = 1 << 20  # values of a block that need not stay in a cache: 4 MB in float32
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
 _ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
@@ -129,14 +128,6 @@ class Points(ABC):
         """Slices of n rows to be computed together, against ``width`` of these points."""
         return slices(n, max(1, BLOCK_ENTRIES // max(width, 1)))
 
-    def own_parts(self, n: int) -> Iterator[slice]:
-        """Slices of n rows, for values of these n points with themselves."""
-        return self.row_parts(n, n)
-
-    def smallest_part(self, n: int) -> int:
-        """The smallest number of products that are added at a time, in sums over n points."""
-        return max(1, min(n, BLOCK_ENTRIES // n))
-
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
         """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
         yield self, slice(0, stop)
@@ -204,11 +195,6 @@ class Dense(Features):
         self.kernel, self.X, self.squares = kernel, values, squares
         self.norms = (kernel.gamma * squares).astype(values.dtype)
 
-    @cached_property
-    def transposed(self) -> np.ndarray:
-        """The points as columns, C-ordered."""
-        return frozen(np.ascontiguousarray(self.X.T))
-
     @classmethod
     def of(cls, X, kernel: Kernel, dtype) -> "Dense":
         X = np.asarray(X)
@@ -228,7 +214,6 @@ class Dense(Features):
 
     def take(self, indices: np.ndarray) -> Self:
         taken = copy.copy(self)
-        vars(taken).pop("transposed", None)
         taken.X = np.take(self.X, indices, axis=0)  # several times as fast as [indices]
         taken.squares, taken.norms = self.squares[indices], self.norms[indices]
         return taken
@@ -236,13 +221,6 @@ class Dense(Features):
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Rows and pieces of columns for which BLAS is fast."""
         return slices(n, max(SUMMED, BLOCK_ENTRIES // 4 // max(width, 1)))
-
-    def smallest_part(self, n: int) -> int:
-        return min(n, _LEAST_PART)
-
-    def own_parts(self, n: int) -> Iterator[slice]:
-        # Small parts gain more from symmetry.
-        return slices(n, min(SUMMED, max(_LEAST_PART, n // 4)))
 
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
         return ((self.view(columns), columns) for columns in slices(stop, SUMMED))

@@ -6,19 +6,16 @@ built, so threads may share them.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sklearn_bundle.core.limits import SINGLE
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import tiles
-from sklearn_bundle.kernel.values._exact_sums import LAST, Differences
 from sklearn_bundle.kernel.values._points import (
     BLOCK_ENTRIES,
     SUMMED,
@@ -32,6 +29,7 @@ from sklearn_bundle.kernel.values._points import (
     points_of,
     slices,
 )
+from sklearn_bundle.kernel.values.differences import Differences
 from sklearn_bundle.kernel.values.kernel_function import Kernel, KernelName, Matrix
 
 FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
@@ -40,7 +38,7 @@ _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 
 # subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
 _LARGEST_ROUNDING = 1e-11
 _KINDS: dict[KernelName, int] = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
-_SURE = 8.0  # standard deviations, as in ``likely``
+_LAST = 4.0  # further roundings: the last sums, and the product with a sign
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
 
@@ -57,52 +55,25 @@ def function_of(kernel: Kernel) -> tiles.Function:
     return tiles.Function(kind, np.float32(scale), np.float32(kernel.coef0), int(kernel.degree))
 
 
-def _padded(values: np.ndarray, size: int) -> np.ndarray:
-    padded = np.zeros(size, np.float32)
-    padded[: len(values)] = values
-    return padded
-
-
-def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Tiled:
-    """Some of the points, in tiles."""
-    count = -(-len(indices) // tiles.TILE)
-    values = np.empty((count, tiles.TILE * rows.shape[1]), np.float32)
-    tiles.copy_to_tiles(rows, indices, values)
-    none = frozen(np.empty((0, 0), np.float32)), frozen(np.empty(0, np.intp))
-    return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE), *none)
-
-
-def suits_tiles(points: object) -> TypeGuard[Dense]:
-    """Whether points are dense ones in float32, of a kernel that compiled code knows."""
-    return (
-        isinstance(points, Dense) and points.X.dtype == np.float32 and points.kernel.name in _KINDS
-    )
-
-
 class Tiles:
-    """The points, copied feature by feature: one more copy of X in float32."""
+    """Dense float32 points, copied feature by feature: one more copy of X."""
 
     def __init__(self, points: Dense):
-        self._rows, self._norms, self.n = frozen(points.X), points.norms, len(points.norms)
-        self._function, self._squares = function_of(points.kernel), points.squares
-        self._lengths = np.sqrt(self._squares)
-        self._tiled = self._of(np.arange(self.n))
+        self._rows, self._function = frozen(points.X), function_of(points.kernel)
+        self.n, d = points.X.shape
+        count = -(-self.n // tiles.TILE)
+        values, norms = np.empty((count, tiles.TILE * d), np.float32), np.zeros(count * tiles.TILE)
+        tiles.copy_to_tiles(self._rows, values)
+        norms[: self.n] = points.norms
+        self._tiled = tiles.Tiled(values, norms.astype(np.float32))
 
     @classmethod
     def of(cls, points: object) -> "Tiles | None":
         """Tiles of dense float32 points, or of sparse ones if dense is faster; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
             points = Dense(points.X.toarray(), points.kernel, np.float32)
-        return cls(points) if suits_tiles(points) else None
-
-    def _of(self, indices: np.ndarray) -> tiles.Tiled:
-        return tiled(self._rows, self._norms, indices)
-
-    def _few(self, indices: np.ndarray, size: int) -> tiles.Few:
-        values = np.zeros((size, self._rows.shape[1]), np.float32)
-        np.take(self._rows, indices, axis=0, out=values[: len(indices)])
-        norms = _padded(self._norms[indices], size)
-        return tiles.Few(values.reshape(size // tiles.GROUP, -1), norms)
+        known = isinstance(points, Dense) and points.kernel.name in _KINDS
+        return cls(points) if known and points.X.dtype == np.float32 else None
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: NDArray[np.float64], n_threads: int = 1
@@ -117,30 +88,6 @@ class Tiles:
         with BlockRunner(n_threads) as runner:
             runner.run(work, -(-n_tiles // _TASK))
         out += sums[: self.n]
-
-    def rounding(
-        self, coef: np.ndarray, columns: np.ndarray, sizes: np.ndarray, spread: float
-    ) -> NDArray[np.float64]:
-        """Bounds on the errors of sums of "rbf" values, as in ``KernelRows.rounding_of_sums``.
-
-        A value is the same whenever it is computed. Roundings shared by all values of a point are
-        added up: those of its coordinates and its norm, and of gamma and exp. The others have
-        random signs, so their sum is at most 8 times the root of the sum of their squares (Higham
-        and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
-        """
-        gamma, lengths, weights = self._function.scale / 2.0, self._lengths, np.abs(coef)
-        of_all, of_others, squared_weights = self._squares, self._squares[columns], weights**2
-        shared = (4.0 * gamma * of_all + 6.0) * sizes + weights.sum()
-        shared += 2.0 * gamma * lengths * (weights @ lengths[columns])
-        fourth = of_all**2 * squared_weights.sum() + squared_weights @ of_others**2
-        squares = (self._rows.shape[1] + 10.0) * 4.0 * of_all * (squared_weights @ of_others)
-        squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
-        of_sums = tiles.SUMMED * spread
-        return SINGLE * (shared + _SURE * (np.sqrt(squares) + of_sums))
-
-    def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
-        """Values between some points; ``out`` has a multiple of 64 rows and columns."""
-        tiles.fill(self._function, self._of(indices), self._few(indices, len(out)), out)
 
 
 class KernelRows:
@@ -234,17 +181,24 @@ class KernelRows:
         """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""
         return self._points.rounding(self._points, self._unit, rows, columns)
 
-    def sums_rounding(self, coef: np.ndarray, Z: Matrix | None = None) -> np.ndarray:
-        """Bounds on the errors of ``scores(Z, coef)`` in float64, or of ``own_sums(coef)``."""
-        points, unit = self._points, self._unit
-        left = points if Z is None else points.like(Z)
-        sizes, lengths = np.abs(coef), np.sqrt(np.abs(left.diagonal()))
-        reach = unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
-        parts = len(coef) / points.smallest_part(len(coef))
-        added = likely(min(len(coef), SUMMED)) + likely(parts) + LAST
+    def sums_rounding(self, coef: np.ndarray, Z: Matrix) -> np.ndarray:
+        """Bounds on the errors of ``scores(Z, coef)`` in float64."""
+        left, sizes = self._points.like(Z), np.abs(coef)
+        lengths = np.sqrt(np.abs(left.diagonal()))
+        reach = lengths * float(sizes @ np.sqrt(np.abs(self.diagonal)))
+        errors = left.rounding(self._points, self._unit) * float(sizes.sum())
+        return errors + self._unit * (likely(len(coef)) + _LAST) * reach
+
+    @property
+    def relative_error(self) -> float:
+        """Bound on the error of ``k(x, z)``, over ``sqrt(k(x, x) k(z, z))``."""
         if self.kernel.name == "rbf":
-            return left.rounding(points, unit) * sizes.sum() + added * reach
-        return (points.roundings + added) * reach
+            return float(np.max(self._points.rounding(self._points, self._unit)))
+        return self._unit * float(self._points.roundings)
+
+    def errors_with(self, Z: Matrix) -> np.ndarray:
+        """Bounds on the errors of the values of each row of Z with any of the points."""
+        return self._points.like(Z).rounding(self._points, self._unit)
 
     def block(
         self, rows: np.ndarray, columns: np.ndarray | None = None, out: np.ndarray | None = None
@@ -267,60 +221,16 @@ class KernelRows:
         a, c = np.nonzero(rows[:, np.newaxis] == columns[shared])
         out[a, shared[c]] = self.diagonal[rows[a]]
 
-    def gram(
-        self,
-        out: np.ndarray | None = None,
-        first: int = 0,
-        finish: Callable[[int, int, np.ndarray], None] | None = None,
-    ) -> np.ndarray:
-        """Symmetric matrix of all points, each value computed once and mirrored.
-
-        ``out`` may be larger. Its first ``first`` rows and columns are already filled.
-        ``finish(start, stop, rows)`` may change the first ``stop`` values of rows start to stop
-        before they are mirrored.
-        """
+    def gram(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Symmetric matrix of all points, each value computed once; ``out`` may be larger."""
         out = np.empty((self.n, self.n), self.dtype) if out is None else out
-        for start in range(first, self.n, TILE_ROWS):
+        for start in range(0, self.n, TILE_ROWS):
             stop = min(start + TILE_ROWS, self.n)
             rows = np.arange(start, stop)
             self._points.fill(rows, self._points, None, stop, out[start:stop])
             out[rows, rows] = self.diagonal[rows]
-            if finish is not None:
-                finish(start, stop, out[start:stop])
             passes.mirror(out, start, stop)
         return out
-
-    def sums(
-        self, coef: np.ndarray, columns: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """``sum_c coef[c] k(x_r, x_columns[c])`` for r in ``rows``, or for all points."""
-        left = self._points if rows is None else self._points.take(rows)
-        points, sums = self._points.take(columns), np.zeros(self.n if rows is None else len(rows))
-        if isinstance(left, Dense):
-            for part in left.row_parts(len(sums), len(columns)):  # long rows of few values each
-                for piece, those in points.pieces(len(columns)):
-                    block = np.empty((those.stop - those.start, part.stop - part.start), self.dtype)
-                    piece.fill(None, left.view(part), None, block.shape[1], block)
-                    add_products(block.T, coef[those], sums[part])
-            return sums
-        for part in points.row_parts(len(sums), len(columns)):
-            self._add_sums(left, np.arange(part.start, part.stop), points, coef, sums[part])
-        return sums
-
-    def rounding_of_sums(
-        self, coef: np.ndarray, sizes: np.ndarray, path_length: float, spread: float
-    ) -> np.ndarray:
-        """Bounds on the errors of sums from ``add_sums``; ``sizes`` are sums of absolute values.
-
-        The coefficients ``coef`` result from changes whose sizes have the sum ``path_length`` and
-        the root of the sum of squares ``spread``.
-        """
-        columns = np.flatnonzero(coef)
-        if self.tiles is not None and self.kernel.name == "rbf":
-            return self.tiles.rounding(coef[columns], columns, sizes, spread)
-        of_values = self._points.rounding(self._points, self._unit, columns=columns)
-        largest = np.abs(self.diagonal).max() + 1.0
-        return path_length * (of_values + (likely(SUMMED) + LAST) * self._unit * largest)
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
@@ -331,17 +241,10 @@ class KernelRows:
         elif self.tiles is not None:
             self.tiles.add_sums(coef, columns, out, n_threads)
         else:
-            out += self.sums(coef, columns)
-
-    def square(self, indices: np.ndarray, out: np.ndarray) -> None:
-        """Write the values between some points to the first rows and columns of ``out``.
-
-        ``out`` has a multiple of 64 rows and columns; the rest of it may be overwritten.
-        """
-        if self.tiles is not None:
-            self.tiles.fill_square(indices, out)
-        else:
-            out[: len(indices), : len(indices)] = self.block(indices, indices)
+            points = self._points.take(columns)
+            for part in points.row_parts(self.n, len(columns)):
+                rows = np.arange(part.start, part.stop)
+                self._add_sums(self._points, rows, points, coef, out[part])
 
     def scores(self, Z: Matrix, coef: np.ndarray) -> np.ndarray:
         """``sum_c coef[c] k(z, x_c)`` for the rows z of Z."""
@@ -350,23 +253,6 @@ class KernelRows:
             left = self._points.like(Z[part])
             rows = np.arange(part.stop - part.start)
             self._add_sums(left, rows, self._points, coef, sums[part])
-        return sums
-
-    def own_sums(self, coef: np.ndarray) -> np.ndarray:
-        """``sum_c coef[c] k(x_r, x_c)`` for all r and c, every kernel value computed once."""
-        points, sums = self._points, np.zeros(self.n)
-        for part in points.own_parts(self.n):
-            rows = np.arange(part.start, part.stop)
-            for piece, columns in points.pieces(part.stop):
-                block = np.empty((len(rows), columns.stop - columns.start), self.dtype)
-                points.fill(rows, piece, None, block.shape[1], block)
-                own = np.arange(max(part.start, columns.start), min(part.stop, columns.stop))
-                block[own - part.start, own - columns.start] = self.diagonal[own]
-                add_products(block, coef[columns], sums[part])
-                before = slice(columns.start, min(columns.stop, part.start))
-                if before.stop > before.start:
-                    left = block[:, : before.stop - before.start]
-                    add_products(left.T, coef[part], sums[before])
         return sums
 
     def _add_sums(self, left, rows, points, coef, sums) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.contract import SolverResult, TimeLimit
-from sklearn_bundle.core.estimator import Fit, certificate, points_of, with_callbacks
+from sklearn_bundle.core.contract import TimeLimit
+from sklearn_bundle.core.estimator import Fit, with_callbacks
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import checked
 from sklearn_bundle.core.search import (
@@ -31,11 +29,10 @@ from sklearn_bundle.core.search import (
     single_of,
     values_of_C,
 )
-from sklearn_bundle.core.validation import TrainingData
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators._kernel import SINGLE_TOL, MachineTraining, hints
-from sklearn_bundle.kernel.values.kernel_data import KernelData
-from sklearn_bundle.kernel.values.search_values import SearchValues
+from sklearn_bundle.kernel.estimators.machine import SINGLE_TOL, Training, hints
+from sklearn_bundle.kernel.values.data import KernelData
+from sklearn_bundle.kernel.values.shared import SharedValues
 
 _WITH_GAMMA = "rbf", "poly"  # kernels
 
@@ -48,9 +45,6 @@ def kernel_search_constraints(kind: type, not_shared: tuple[str, ...]) -> dict[s
 class KernelSearch(Search):
     """Cross-validation over C, in each fold from the smallest value to the largest, and gamma.
 
-    The estimator that it fits has ``_checked`` data, ``_targets`` of subproblems, solutions of each
-    ``_along`` the values of C, ``_attributes`` of their points, and ``_solved`` for all data.
-
     Entries that docstrings share:
 
     [gammas]
@@ -60,7 +54,7 @@ class KernelSearch(Search):
 
     [search_cache_size]
     cache_size : float, default=1000
-        Memory for kernel values in MB. A matrix that folds share takes ``4 n^2`` bytes and must fit
+        Memory for kernel values in MB. A matrix that folds share takes ``8 n^2`` bytes and must fit
         into half of it; otherwise every fit computes its own values.
 
     [best_C_and_gamma]
@@ -91,14 +85,7 @@ class KernelSearch(Search):
     gammas_: NDArray[np.float64]
 
     _kind: ClassVar[type]  # of the fitted estimators
-
-    @abstractmethod
-    def _shares(self, data: Any) -> bool:
-        """Whether folds should take their values from one matrix."""
-
-    @abstractmethod
-    def _part(self, samples: Any, train: NDArray[np.intp]) -> TrainingData:
-        """The samples of a training part; X is set later."""
+    _steps: ClassVar[Steps]  # of their fits
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
@@ -133,27 +120,18 @@ class KernelSearch(Search):
         metadata = metadata_of_folds(self, X, sample_weight, params)
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, hints=hints, sample_weight=sample_weight)
-        own, limit = run.params, TimeLimit(run.params.max_time)
-        gammas = _gammas(own)
+        own, limit, steps = run.params, TimeLimit(run.params.max_time), self._steps
+        gammas, single = _gammas(own), single_of(own, self._kind)
         # The values of the largest gamma are hardest to compute.
-        data = own._checked(X, y, sample_weight, gammas[-1] if len(gammas) else None)
-        Cs = values_of_C(own.Cs)
+        data = steps.checked(own, X, y, sample_weight, gammas[-1] if len(gammas) else None)
+        Cs, samples = values_of_C(own.Cs), data.samples
         grid = Grid({"C": Cs} | ({"gamma": gammas} if len(gammas) else {}))
-        single = single_of(own, self._kind)
-        is_labeled, samples = is_classifier(self), data.samples
         rows = np.zeros(data.shape[0]), np.asarray(y), samples.rows
-        folds = folds_among(own.cv, *rows, is_labeled, metadata)
-        memory = own.cache_size * 2**20, min(effective_n_jobs(own.n_jobs), len(folds))
-        kernels = SearchValues(data.values, gammas, own._shares(data), *memory, folds)
-        scorer, classes = checked_scorer(single, own.scoring), None
-        if is_labeled:
-            classes, weights = samples.classes, samples.sample_weight
-            truth = classes[samples.labels]
-        else:
-            truth, weights = samples.y, samples.weights
-        scores = _Folds(own, data, kernels, Cs, gammas, scorer, classes, truth, weights).scores
-        fits = len(own._targets(data))
-        found = search(run, single, grid, folds, scores, limit, fits_per_value=fits)
+        folds = folds_among(own.cv, *rows, is_classifier(self), metadata)
+        scorer = checked_scorer(single, own.scoring)
+        kernels = SharedValues(data.values, gammas, own.cache_size * 2**20)
+        fits = _Folds(own, data, kernels, Cs, steps, scorer)
+        found = search(run, single, grid, folds, fits.scores, limit)
         best = grid.params(found.place)
         final = checked(single_of(own, self._kind, **best))
         final.max_time = limit.left  # which may be 0
@@ -162,7 +140,7 @@ class KernelSearch(Search):
             chosen = KernelData(data.values.X, kernel, data.values.dtype, samples.rows)
             chosen.choose_dtype()
             data = replace(data, values=chosen)
-        fitted, results = final._solved(run, data)
+        fitted, results = steps.fit(run, final, data)
         fitted |= grid.chosen(found.place) | found.attributes()
         caveat = found.advice(run.name, own.max_time, fitted.get("coef_"))
         return run.finish(fitted, results, caveat=caveat)
@@ -186,18 +164,29 @@ def _gammas(params: KernelSearch) -> NDArray[np.float64]:
 
 
 @dataclass
+class Steps:
+    """The parts of an estimator's fit that a search uses.
+
+    ``part(samples, train)`` are those of a training part, whose X is set later; ``along(params,
+    data, Cs, limit)`` yields attributes and results at ascending C.
+    """
+
+    checked: Callable[..., Training]
+    part: Callable[[Any, NDArray[np.intp]], Any]
+    along: Callable[..., Iterator[tuple[dict[str, Any], list[Any]]]]
+    fit: Callable[..., tuple[dict[str, Any], list[Any]]]
+
+
+@dataclass
 class _Folds:
     """Fits of a search to training parts, and their scores on test parts."""
 
     search: KernelSearch  # a checked copy
-    data: MachineTraining
-    kernels: SearchValues
+    data: Training
+    kernels: SharedValues
     Cs: NDArray[np.float64]
-    gammas: NDArray[np.float64]
+    steps: Steps
     scorer: Any
-    classes: NDArray[Any] | None
-    truth: NDArray[Any]
-    weights: NDArray[np.float64]
 
     def scores(
         self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
@@ -206,41 +195,33 @@ class _Folds:
 
         There is none where the limit ends a fit, nor for larger C with the same gamma.
         """
-        own, n_gammas = self.search, max(1, len(self.gammas))
+        own, n_gammas = self.search, self.kernels.n_gammas
         scores: list[float | None] = [None] * (len(self.Cs) * n_gammas)
-        train = self.kernels.arranged(train)
-        part, y = own._part(self.data.samples, train), self.truth[test]
-        weights = self.weights[test] if np.ptp(self.weights) > 0.0 else None  # equal ones: none
+        part = self.steps.part(self.data.samples, train)
         for g, (values, Z) in enumerate(self.kernels.of_fold(train, test)):
             if own.tol < SINGLE_TOL:
                 values.dtype = np.dtype(np.float64)
             fold = replace(self.data, samples=replace(part, X=values.X), values=values)
-            fold.cache_bytes, fold.shared = int(self.kernels.bytes_of_thread), True
-            model = checked(single_of(own, own._kind, kernel=values.kernel.name, n_jobs=1))
-            if Z.ndim > 1:
-                model.n_features_in_ = Z.shape[1]
-            of_gamma, by_target, targets = limit.part(n_gammas - g), [], model._targets(fold)
-            for k, target in enumerate(targets):
-                along = model._along(fold, target, self.Cs, of_gamma.part(len(targets) - k))
-                by_target.append(list(_reported(along, report, g, n_gammas)))
-            # The limit may have ended some earlier.
-            for i, results in enumerate(zip(*by_target, strict=False)):
-                model.C, found = float(self.Cs[i]), list(results)
-                vars(model).update(certificate(found), **model._attributes(fold, points_of(found)))
-                given = self.scorer, own.scoring, self.classes, model, Z, y, weights
-                scores[i * n_gammas + g] = score_of(*given)
+            given = {"kernel": values.kernel.name, "n_jobs": 1}
+            model = checked(single_of(own, own._kind, **given))
+            model.n_features_in_ = Z.shape[1] if Z.ndim > 1 else 1
+            start = perf_counter()
+            along = self.steps.along(model, fold, self.Cs, limit.part(n_gammas - g))
+            for i, (fitted, results) in enumerate(along):
+                report(i * n_gammas + g, results, perf_counter() - start)
+                model.C = float(self.Cs[i])
+                vars(model).update(fitted)
+                scores[i * n_gammas + g] = self._score(model, Z, test)
+                start = perf_counter()
         return scores
 
-
-def _reported(
-    along: Iterator[list[SolverResult]], report: Report, g: int, n_gammas: int
-) -> Iterator[SolverResult]:
-    """The solutions at all C with gamma number g, each reported as one of the grid."""
-    start, i = perf_counter(), 0
-    for results in along:
-        spent = (perf_counter() - start) / len(results)
-        for result in results:
-            report(i * n_gammas + g, [result], spent)
-            yield result
-            i += 1
-        start = perf_counter()
+    def _score(self, model: Any, Z: Any, test: NDArray[np.intp]) -> float:
+        """The score on a test part; equal weights are none."""
+        samples, own = self.data.samples, self.search
+        classes = getattr(samples, "classes", None)
+        if classes is None:
+            y, weights = samples.y[test], samples.weights
+        else:
+            y, weights = classes[samples.labels[test]], samples.sample_weight
+        weights = weights[test] if np.ptp(weights) > 0.0 else None
+        return score_of(self.scorer, own.scoring, classes, model, Z, y, weights)

@@ -1,0 +1,449 @@
+"""Steps in two variables of the dual of any kernel machine, and the certificate of a point.
+
+Minimize ``1/2 b'(K + diag(ridge)) b - target'b + width'|b|`` with ``low <= b <= high`` and a given
+sum of b. A step moves one variable up and another down by as much: the one of least slope upward,
+and the one that gains most with it (Fan, Chen and Lin, 2005, section 3). Where ``width`` is
+positive, 0 is a kink: a step ends there, as at a bound.
+
+An intercept that is penalized, or absent, is one more variable, ``extra``: its row of K is 0, its
+ridge 1 or 0, and it takes up what the sum of the others changes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sklearn_bundle.core.limits import SIX_DIGITS
+from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.lanes import entry, first_largest, load, splat, store, where_above, width_of
+from sklearn_bundle.jit.vector import fma, larger, minus, over, plus, times
+
+LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
+CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
+_INDEFINITE = (
+    1e-4  # of the largest diagonal: a curvature below minus this is no rounding of float32
+)
+_LEAST = 1e-6  # of the largest diagonal: a smaller curvature is rounding
+_COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
+_BISECTIONS = 12  # of the interval of intercepts that the slopes leave
+_HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
+_CLOSE = 1e-2  # of the distance from the fitted intercept: how wide the ends of the optimum's are
+
+
+class Variables(NamedTuple):
+    """What a dual says of each variable."""
+
+    target: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    width: np.ndarray
+    ridge: np.ndarray
+
+
+@inner
+def _slopes(value, low, high, width):
+    """What slopes upward and downward have beside g: infinite at a bound."""
+    up = np.inf if value >= high else (width if value >= 0.0 else -width)
+    down = -np.inf if value <= low else (width if value > 0.0 else -width)
+    return up, down
+
+
+@inner
+def _move(g, up, down, row_i, row_j, d, numbers):
+    """``g += d (K_i - K_j)``; the variable of least slope upward, it, and the largest downward."""
+    zero, by = splat(numbers[0]), splat(d)
+    least = most = splat(-numbers[3])
+    places = zero
+    for s in range(0, g.shape[0], width_of(g)):
+        slope = fma(by, minus(load(row_i, s), load(row_j, s)), load(g, s))
+        store(g, s, slope)
+        upward = minus(zero, plus(slope, load(up, s)))
+        places = where_above(upward, least, splat(g.dtype.type(s)), places)
+        least = where_above(upward, least, upward, least)
+        most = larger(plus(slope, load(down, s)), most)
+    lane = first_largest(least)
+    i = np.int64(entry(places, lane)) + lane
+    return i, -entry(least, lane), entry(most, first_largest(most))
+
+
+@inner
+def _partner(g, down, diagonal, row, of_i, slope, numbers):
+    """The variable that gains most by moving down while i moves up, and its gain."""
+    zero, two, smallest = splat(numbers[0]), splat(numbers[1]), splat(numbers[2])
+    of_slope, length, best, places = splat(slope), splat(of_i), zero, zero
+    for s in range(0, g.shape[0], width_of(g)):
+        violation = minus(plus(load(g, s), load(down, s)), of_slope)
+        violation = where_above(violation, zero, violation, zero)
+        curvature = minus(plus(load(diagonal, s), length), times(two, load(row, s)))
+        gain = over(times(violation, violation), larger(curvature, smallest))
+        places = where_above(gain, best, splat(g.dtype.type(s)), places)
+        best = where_above(gain, best, gain, best)
+    lane = first_largest(best)
+    return np.int64(entry(places, lane)) + lane, entry(best, lane)
+
+
+@inner
+def _loss(left, low, high, width, ridge):
+    """The loss of a residual: ``max over b in the box of b left - width |b| - ridge/2 b^2``."""
+    above = max(left - width, 0.0) if high > 0.0 else 0.0
+    below = max(-left - width, 0.0) if low < 0.0 else 0.0
+    if ridge > 0.0:
+        return 0.5 * (above * above + below * below) / ridge
+    return (high * above if above > 0.0 else 0.0) - (low * below if below > 0.0 else 0.0)
+
+
+@inner
+def values_at(g, beta, of, n, b, shift, of_sum, scales):
+    """Objective at the intercept ``b + shift`` and bound, at the best scale if ``scales``.
+
+    g has the intercept b; ``of_sum`` is what the objective has of the intercept alone, and what the
+    dual has of the sum of the first n variables, which are those of the points.
+    """
+    target, low, high, width, ridge = of
+    square, curved, linear, losses = 0.0, of_sum, 0.0, 0.0
+    for k in range(n):
+        value = beta[k]
+        score = np.float64(g[k]) + target[k] - b - ridge[k] * value
+        square += value * score
+        curved += value * (score + ridge[k] * value)
+        linear += target[k] * value - width[k] * abs(value)
+    t = linear / curved if scales and linear > 0.0 else 1.0
+    for k in range(n):
+        score = np.float64(g[k]) + target[k] - b - ridge[k] * beta[k]
+        left = target[k] - t * (score + b + shift)
+        losses += _loss(left, low[k], high[k], width[k], ridge[k])
+    primal = 0.5 * t * t * (square + of_sum) + losses
+    return primal, t * (linear - 0.5 * t * curved), t
+
+
+@inner
+def start_of_set(side):
+    """Variables, beta, g and diagonal of a set before it is filled, in float64."""
+    of = Variables(np.zeros(side), np.zeros(side), np.zeros(side), np.zeros(side), np.zeros(side))
+    return of, np.zeros(side), np.zeros(side), np.ones(side)
+
+
+@inner
+def _step_to(i, value, of, beta, up, down):
+    """Set variable i, and what its slopes have beside g."""
+    beta[i] = value
+    up[i], down[i] = _slopes(value, of.low[i], of.high[i], of.width[i])
+
+
+class Pair(NamedTuple):
+    """Where rows of a pair of classes come from: values of one with the other, and with their own.
+
+    The first class has the m points from ``first`` on, the second those from ``start`` on.
+    """
+
+    strip: np.ndarray
+    own: np.ndarray
+    known: np.ndarray
+    m: int
+    first: int
+    start: int
+    size: int
+
+
+@inner
+def _fill(pair, i, row):
+    """Row i of a pair."""
+    m, rest = pair.m, pair.size - pair.m
+    if i < m:
+        for k in range(m):
+            row[k] = pair.own[pair.first + i, k]
+        for k in range(rest):
+            row[m + k] = pair.strip[pair.start - pair.first - m + k, i]
+    else:
+        of_strip, of_own = (
+            pair.strip[pair.start - pair.first - m + i - m],
+            pair.own[pair.start + i - m],
+        )
+        for k in range(m):
+            row[k] = of_strip[k]
+        for k in range(rest):
+            row[m + k] = of_own[k]
+    for k in range(pair.size, row.shape[0]):
+        row[k] = 0.0
+    pair.known[i] = True
+
+
+@inner
+def _row_of(values, pair, i, extra, none):
+    if i == extra:
+        return none
+    row = values[i]
+    if pair is not None and not pair.known[i]:
+        _fill(pair, i, row)
+    return row
+
+
+@jit
+def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most):
+    """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
+
+    ``values[i]`` is row i of K; with a ``pair`` it is filled when it is needed. g, the diagonal
+    with the ridge, and K are in the working precision, of a multiple of 16 columns. beta is changed
+    in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
+    gap ``tol`` if that is positive. Returns their number, and whether K is not positive
+    semidefinite.
+    """
+    n = g.shape[0]
+    up, down, none = np.empty(n, g.dtype), np.empty(n, g.dtype), np.zeros(n, g.dtype)
+    numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, the least curvature, infinity
+    largest = diagonal[0]
+    for k in range(n):
+        up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])
+        largest = max(largest, diagonal[k])
+    numbers[1], numbers[2], numbers[3] = 2.0, _LEAST * largest, np.inf
+    row_i, row_j, last = none, none, numbers[0]
+    n_points = n if extra < 0 else extra
+    steps = np.int64(0)
+    while True:
+        i, slope, highest = _move(g, up, down, row_i, row_j, last, numbers)
+        if not highest - slope > enough or steps >= most:
+            return steps, False
+        if tol > 0.0 and steps % (CHECKED if steps > CHECKED else _AT_FIRST) == 0:
+            shift, of_sum = -0.5 * (np.float64(slope) + highest), 0.0
+            if extra >= 0:
+                shift = -b - of.ridge[extra] * beta[extra]
+                of_sum = of.ridge[extra] * beta[extra] ** 2
+            primal, bound, _ = values_at(g, beta, of, n_points, b, shift, of_sum, scales)
+            primal += total * (b + shift)
+            if primal - bound <= tol * abs(primal):
+                return steps, False
+        row_i = _row_of(values, pair, i, extra, none)
+        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers)
+        if not gain > 0.0:  # it underflows
+            return steps, False
+        row_j = _row_of(values, pair, j, extra, none)
+        curvature = diagonal[i] + diagonal[j] - numbers[1] * row_i[j]
+        if curvature < -_INDEFINITE * largest:
+            return steps, True
+        step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2]))
+        top = 0.0 if of.width[i] > 0.0 and beta[i] < 0.0 else of.high[i]
+        bottom = 0.0 if of.width[j] > 0.0 and beta[j] > 0.0 else of.low[j]
+        step = min(step, top - beta[i], beta[j] - bottom)
+        _step_to(i, top if step == top - beta[i] else beta[i] + step, of, beta, up, down)
+        _step_to(j, bottom if step == beta[j] - bottom else beta[j] - step, of, beta, up, down)
+        g[i] += step * of.ridge[i]
+        g[j] -= step * of.ridge[j]
+        last = g.dtype.type(step)
+        steps += 1
+
+
+# ---- objective and bound -------------------------------------------------------------------------
+
+
+@inner
+def _slope_in_b(b, of, total, scores, reach, unit):
+    """The derivative in b of the losses and ``total b``, at scores that are higher by ``reach``.
+
+    Also what its rounding may be: ``unit`` times the sizes of its terms.
+    """
+    slope, size = total, abs(total)
+    for k in range(scores.shape[0]):
+        left, term = of.target[k] - (scores[k] + reach[k]) - b, 0.0
+        if left > of.width[k] and of.high[k] > 0.0:
+            term = -(left - of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.high[k]
+        elif left < -of.width[k] and of.low[k] < 0.0:
+            term = -(left + of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.low[k]
+        slope += term
+        size += abs(term)
+    return slope, unit * size
+
+
+@inner
+def _better_b(low, high, of, total, scores, zeros):
+    """An intercept between these where the slope changes its sign, if it does."""
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        slope, _ = _slope_in_b(middle, of, total, scores, zeros, 0.0)
+        if slope < 0.0:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+@inner
+def evaluate_point(beta, scores, of, s, total, up, down):
+    """The best scale of beta, by which beta and its scores are multiplied, and what follows.
+
+    ``s`` is the prior variance of the intercept, infinite for one that is free. Slopes up and down
+    are written. Returns the scale, objective and bound, the intercept, and the largest difference
+    of slopes.
+    """
+    target, low, high, width, ridge = of
+    n = beta.shape[0]
+    square = curved = linear = size = losses = 0.0
+    for k in range(n):
+        square += beta[k] * scores[k]
+        curved += beta[k] * (scores[k] + ridge[k] * beta[k])
+        linear += target[k] * beta[k] - width[k] * abs(beta[k])
+        size += beta[k]
+    if s < np.inf:
+        curved += s * size * size
+    t = linear / curved if ridge[0] > 0.0 and total == 0.0 and linear > 0.0 else 1.0
+    least, most = np.inf, -np.inf
+    for k in range(n):
+        beta[k] *= t
+        scores[k] *= t
+        g = scores[k] + ridge[k] * beta[k] - target[k]
+        above, below = _slopes(beta[k], low[k], high[k], width[k])
+        up[k], down[k] = g + above, g + below
+        least, most = min(least, up[k]), max(most, down[k])
+    if s < np.inf:
+        b = t * s * size
+        least, most = min(least, -b), max(most, -b)
+    elif least == np.inf or most == -np.inf:
+        b = -most if least == np.inf else -least
+    else:
+        b = _better_b(-most, -least, of, total, scores, np.zeros(n))
+    for k in range(n):
+        losses += _loss(target[k] - scores[k] - b, low[k], high[k], width[k], ridge[k])
+    of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
+    primal = 0.5 * t * t * square + losses + of_b
+    return t, primal, t * (linear - 0.5 * t * curved), b, most - least
+
+
+@jit
+def evaluate(beta, scores, of, s, total, up, down):
+    """:func:`evaluate_point`."""
+    return evaluate_point(beta, scores, of, s, total, up, down)
+
+
+# ---- certificates --------------------------------------------------------------------------------
+
+
+@inner
+def _end_of_b(of, total, scores, reach, unit, b, step, upper):
+    """No more than the least b that is best or, ``upper``, no less than the largest.
+
+    Infinite if there is none. It is sought from ``b`` on, at first so far, to a hundredth of its
+    distance. Where rounding may hide the sign of the slope it moves outward.
+    """
+    low, high, bracketed, away = b, b, 0, 0.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high) if bracketed == 3 else b + away
+        slope, off = _slope_in_b(middle, of, total, scores, reach, unit)
+        if slope <= off if upper else slope < -off:
+            low, bracketed = middle, bracketed | 1
+        else:
+            high, bracketed = middle, bracketed | 2
+        if bracketed == 3 and high - low <= _CLOSE * max(abs(low - b), abs(high - b)):
+            break
+        if bracketed != 3:
+            away = step if bracketed == 1 else -step
+            step *= 4.0
+    if bracketed != 3:
+        return np.inf if bracketed == 1 else -np.inf
+    return high if upper else low
+
+
+@inner
+def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit):
+    """Objective and bound of beta with an intercept b, and how far the optimum's may be from it.
+
+    An intercept that is not free is the one of beta.
+    Scores ``K beta`` are off by no more than ``errors``, and sums by ``unit`` times the sizes of
+    their terms; ``lengths`` are at least sqrt(k(x, x)), and no objective is below ``least``. What
+    rounding may have done is taken off the bound as far as there is one, and added to the
+    objective. A model off the hyperplane by rounding costs what the optimum's intercept may be.
+
+    Returns objective, bound, intercept, the radius in which w of the optimum lies, and by how much
+    its intercept may be lower and higher.
+    """
+    target, low, high, width, ridge = of
+    n = beta.shape[0]
+    square = error = size = losses = most = linear = terms = curved = longest = 0.0
+    for k in range(n):
+        size += beta[k]
+        longest = max(longest, lengths[k])
+    reach, step = np.empty(n), 0.0
+    b = b if s == np.inf else s * size
+    inside = True
+    for k in range(n):
+        value, score, a = beta[k], scores[k], abs(beta[k])
+        square += value * score
+        error += a * (errors[k] + unit * abs(score))
+        linear += target[k] * value - width[k] * a
+        terms += (abs(target[k]) + width[k]) * a
+        curved += ridge[k] * value * value
+        inside = inside and low[k] <= value <= high[k]
+        left = target[k] - score - b
+        off = errors[k] + unit * (abs(target[k]) + abs(score) + abs(b))
+        losses += _loss(left, low[k], high[k], width[k], ridge[k])
+        above = _loss(left + off, low[k], high[k], width[k], ridge[k])
+        below = _loss(left - off, low[k], high[k], width[k], ridge[k])
+        most += max(above, below)
+    of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
+    primal = 0.5 * square + losses + of_b
+    excess = 0.5 * error + (most - losses) + unit * (most + abs(of_b))
+    linear -= unit * terms
+    curved = (1.0 + unit) * curved + square + error
+    bound = linear - 0.5 * curved
+    if s < np.inf:
+        curved += (1.0 + unit) * s * size * size
+        bound = (0.5 - unit) * linear * linear / curved if linear > 0.0 and curved > 0.0 else 0.0
+    else:
+        missing = abs(total - size)
+        length = np.sqrt(max(2.0 * (primal + excess), curved, 0.0))
+        farthest = 0.0
+        for k in range(n):
+            farthest = max(farthest, abs(target[k]) + width[k])
+        bound -= missing * (farthest + 2.0 * length * longest)
+    if square < -error:  # no matrix of a kernel
+        return primal, -np.inf, b, np.inf, np.inf, np.inf
+    bound = max(bound, least) if inside else least
+    if least == 0.0 and excess > SIX_DIGITS * abs(primal):
+        primal += excess
+    else:
+        room = bound - least
+        primal, bound = primal + max(excess - room, 0.0), max(bound - excess, least)
+    bound = min(bound, primal)
+    radius = np.sqrt(2.0 * (primal - bound)) * (1.0 + unit)
+    if s < np.inf:
+        return primal, bound, b, radius, 0.0, 0.0
+    for k in range(n):
+        off = errors[k] + unit * (abs(target[k]) + abs(scores[k]) + abs(b))
+        reach[k] = radius * lengths[k] + off
+        step = max(step, reach[k])
+    below = b - _end_of_b(of, total, scores, reach, unit, b, step, False)
+    for k in range(n):
+        reach[k] = -reach[k]
+    above = _end_of_b(of, total, scores, reach, unit, b, step, True) - b
+    return primal, bound, b, radius, below, above
+
+
+@jit
+def certify(of, s, total, least, b, beta, scores, errors, lengths, unit):
+    """:func:`certificate` of one problem."""
+    return certificate(of, s, total, least, b, beta, scores, errors, lengths, unit)
+
+
+# ---- sums of rows --------------------------------------------------------------------------------
+
+
+@jit
+def add_rows(rows, slots, change, scores):
+    """``scores += sum_c change_c rows[slots_c]``, added in float64."""
+    sums = np.empty(_COLUMNS)
+    for start in range(0, scores.shape[0], _COLUMNS):
+        of_scores = scores[start : start + _COLUMNS]
+        sums[:] = 0.0
+        for c in range(slots.shape[0]):
+            row, factor = rows[slots[c], start : start + _COLUMNS], change[c]
+            for k in range(of_scores.shape[0]):
+                sums[k] += factor * row[k]
+        for k in range(of_scores.shape[0]):
+            of_scores[k] += sums[k]
+
+
+@jit
+def gather(rows, slots, chosen, out):
+    """``out[a, c] = rows[slots_a, chosen_c]``."""
+    for a in range(chosen.shape[0]):
+        row, of_out = rows[slots[a]], out[a]
+        for c in range(chosen.shape[0]):
+            of_out[c] = row[chosen[c]]

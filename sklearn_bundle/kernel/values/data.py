@@ -1,0 +1,225 @@
+"""Training points and a kernel: values that several problems share, and sums of them in float64."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sklearn_bundle.core.limits import DOUBLE, MOST_SIDE, likely
+from sklearn_bundle.kernel._compiled.steps import LANES
+from sklearn_bundle.kernel.values._points import ByCallable
+from sklearn_bundle.kernel.values.checks import (
+    allowance,
+    negative,
+    refuse_asymmetric,
+    refuse_indefinite,
+    some_points,
+)
+from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+
+Array = NDArray[np.float64]
+
+_CALLED = 100  # points between which a callable is checked before the fit
+_EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
+_FEW = 8.0  # roundings of a term before it is added
+_SURE = 1e-13  # relative error of a value in double precision, at least
+
+
+class KernelData:
+    """Training points and a kernel: values in single or double precision, computed on first use.
+
+    Parameters
+    ----------
+    X : ndarray or CSR; the kernel matrix for "precomputed"
+    kernel : Kernel
+    dtype : float32 or float64, default=float32
+        The precision in which problems begin.
+    samples : ndarray of shape (n,), default=None
+        What messages call the points; their numbers by default.
+
+    Attributes
+    ----------
+    definite : bool
+        Whether the kernel is positive semidefinite by its formula. The values of others, which the
+        caller gives or computes, have to be checked.
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        kernel: Kernel,
+        dtype: DTypeLike = np.float32,
+        samples: np.ndarray | None = None,
+    ):
+        self.X, self.kernel = X, kernel
+        self.dtype: np.dtype = np.dtype(dtype)
+        self.precomputed = kernel.name == "precomputed"
+        self.definite = not (self.precomputed or callable(kernel.name))
+        self._type = X.dtype if self.precomputed else np.dtype(np.float64)  # of the caller's values
+        self._samples = np.arange(X.shape[0]) if samples is None else samples
+        self._rows: dict[np.dtype, KernelRows] = {}
+
+    def rows(self, dtype: DTypeLike) -> KernelRows:
+        """Values in this precision."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._rows:
+            self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
+        return self._rows[dtype]
+
+    def choose_dtype(self) -> None:
+        """Begin in double precision where single precision cannot hold the values."""
+        if not self.rows(self.dtype).in_range:
+            self.dtype = np.dtype(np.float64)
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x, x) of all points."""
+        return self.rows(self.dtype).diagonal
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of k(x, x), and of the exponent's parts."""
+        return self.rows(self.dtype).largest
+
+    @cached_property
+    def error_of_value(self) -> float:
+        """Bound on the error of any value in the precision in which problems begin."""
+        everything = np.arange(self.X.shape[0])
+        error = float(np.max(self.rows(self.dtype).rounding(everything, everything)))
+        return max(error, _SURE * self.largest)
+
+    def lengths(self, points: NDArray[np.intp]) -> Array:
+        """Upper bounds of sqrt(k(x, x))."""
+        return np.sqrt(np.maximum(self.diagonal[points] + self.error_of_value, 0.0))
+
+    # ---- values in double precision --------------------------------------------------------------
+
+    def square(self, points: NDArray[np.intp], width: int) -> tuple[Array, float]:
+        """The matrix of these points in a larger one of zeros; a bound on its relative error."""
+        values = np.zeros((width, width))
+        rows = KernelRows(self.X, self.kernel, np.float64)
+        rows = rows if len(points) == rows.n else rows.take(points)
+        rows.gram(values)
+        return values, rows.relative_error
+
+    def exact_sums(
+        self, coef: Array, columns: np.ndarray, rows: np.ndarray, n_threads: int = 1
+    ) -> tuple[Array, Array]:
+        """``sum_c coef_c k(x_r, x_columns[c])`` by r, from the data; bounds on the errors."""
+        sums, errors = np.zeros((2, len(rows)))
+        if not len(columns):
+            return sums, errors
+        if self.kernel.name == "linear":
+            return _linear_sums(self.X[rows], self.X[columns], coef)
+        points = None
+        if not self.precomputed:
+            points = KernelRows(self.X[columns], self.kernel, np.float64)
+        for start in range(0, len(rows), _EXACT_ROWS):
+            part = slice(start, start + _EXACT_ROWS)
+            if points is None:
+                block = self.X[np.ix_(rows[part], columns)]
+                sums[part] = block @ coef
+                errors[part] = DOUBLE * likely(len(coef)) * (np.abs(block) @ np.abs(coef))
+                continue
+            Z = self.X[rows[part]]
+            sums[part], errors[part] = points.scores(Z, coef), points.sums_rounding(coef, Z)
+        return sums, errors
+
+    # ---- values that the caller gives or computes ------------------------------------------------
+
+    def check(self) -> None:
+        """Raise if the values are not symmetric or not positive semidefinite.
+
+        All values of a matrix are compared with their mirror images, and up to 2,000 points are
+        checked for a negative eigenvalue. A callable is called once, with up to 100 points.
+        """
+        n, name = self.X.shape[0], self.kernel.name
+        if self.definite:
+            return
+        points = some_points(n, MOST_SIDE if self.precomputed else _CALLED)
+        values = self._values_between(points)
+        lowest = int(self.diagonal.argmin())
+        if self.diagonal[lowest] < -self._allowed:
+            raise ValueError(
+                f"kernel={name!r} is not positive semidefinite: k(x, x) is "
+                f"{self.diagonal[lowest]} for the sample {self._samples[lowest]}."
+            )
+        if self.precomputed:
+            refuse_asymmetric(self.X, name, self._samples)
+            refuse_indefinite(values, name, n)
+        else:
+            self._check_values(values, points)
+
+    def check_costs(self, points: np.ndarray, costs: Array) -> None:
+        """Raise if the caller's values are too rough for a problem with these costs.
+
+        Rounding may make eigenvalues negative, but not ``K + diag(1/C)`` indefinite.
+        """
+        ridge = 1.0 / costs
+        if not self.definite and ridge.min() < self._allowed:
+            part = some_points(len(points), MOST_SIDE if self.precomputed else _CALLED)
+            values, n = self._values_between(points[part]), self.X.shape[0]
+            refuse_indefinite(values, self.kernel.name, n, ridge[part])
+
+    def refuse_indefinite(self, points: np.ndarray, coef: Array) -> None:
+        """Raise if steps at these coefficients rightly found the values to be indefinite.
+
+        Where no eigenvalue is negative beyond rounding, rounding is what the steps have met.
+        """
+        if self.definite or not len(points):
+            return
+        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:MOST_SIDE]
+        chosen = np.sort(points[largest])
+        values = self._values_between(chosen)
+        if self.precomputed:
+            refuse_indefinite(values, self.kernel.name, n)
+        else:
+            self._check_values(values, chosen)
+        if len(points) > MOST_SIDE:
+            active = np.flatnonzero(coef)
+            weights = coef[active] / np.linalg.norm(coef)
+            sums, _ = self.exact_sums(weights, points[active], points[active])
+            least = float(weights @ sums)
+            if least < -self._allowed:
+                why = "below what rounding explains"
+                size = len(active)
+                raise ValueError(negative(self.kernel.name, f"{least:.6g} or less", size, n, why))
+
+    def _values_between(self, points: np.ndarray) -> np.ndarray:
+        """The caller's values, in their own type: that of a callable is known from then on."""
+        if self.precomputed:
+            return self.X[np.ix_(points, points)]
+        called = ByCallable(self.X, self.kernel, np.dtype(np.float64)).X[points]
+        values = ByCallable(called, self.kernel).values(called, called)
+        if values.dtype.kind == "f":
+            self._type = values.dtype
+        return values
+
+    def _check_values(self, values: np.ndarray, points: np.ndarray) -> None:
+        """Raise if values between some points, by a callable, are not those of a kernel.
+
+        In whatever type they come, no digits are expected that the caller's type does not have.
+        """
+        values = values.astype(self._type)
+        refuse_asymmetric(values, self.kernel.name, self._samples[points])
+        refuse_indefinite(values, self.kernel.name, self.X.shape[0])
+
+    @property
+    def _allowed(self) -> float:
+        """How far eigenvalues of all values may lie below 0 by rounding."""
+        return allowance(self.diagonal, self._type)
+
+
+def _linear_sums(left: Any, right: Any, coef: Array) -> tuple[Array, Array]:
+    """``sum_c coef[c] <x_r, x_c>`` in float64, and bounds on the errors."""
+    left, right = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
+    sums = np.asarray(left @ (right.T @ coef)).ravel()
+    sizes = np.asarray(abs(left) @ (abs(right).T @ np.abs(coef))).ravel()
+    return sums, DOUBLE * (likely(len(coef)) + likely(left.shape[1]) + _FEW) * sizes
+
+
+def padded(n: int) -> int:
+    """The side of a matrix of n variables for compiled steps, with one for an intercept."""
+    return -(-(n + 1) // LANES) * LANES

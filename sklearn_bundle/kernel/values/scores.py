@@ -1,0 +1,167 @@
+"""Scores of new points by a kernel machine: one machine, or one for each pair of classes."""
+
+from functools import cached_property
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.limits import DOUBLE, SINGLE, likely
+from sklearn_bundle.core.parallel import BlockRunner, blas_threads
+from sklearn_bundle.kernel._compiled import rows as passes
+from sklearn_bundle.kernel._compiled import votes
+from sklearn_bundle.kernel.values._points import SUMMED
+from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+
+Array = NDArray[np.float64]
+
+_SMALL = 1 << 18  # products of features: below this threads, and single precision, save nothing
+_FEW = 8.0  # roundings of a term before it is added
+_SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
+_GIVEN_ROWS = 1024  # rows of a matrix of kernel values that are copied at a time
+
+
+class KernelScores:
+    """``f(z) = sum_c coef[c] k(z, x_c) + b`` for two classes, or for all pairs i < j of more.
+
+    Parameters
+    ----------
+    vectors : ndarray or CSR of shape (n_support, d)
+        Support vectors sorted by class; for "precomputed", the indices of their columns.
+    kernel : Kernel
+    dual_coef : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
+        As in :class:`~sklearn.svm.SVC`: a support vector of class i has its coefficient against
+        class j in row j, or j - 1 if j > i.
+    intercept : ndarray of shape (1,) or (n_pairs,)
+    n_support : ndarray of shape (n_classes,)
+    """
+
+    def __init__(self, vectors: Matrix, kernel: Kernel, dual_coef, intercept, n_support):
+        self.vectors, self.kernel = vectors, kernel
+        self.dual_coef, self.intercept = np.ascontiguousarray(dual_coef), intercept
+        self._ends = np.concatenate([[0], np.cumsum(n_support)])
+
+    def __getstate__(self) -> dict:
+        kept = ("vectors", "kernel", "dual_coef", "intercept", "_ends")
+        return {name: vars(self)[name] for name in kept}
+
+    def scores(self, Z: Matrix, single: bool = False, n_threads: int = 1) -> Array:
+        """Array of shape (n, n_pairs), from kernel values in float64, or in float32."""
+        return self._scores(Z, np.float32 if single else np.float64, n_threads)[0]
+
+    def signed(self, Z: Matrix, n_threads: int = 1) -> Array:
+        """Scores in float32 where their sign is certain, else in float64."""
+        small = Z.shape[0] * self.vectors.size <= _SMALL
+        given = self.kernel.name == "precomputed" or callable(self.kernel.name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if small or given or not self.dual_coef.shape[1] or not self._single.in_range:
+                return self.scores(Z, False, n_threads)
+            scores, rounding = self._scores(Z, np.float32, n_threads)
+        error = _SURE * (np.outer(rounding, self._norms) + self._of_sums)
+        unsure = np.flatnonzero(~(np.abs(scores) >= error).all(axis=1))  # NaN are unsure too
+        if len(unsure):
+            scores[unsure] = self.scores(Z[unsure], False, n_threads)
+        return scores
+
+    def bounded(self, Z: Matrix, n_threads: int = 1) -> tuple[Array, Array]:
+        """Scores in float64, and what rounding may add to them, both of shape (n, n_pairs)."""
+        scores = self.scores(Z, False, n_threads)
+        if self.dual_coef.shape[1] == 0:
+            return scores, DOUBLE * np.abs(scores)
+        sizes = self._sums_of_pairs(np.abs(self.dual_coef))
+        largest = float(np.abs(self._double.diagonal).max())
+        lengths = np.sqrt(largest * np.abs(self.diagonal(Z)))
+        of_sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * lengths
+        error = np.outer(of_sums + self._double.errors_with(Z), sizes)
+        return scores, error + _FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
+
+    def diagonal(self, Z: Matrix) -> Array:
+        """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
+        return KernelRows(Z, self.kernel, np.float64).diagonal
+
+    def _scores(self, Z: Matrix, dtype: type, n_threads: int) -> tuple[Array, Array]:
+        """Scores, and the standard deviation of the error of a kernel value for each row."""
+        n, (n_rows, n_support) = Z.shape[0], self.dual_coef.shape
+        scores, rounding = np.empty((n, n_rows * (n_rows + 1) // 2)), np.zeros(n)
+        if n_support == 0:  # then there is no largest support vector either
+            scores[:] = self.intercept
+            return scores, rounding
+        coef, ends = self._by_vector, self._ends
+
+        def work(k: int) -> None:
+            start = bounds[k]
+            for block, errors in self._blocks(Z[start : bounds[k + 1]], dtype):
+                stop = start + len(block)
+                if n_rows == 1:
+                    votes.pair_score(block, coef[:, 0], self.intercept[0], scores[start:stop, 0])
+                else:
+                    votes.pair_scores(block, coef, ends, self.intercept, scores[start:stop])
+                rounding[start:stop] = errors
+                start = stop
+
+        if n * self.vectors.size <= _SMALL:
+            bounds = np.array([0, n])
+            work(0)
+            return scores, rounding
+        bounds = np.linspace(0, n, n_threads + 1).astype(int)
+        with blas_threads(1), BlockRunner(n_threads) as runner:
+            runner.run(work, n_threads)
+        return scores, rounding
+
+    def _blocks(self, part: Matrix, dtype: type):
+        """Kernel values of some rows at a time, with about the size of their errors."""
+        if self.kernel.name != "precomputed":
+            yield from (self._single if dtype == np.float32 else self._double).blocks(part)
+            return
+        columns = self.vectors.astype(np.intp, copy=False)
+        for start in range(0, len(part), _GIVEN_ROWS):
+            rows = np.ascontiguousarray(part[start : start + _GIVEN_ROWS])
+            block = np.empty((len(rows), len(columns)), rows.dtype)
+            passes.pick(rows, np.arange(len(rows)), columns, block)
+            yield block, 0.0
+
+    @cached_property
+    def _single(self) -> KernelRows:
+        return KernelRows(self.vectors, self.kernel, np.float32)
+
+    @cached_property
+    def _double(self) -> KernelRows:
+        return KernelRows(self.vectors, self.kernel, np.float64)
+
+    @cached_property
+    def _by_vector(self) -> Array:
+        """The coefficients of each support vector beside each other."""
+        return np.ascontiguousarray(self.dual_coef.T)
+
+    @cached_property
+    def _norms(self) -> Array:
+        """Euclidean norms of the coefficients of each pair."""
+        return np.sqrt(self._sums_of_pairs(self.dual_coef**2))
+
+    @cached_property
+    def _of_sums(self) -> Array:
+        """About the standard deviation of the error of each score from adding in float32.
+
+        This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
+        """
+        largest = max(1.0, float(self._single.diagonal.max()))
+        return SINGLE * largest * np.sqrt(SUMMED) * self._sums_of_pairs(np.abs(self.dual_coef))
+
+    @property
+    def _pairs(self) -> NDArray[np.intp]:
+        """The classes of each pair, of shape (2, n_pairs)."""
+        return np.array(np.triu_indices(len(self._ends) - 1, 1))
+
+    def _sums_of_pairs(self, values: Array) -> Array:
+        """Sums over the coefficients of each pair of what there is for each of ``dual_coef``."""
+        sums = np.array([values[:, start:stop].sum(axis=1) for start, stop in pairwise(self._ends)])
+        i, j = self._pairs
+        return sums[i, j - 1] + sums[j, i]
+
+    def weights(self) -> Array:
+        """``sum_c coef[c] x_c`` of every pair, of shape (n_pairs, d): for the linear kernel."""
+        parts = [slice(start, stop) for start, stop in pairwise(self._ends)]
+        of_class = [self.dual_coef[:, part] @ self.vectors[part] for part in parts]
+        pairs = combinations(range(len(parts)), 2)
+        return np.array([of_class[i][j - 1] + of_class[j][i] for i, j in pairs])
