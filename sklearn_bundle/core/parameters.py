@@ -153,11 +153,7 @@ def checked_parameters(caller: str, allowed: dict[str, Any], **given: Any) -> li
 
 
 def _checked(
-    caller: str,
-    name: str,
-    allowed: Any,
-    value: Any,
-    hints: Callable[[str, Any], str] | None = None,
+    caller: str, name: str, allowed: Any, value: Any, hints: Callable[[str, Any], str] | None = None
 ) -> Any:
     value = plain(value)
     if allowed == "no_validation":

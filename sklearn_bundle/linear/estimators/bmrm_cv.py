@@ -32,26 +32,15 @@ from sklearn_bundle.core.search import (
     single_of,
     values_of_C,
 )
-from sklearn_bundle.core.validation import (
-    check_sample_weight,
-    num_samples,
-    rows_of,
-)
+from sklearn_bundle.core.validation import check_sample_weight, num_samples, rows_of
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.blocks import aligned
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.estimators.fitting import along
-from sklearn_bundle.linear.estimators.formulation import (
-    checked_reg_lambda_of,
-    hints_of,
-    loss_of,
-)
+from sklearn_bundle.linear.estimators.formulation import checked_reg_lambda_of, hints_of, loss_of
 from sklearn_bundle.linear.estimators.path import values_for
-from sklearn_bundle.linear.estimators.scores import (
-    default_scores,
-    loss_scorer,
-)
+from sklearn_bundle.linear.estimators.scores import default_scores, loss_scorer
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
 

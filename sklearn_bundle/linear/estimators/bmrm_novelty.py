@@ -13,13 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Fit,
-    OneCertificate,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.optimum import CertainDetector
 from sklearn_bundle.core.parameters import Interval
@@ -27,11 +21,7 @@ from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.blocks import check_blocks, lazily
 from sklearn_bundle.linear.estimators.data import MemoryData
 from sklearn_bundle.linear.estimators.fitting import solve_problems
-from sklearn_bundle.linear.estimators.formulation import (
-    loss_of,
-    omega_of,
-    refuse_solver_of_blocks,
-)
+from sklearn_bundle.linear.estimators.formulation import loss_of, omega_of, refuse_solver_of_blocks
 from sklearn_bundle.linear.estimators.linear import BundleEstimator
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer

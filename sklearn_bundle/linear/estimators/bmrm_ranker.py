@@ -15,13 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Fit,
-    OneCertificate,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import BoundedDecisions
 from sklearn_bundle.core.parameters import Interval, Names

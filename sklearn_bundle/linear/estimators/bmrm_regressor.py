@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Certificates,
-    Fit,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Certificates, Fit, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.mixins import RegressorMixin
 from sklearn_bundle.core.optimum import CertainRegressor
@@ -315,10 +309,7 @@ class BMRMRegressor(
             return fitted | {"coef_": w, "intercept_": float(np.ravel(b)[0])}
         weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
-        return fitted | {
-            "coef_": np.concatenate(weights),
-            "intercept_": np.concatenate(intercepts),
-        }
+        return fitted | {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
 
     def _refuse_metric(self, n_targets: int | None, n_samples: int) -> None:
         """Raise ValueError for an M with a single target."""

@@ -50,11 +50,7 @@ class MemoryData:
     """
 
     def __init__(
-        self,
-        samples: TrainingData,
-        prepared: list[Prepared],
-        n_jobs: int | None,
-        names: list[str],
+        self, samples: TrainingData, prepared: list[Prepared], n_jobs: int | None, names: list[str]
     ):
         self.samples, self.names, self.total = samples, names, getattr(samples, "total", 1.0)
         self.prepared, self.units = prepared, [1.0] * len(prepared)

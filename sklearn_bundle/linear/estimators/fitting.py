@@ -49,11 +49,7 @@ class Solved(NamedTuple):
 
 
 def solve_problems(
-    run: Fit,
-    params: Any,
-    data: Any,
-    model: Callable[[Points], dict[str, Any]],
-    unit: str = "class",
+    run: Fit, params: Any, data: Any, model: Callable[[Points], dict[str, Any]], unit: str = "class"
 ) -> Solved:
     """Solve each problem of the data.
 

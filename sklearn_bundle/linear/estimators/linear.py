@@ -26,11 +26,7 @@ from sklearn_bundle.linear.blocks import lazily, lazy_accuracy
 from sklearn_bundle.linear.estimators.bounds import ScoreRegion
 from sklearn_bundle.linear.estimators.class_intercepts import MOST_CLASSES
 from sklearn_bundle.linear.estimators.fitting import advice_of
-from sklearn_bundle.linear.estimators.formulation import (
-    BY_INSTANCE,
-    REGULARIZER_PARAMETERS,
-    owners,
-)
+from sklearn_bundle.linear.estimators.formulation import BY_INSTANCE, REGULARIZER_PARAMETERS, owners
 from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 
@@ -257,7 +253,7 @@ class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, Certifi
     intercept_: NDArray[np.float64]
 
     _class_constraints: ClassVar[dict[str, list[Any]]] = {
-        "class_weight": [Names({"balanced"}), dict, None],
+        "class_weight": [Names({"balanced"}), dict, None]
     }
 
     @abstractmethod

@@ -135,10 +135,7 @@ class PragamSVC(LinearClassifier):
         **CertifiedLinear._common_constraints,
         **CertifiedLinear._cost_constraints,
         **LinearClassifier._class_constraints,
-        "lipschitz": [
-            Names({"adaptive", "power"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
+        "lipschitz": [Names({"adaptive", "power"}), Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
 
@@ -231,7 +228,7 @@ class PragamSVC(LinearClassifier):
         )
         advice = CertifiedLinear._advice | {
             Status.MAX_ITER: f"Increase max_iter or tol, or reg_lambda{other}; scaling the "
-            "features helps too.",
+            "features helps too."
         }
         return {status: f"{advice[status]} {same}" for status in MISSES}
 
