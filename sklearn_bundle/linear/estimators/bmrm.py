@@ -39,7 +39,7 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
 
 
 @fill_doc
-class BMRMClassifier(BundleEstimator[losses.Loss], LinearClassifier):
+class BMRMClassifier(BundleEstimator, LinearClassifier):
     """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for linear classification of any size, dense or sparse, also with costs of confusions,

@@ -36,9 +36,7 @@ _AROUND_ORIGIN = (
 
 
 @fill_doc
-class BMRMNoveltyDetector(
-    CertainDetector, OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]
-):
+class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection: the linear one-class SVM, with a certificate of the optimum.
 
     Take it for data that lie on one side of the origin, such as counts. No half-space describes

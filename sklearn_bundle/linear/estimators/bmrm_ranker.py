@@ -48,16 +48,11 @@ class RankingData(TrainingData):
 
 
 def _has_grades(estimator: BMRMRanker) -> bool:
-    if not loss_of(estimator).has_grades:
-        raise AttributeError(
-            f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
-            f"loss={estimator.loss!r}, which knows no grades."
-        )
-    return True
+    return loss_of(estimator).has_grades
 
 
 @fill_doc
-class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[losses.RankingLoss]):
+class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     """Linear ranking of grades, preferences or lists, with a certificate of the optimum.
 
     Take it where the order of the scores counts and their values do not: ordinal targets, pairs of

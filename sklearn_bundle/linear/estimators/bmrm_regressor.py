@@ -44,9 +44,7 @@ def _squared_error(M: ArrayLike | None) -> losses.RegressionLoss:
 
 
 @fill_doc
-class BMRMRegressor(
-    CertainRegressor, RegressorMixin, Certificates, BundleEstimator[losses.RegressionLoss]
-):
+class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstimator):
     """Linear regression: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for quantiles, robust losses, counts and least squares on data of any size, dense or
@@ -253,12 +251,10 @@ class BMRMRegressor(
         loss = checked_loss(self, in_blocks)
         if in_blocks:
             data = check_blocks(self, X, y, sample_weight, "numbers")
-            self._refuse_metric(data.n_targets)
             spreads = _together(data.spreads(self.fit_intercept), loss)
             data.prepare([loss_of(self, size) for size in spreads], self.loss)
         else:
             samples = check_regression_data(self, X, y, sample_weight)
-            self._refuse_metric(samples.n_targets)
             refuse_large(self, samples, (samples.n_targets or 1) if loss.multi_output else 1)
             y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
             spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
@@ -289,11 +285,6 @@ class BMRMRegressor(
         weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
         return fitted | {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
-
-    def _refuse_metric(self, n_targets: int | None) -> None:
-        """Raise ValueError for an M with a single target."""
-        if n_targets is None and self.M is not None and self.loss == "squared_error":
-            raise ValueError("M is for y of shape (n_samples, n_targets) with n_targets > 1.")
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,8 +26,6 @@ from sklearn_bundle.linear.estimators.formulation import BY_NAME
 from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.linear.solvers.choice import BUNDLES
-
-OwnLoss = TypeVar("OwnLoss", bound=Loss)  # what an estimator takes
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
@@ -108,7 +106,7 @@ def regions_of(model: Any) -> list[ScoreRegion]:
     return known_regions(model, ScoreRegion, why)
 
 
-class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
+class BundleEstimator(CertifiedLinear):
     """A subclass defines the table of its losses and their parameters.
 
     Entries that docstrings share:
@@ -147,7 +145,7 @@ default="l2"
         Whether the next fit with the same {} starts from this one.
     """
 
-    loss: str | OwnLoss
+    loss: str | Loss
     regularizer: str | Regularizer
     l1_ratio: float
     solver: str
@@ -156,7 +154,7 @@ default="l2"
 
     _unit: ClassVar[str] = "class"  # what has a problem of its own
     #: Factories of losses, by name.
-    _losses: Mapping[str, Callable[..., OwnLoss]]
+    _losses: Mapping[str, Callable[..., Loss]]
     #: Parameters of losses whose default None is this many times the spread of y.
     _in_spreads: ClassVar[dict[str, float]] = {}
     #: Classes of losses that may be passed as an instance.
