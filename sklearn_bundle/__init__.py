@@ -24,9 +24,8 @@ StructuredSVM          segments, graphs, matchings, label sets,  for outputs wit
 =====================  ========================================  ================================
 
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
-``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
-what the ``BMRM`` estimators accept; ``to_sklearn`` makes plain scikit-learn estimators of linear
-models.
+``reg_lambda_max`` is the largest value of a path; ``to_sklearn`` makes plain estimators of
+scikit-learn of linear models.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``metrics`` for sequences, ``datasets`` to read data,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
     from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
     from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
-    from sklearn_bundle.linear.estimators.listing import list_losses, list_regularizers
     from sklearn_bundle.linear.estimators.path import bmrm_path, reg_lambda_max
     from sklearn_bundle.linear.estimators.pragam import PragamSVC
     from sklearn_bundle.structured.estimators.structured import StructuredSVM
@@ -67,8 +65,6 @@ if TYPE_CHECKING:
 # Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
     "reg_lambda_max": "sklearn_bundle.linear.estimators.path",
-    "list_losses": "sklearn_bundle.linear.estimators.listing",
-    "list_regularizers": "sklearn_bundle.linear.estimators.listing",
     "bmrm_path": "sklearn_bundle.linear.estimators.path",
     "BMRMClassifier": "sklearn_bundle.linear.estimators.bmrm",
     "BMRMClassifierCV": "sklearn_bundle.linear.estimators.bmrm_cv",
@@ -113,8 +109,6 @@ __all__ = [
     "bmrm_path",
     "crf_path",
     "datasets",
-    "list_losses",
-    "list_regularizers",
     "losses",
     "metrics",
     "models",

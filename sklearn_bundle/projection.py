@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.multiplier import FEASIBILITY, projected
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
+from sklearn_bundle.linear.solvers.multiplier import FEASIBILITY, projected
 
 __all__ = ["project"]
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_bundle.core._compiled.projection import crossing
+from sklearn_bundle.linear._compiled.projection import crossing
 from sklearn_bundle.projection import project
 from tests.reference_cones import by_clarabel, halflines, zeros
 

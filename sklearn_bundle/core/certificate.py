@@ -258,12 +258,7 @@ class Ball(NamedTuple):
 
 
 def ball_of(
-    w: Array,
-    lowest: Array,
-    gap: float,
-    own_gap: float,
-    modulus: float,
-    error: float,
+    w: Array, lowest: Array, gap: float, own_gap: float, modulus: float, error: float
 ) -> Ball | None:
     """The smaller of both balls; None if there is no strong convexity, or no gap.
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn import base
@@ -74,28 +75,45 @@ class SparseCoefMixin:
     """``coef_`` as a sparse matrix, as scikit-learn's linear models have it."""
 
     coef_: Any
+    _coef_is_vector = False  # before it became sparse
 
     def sparsify(self) -> Self:
-        """Make ``coef_`` a CSR matrix.
+        """Make ``coef_`` a sparse matrix in CSR format, as ``sparsify`` of scikit-learn does.
+
+        This saves memory and prediction time if most coefficients are 0, as with L1. Predictions
+        and pickles work as before; ``fit`` makes ``coef_`` an array again.
 
         Returns
         -------
         self : object
-            The fitted estimator.
+            With ``coef_`` of shape (1, n_features) if it was a vector.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
+        if not sp.issparse(self.coef_):
+            self._coef_is_vector = self.coef_.ndim == 1
+            self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_))
         return self
 
     def densify(self) -> Self:
-        """Make ``coef_`` an array again.
+        """Make ``coef_`` an array again, with its shape before :meth:`sparsify`.
 
         Returns
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self)
         if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()
+            coef = self.coef_.toarray()
+            self.coef_ = coef.ravel() if self._coef_is_vector else coef
         return self

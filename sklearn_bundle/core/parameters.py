@@ -1,18 +1,15 @@
 """Parameters: what each may be, written as data, and their check, whose messages say it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
-from functools import cache
-from inspect import Parameter, signature
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_bundle.core.callers import warn
-from sklearn_bundle.core.hints import similar
-from sklearn_bundle.core.values import plain, shown
+from sklearn_bundle.core.hints import parameters_of, similar
+from sklearn_bundle.core.values import as_float, plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
 # Where classes are that users import from sklearn_bundle.losses or sklearn_bundle.regularizers.
@@ -42,21 +39,16 @@ class Interval:
 
 
 class Names:
-    """Strings that a parameter accepts, listed in alphabetical order.
+    """Strings that a parameter accepts, listed in alphabetical order."""
 
-    ``by_instance`` are strings that are refused later, with a hint to pass an instance: messages do
-    not offer them.
-    """
-
-    def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
-        self.options = set(options)
-        self.offered = sorted(self.options - by_instance)
+    def __init__(self, options: Iterable[str]) -> None:
+        self.options = sorted(set(options))
 
     def holds(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.options
 
     def __str__(self) -> str:
-        return f"a str among {{{', '.join(map(repr, self.offered))}}}"
+        return f"a str among {{{', '.join(map(repr, self.options))}}}"
 
 
 class _Kind(NamedTuple):
@@ -99,6 +91,7 @@ _KINDS: dict[Any, list[Any]] = {
     ],
 }
 
+POSITIVE = Interval(Real, 0, None, closed="neither")
 RELATIVE_GAP = Interval(Real, 0, 1, closed="right")  # for `tol`; w = 0 may already meet 1
 #: What the parameters of a fit may be, whatever it minimizes.
 OF_FITS: dict[str, list[Any]] = {
@@ -113,22 +106,10 @@ OF_FITS: dict[str, list[Any]] = {
 # Advice by parameter and unsupported value.
 _AT_LIMITS = {
     ("reg_lambda", 0): " Without regularization there may be no optimum and no lower bound: use a "
-    "small positive value such as 1e-6, or an estimator without regularization, such as "
-    "LinearRegression or LogisticRegression without a penalty.",
-    ("C", 0): " The losses then have no weight, and w = 0 is the optimum: use a small positive "
-    "value such as 1e-6, or for little regularization a large one such as 1e6.",
+    "small positive value such as 1e-6.",
+    ("C", 0): " Then w = 0 is the optimum: use a small positive value such as 1e-6.",
     ("C", np.inf): " Without slack there may be no optimum: use a large value such as 1e6.",
 }
-_ABOUT_TOL = (
-    " It limits the relative gap, dual_gap_ / abs(objective_): 1e-2 is within one percent of the "
-    "optimum."
-)
-
-
-@cache
-def parameters_of(kind: type) -> Mapping[str, Parameter]:
-    """The parameters of a class's constructor."""
-    return MappingProxyType(signature(kind).parameters)
 
 
 def checked(estimator: Any, hints: Callable[[str, Any], str] | None = None) -> Any:
@@ -152,13 +133,7 @@ def checked_parameters(caller: str, allowed: dict[str, Any], **given: Any) -> li
     return [_checked(caller, name, allowed[name], value) for name, value in given.items()]
 
 
-def _checked(
-    caller: str,
-    name: str,
-    allowed: Any,
-    value: Any,
-    hints: Callable[[str, Any], str] | None = None,
-) -> Any:
+def _checked(caller: str, name: str, allowed: Any, value: Any, hints: Any = None) -> Any:
     value = plain(value)
     if allowed == "no_validation":
         return value
@@ -166,10 +141,11 @@ def _checked(
     if not any(kind.holds(value) for kind in kinds):
         *others, last = map(str, kinds)
         texts = f"{', '.join(others)} or {last}" if others else last
-        more = hints(name, value) if hints is not None else ""
+        advice = _AT_LIMITS.get((name, value)) if isinstance(value, Real) else None
+        advice = advice or (hints and hints(name, value)) or suggestion(allowed, value)
         raise ValueError(
             f"The {name!r} parameter of {caller} must be {texts}. Got {shown(value)} instead."
-            f"{more or _advice(name, value) or suggestion(allowed, value)}"
+            f"{advice}"
         )
     return _in_range(caller, name, allowed, value)
 
@@ -185,25 +161,13 @@ def _kinds_of(allowed: Any) -> list[Any]:
     return [_Kind(f"an instance of {name!r}", lambda value: isinstance(value, allowed))]
 
 
-def _advice(name: str, value: Any) -> str:
-    if name == "tol":
-        return _ABOUT_TOL
-    return _AT_LIMITS.get((name, value), "") if isinstance(value, Real) else ""
-
-
 def suggestion(allowed: Iterable[Any], value: Any) -> str:
-    """A question with the offered name most similar to ``value``; empty if none is similar.
-
-    For a class whose instances are allowed, it is how to make one.
-    """
+    """The offered name that is similar to ``value``, or how to make an instance of a class."""
     if isinstance(value, type):
         taken = any(isinstance(base, type) and issubclass(value, base) for base in allowed)
         return f" Pass an instance: {value.__name__}(...)." if taken else ""
-    if not isinstance(value, str):
-        return ""
-    return similar(
-        value, [name for kind in allowed if isinstance(kind, Names) for name in kind.offered]
-    )
+    offered = [name for kind in allowed if isinstance(kind, Names) for name in kind.options]
+    return similar(value, offered) if isinstance(value, str) else ""
 
 
 def _in_range(caller: str, name: str, allowed: Iterable[Any], value: Any) -> Any:
@@ -211,13 +175,9 @@ def _in_range(caller: str, name: str, allowed: Iterable[Any], value: Any) -> Any
     if type(value) is float or not isinstance(value, Real):
         return value
     real = any(isinstance(kind, Interval) and kind.kind is Real for kind in allowed)
-    try:
-        if real:
-            return float(value)
-        if not isinstance(value, int) or abs(int(value)) <= _LARGEST_INT:
-            return value
-    except OverflowError:
-        pass
+    value = as_float(value) if real else value
+    if isinstance(value, float) if real else abs(int(value)) <= _LARGEST_INT:
+        return value
     raise ValueError(
         f"The {name!r} parameter of {caller} must be within the range of "
         f"{'float64' if real else 'int64'}. Got {shown(value)} instead."
@@ -232,18 +192,13 @@ def warn_of_unused(estimator: Any) -> None:
         if name not in own:
             continue
         value, chosen = getattr(estimator, name), getattr(estimator, role)
-        used = any(
-            chosen is one or (isinstance(one, str) and is_same(chosen, one)) for one in values
-        )
+        used = any(is_same(chosen, one) for one in values)
         if not used and not is_same(value, own[name].default):
-            owners = " or ".join(map(repr, values))
-            instead = ""
-            if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
-                instead = f": set it there, {type(chosen).__name__}({name}={shown(value)})"
-            ignored.append(
-                f"{name}={shown(value)}, which is for {role}={owners}, not {role}={shown(chosen)}"
-                f"{instead}"
-            )
+            text = f"{name}={shown(value)}, which is for {role}={' or '.join(map(repr, values))}"
+            text += f", not {role}={shown(chosen)}"
+            if name in getattr(chosen, "__dict__", {}):
+                text += f": set it there, {type(chosen).__name__}({name}={shown(value)})"
+            ignored.append(text)
     if ignored:
         warn(f"{kind.__name__} ignores {'; and '.join(ignored)}.", UserWarning)
 

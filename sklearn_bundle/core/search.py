@@ -179,9 +179,7 @@ def search(
     watch = _Watch(run, single, grid, len(folds), fits_per_value)
     with blas_threads(1):
         of_folds = Parallel(
-            n_jobs=run.params.n_jobs,
-            prefer="threads",
-            require=None if processes else "sharedmem",
+            n_jobs=run.params.n_jobs, prefer="threads", require=None if processes else "sharedmem"
         )(delayed(watch.fold)(scores_of, limit, k, *fold) for k, fold in enumerate(folds))
     found = SearchResults(grid, of_folds)
     watch.close(found)
@@ -192,12 +190,7 @@ class _Watch:
     """Watches the folds of a search and the fits of each; a copy in another process goes on."""
 
     def __init__(
-        self,
-        run: Fit,
-        single: CertifiedEstimator,
-        grid: Grid,
-        n_folds: int,
-        fits_per_value: int,
+        self, run: Fit, single: CertifiedEstimator, grid: Grid, n_folds: int, fits_per_value: int
     ):
         self._lines, self._grid, self._lock = run.lines, grid, Lock()
         self._n_folds, self._n_fits = n_folds, len(grid) * fits_per_value

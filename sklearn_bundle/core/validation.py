@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -22,15 +22,8 @@ _NAME = 24  # characters of a class that lines and bars show
 _FEW_ROWS = 1 << 14  # whose squares are held at a time: 8 bytes of each entry
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 
-_COMPLEX = "Complex data not supported"
-# How messages of numpy and scikit-learn begin that do not name X.
-_NO_NUMBERS = "could not convert", "float() argument", "setting an array element", _COMPLEX
 # Layouts of X after scikit-learn's checks: few, since compiled code is compiled for each.
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-
-
-class ContinuousLabels(ValueError):
-    """y holds numbers where labels are needed."""
 
 
 @dataclass
@@ -110,36 +103,11 @@ class RegressionData(TrainingData):
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
     """scikit-learn's ``validate_data``, after checks of what it would misread."""
-    if X is None:
-        raise ValueError(
-            f"X must be an array, sparse matrix or data frame of shape (n_samples, n_features) for "
-            f"{type(estimator).__name__}, got None. Expected 2D array."
-        )
     refuse_misread("X", X)
     for labels in y:
         refuse_misread("y", labels, dates=True)
         refuse_mixed("y", labels)
-    try:
-        return validate_data(estimator, well_formed(X, "X"), *y, **checks)
-    except (TypeError, ValueError) as error:
-        message = str(error)
-        if not message.startswith(_NO_NUMBERS):
-            raise
-        if message.startswith(_COMPLEX):  # the rest is the whole array
-            message = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
-        raise type(error)(f"X must hold numbers{_except_columns(X)}: {message}") from None
-
-
-def _except_columns(X: Any) -> str:
-    """Which columns of a data frame are not numbers; nothing if it is another object."""
-    names = []
-    columns = X.columns if hasattr(X, "columns") else ()
-    for j, name in enumerate(columns):
-        try:  # names of pandas may occur twice
-            np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            names.append(name)
-    return f", but the columns {shown(names)} do not" if names else ""
+    return validate_data(estimator, well_formed(X, "X"), *y, **checks)
 
 
 def check_classification_data(
@@ -207,11 +175,7 @@ def check_discrete(y: Any) -> None:
     try:
         check_classification_targets(y)
     except ValueError as error:
-        if "label type: continuous" in str(error):
-            instead = "Numbers are for a regressor, such as BMRMRegressor or SwapSVR."
-            raise ContinuousLabels(f"{error} {instead}") from None
-        allowed = "y must hold labels of one type, such as strings or whole numbers"
-        raise ValueError(f"{error} {allowed}, got {shown(np.asarray(y))}.") from None
+        raise ValueError(f"{error} Numbers are for a regressor, such as BMRMRegressor.") from None
 
 
 def check_regression_data(
@@ -220,13 +184,9 @@ def check_regression_data(
     """Check the training data of a regressor."""
     if sp.issparse(y):
         raise ValueError(f"y must be a dense array, got a sparse {y.format} one: use y.toarray().")
-    if y is not None:  # errors name y, which scikit-learn's do not
-        plain = getattr(getattr(y, "dtype", None), "kind", "O") in "fiu"
-        shape = np.shape(y if plain else as_numbers("y", y))
-        if len(shape) not in (1, 2) or shape[1:] == (0,):
-            raise ValueError(
-                f"y must have shape (n_samples,) or (n_samples, n_targets), got shape {shape}."
-            )
+    shape = () if y is None else as_numbers("y", y).shape  # errors name y
+    if y is not None and (len(shape) not in (1, 2) or shape[1:] == (0,)):
+        raise ValueError(f"y must have shape (n,) or (n, n_targets), got shape {shape}.")
     X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -259,20 +219,18 @@ def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
 
 
 def checked_reg_lambda(value: float | None, total: float) -> float:
-    """The strength, or one over the sum of the weights, in the range for compiled code.
+    """The strength, or one over the sum of the weights or C times it, in the range for solvers.
 
     For strengths relative to the mean loss that may be None.
     """
-    what = "reg_lambda"
-    if value is None:
-        what = "The inverse of the sum of the weights, which is reg_lambda=None,"
-        with np.errstate(over="ignore", divide="ignore"):
-            value = float(np.divide(1.0, total))
-    if not 1.0 / _LARGEST <= value <= _LARGEST:
+    with np.errstate(over="ignore", divide="ignore"):
+        strength = float(np.divide(1.0, total)) if value is None else value
+    if not 1.0 / _LARGEST <= strength <= _LARGEST:
         raise ValueError(
-            f"{what} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value}."
+            f"reg_lambda must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {strength}"
+            f"{', the inverse of the sum of the weights (times C)' if value is None else ''}."
         )
-    return value
+    return strength
 
 
 def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
@@ -309,19 +267,15 @@ def check_sample_weight(
     if sample_weight is None and n_samples > 0:
         return np.broadcast_to(1.0, n_samples)  # takes no memory
     weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
-    if weights.ndim == 0:
-        weights = np.broadcast_to(weights, n_samples)
-    else:
-        kind = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "sample_weight"}
-        weights = check_array(weights, **kind)
+    weights = np.broadcast_to(weights, n_samples) if weights.ndim == 0 else weights
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "
             "sample."
         )
-    wrong = ~np.isfinite(weights)
-    if wrong.any():
-        raise ValueError(f"sample_weight must be finite, got {weights[np.argmax(wrong)]}.")
+    wrong = weights[~np.isfinite(weights)]
+    if len(wrong):
+        raise ValueError(f"Input sample_weight contains NaN or infinity, got {wrong[0]}.")
     if (weights < 0.0).any():
         raise ValueError(
             f"Negative values in data passed to `sample_weight` (the smallest is {weights.min()}); "

@@ -1,9 +1,8 @@
 """Users' values: conversion to Python's own numbers, and representation in messages."""
 
-from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from itertools import islice
 from numbers import Integral, Real
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.misread import refuse_misread
 
-_MOST_SHOWN = 6  # entries of a list in a message, which fit into a line
+_short = Repr()  # six entries of a list, as fit into a line
+_short.maxstring = _short.maxother = 200  # characters
+_short.maxdict = _short.maxtuple = _short.maxlist
 
 
 def plain(value: Any) -> Any:
@@ -58,60 +59,30 @@ def is_between(value: Any, low: float, high: float) -> bool:
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """An array of float64; ValueError names the first entry that is not a number."""
     refuse_misread(name, values)
-    array = values if isinstance(values, np.ndarray) else None
-    if array is None or array.dtype.kind not in "fiub":
-        try:
-            array = np.asarray(values)
-        except ValueError:  # ragged
-            raise _no_numbers(name, values) from None
+    try:
+        array = np.asarray(values)
         if array.dtype.kind == "O":
-            try:
-                array = np.asarray([as_float(x) for x in array.flat]).reshape(array.shape)
-            except ValueError:
-                raise _no_numbers(name, values) from None
-    if array.dtype.kind not in "fiub":
-        raise _no_numbers(name, values)
-    return np.asarray(array, dtype=np.float64)
-
-
-def _no_numbers(name: str, values: Any) -> ValueError:
-    """An error with the first entry that is not a number, or all entries if the shape is wrong."""
-    odd = next((x for x in _entries(values) if not isinstance(as_float(x), float)), values)
+            array = np.asarray([as_float(x) for x in array.flat]).reshape(array.shape)
+        if array.dtype.kind in "fiub":
+            return np.asarray(array, dtype=np.float64)
+    except ValueError:  # ragged
+        pass
+    entries = np.asarray(values, dtype=object).flat
+    odd = next((x for x in entries if not isinstance(as_float(x), float)), values)
     why = " Complex data not supported." if isinstance(odd, complex) else ""
-    return ValueError(f"{name} must hold numbers, got {shown(odd)}.{why}")
-
-
-def _entries(values: Any) -> Iterator[Any]:
-    if isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim):
-        for value in values:
-            yield from _entries(value)
-    else:
-        yield values
+    raise ValueError(f"{name} must hold numbers, got {shown(odd)}.{why}")
 
 
 def shown(value: Any) -> str:
     """A value for a message: plain numbers (0.0, not np.float64(0.0)); only the start of lists."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, list | tuple | np.ndarray):
-        inside = _listed(map(shown, value[:_MOST_SHOWN]), len(value))
-        if not isinstance(value, tuple):
-            return f"[{inside}]"
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    if type(value) is dict:
-        first = islice(value.items(), _MOST_SHOWN)
-        return f"{{{_listed((f'{shown(k)}: {shown(v)}' for k, v in first), len(value))}}}"
+    if isinstance(value, np.ndarray):
+        value = value[: _short.maxlist + 1].tolist() if value.ndim else value.item()
     value = plain(value)
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = value.item() if isinstance(value, np.generic) else value
     try:
-        return repr(value)
+        return _short.repr(value)
     except ValueError:  # Python does not print integers of thousands of digits
         return f"an integer of {value.bit_length()} bits"
-
-
-def _listed(first: Iterable[str], n_all: int) -> str:
-    return ", ".join([*first, *["..."][: n_all > _MOST_SHOWN]])
 
 
 def mixed(values: Any) -> set[type]:

@@ -45,7 +45,7 @@ from tests.reference_programme import Optimum
 from tests.reference_segments import drawn
 
 # What random parameters and data may deserve.
-REMARKS = "ignores", "w is nearly 0", "origin must not lie inside", "one may be better"
+REMARKS = "ignores", "w is 0", "origin must not lie inside", "one may be better"
 SLOW = 1.0  # CPU seconds from which on a fit is slow
 EARLY = 20  # iterations, of fits that are to end before tol
 COMPILES = 10.0  # up to here it may have been compilation: it is fitted again

@@ -85,5 +85,5 @@ def test_features_without_a_penalty():
     for tol, max_iter in ((1e-5, 1000), (1e-9, 3)):
         judge(quiet(model.set_params(tol=tol, max_iter=max_iter), *collected(X, TWO)), X, TWO)
     model = BMRMClassifier(regularizer=Quadratic([0.0, *5 * [1.0]]), reg_lambda=1e-2)
-    with pytest.raises(ValueError, match=r"without a penalty.* rows in memory"):
+    with pytest.raises(ValueError, match=r"without a penalty.* rows on workers"):
         model.fit(*collected(X, TWO))

@@ -105,6 +105,7 @@ def test_a_second_fit_starts_where_the_first_has_ended(case):
         judged(quiet(model, X, y, weights, **further), case)
 
 
+@pytest.mark.filterwarnings("ignore:w is 0")
 @pytest.mark.parametrize("value", [2.0, 3.0, 5.0])
 @pytest.mark.parametrize("loss", ["multiclass_hinge", "softmax"])
 def test_what_is_handed_out_is_a_copy(loss, value):

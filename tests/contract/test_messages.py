@@ -64,6 +64,5 @@ def test_missing_probabilities_say_what_has_them(kind, method):
 def test_other_missing_attributes_say_what_python_says():
     with pytest.raises(AttributeError, match=r"^'SwapSVC' object has no attribute 'coefs'$"):
         _ = SwapSVC().coefs
-    with pytest.raises(AttributeError, match="'predict_grades'") as caught:  # scikit-learn's
+    with pytest.raises(AttributeError, match="'predict_grades'"):  # scikit-learn's
         BMRMRanker("ndcg").predict_grades(X)
-    assert "loss='ordinal'" in str(caught.value.__cause__)

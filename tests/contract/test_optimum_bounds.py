@@ -45,7 +45,6 @@ CLASSIFIERS = [
     BMRMClassifier("hinge", regularizer="elasticnet", **STRONG),
     BMRMClassifier("log_loss", fit_intercept=False, **STRONG),
     BMRMClassifier("multiclass_hinge", fit_intercept=False, **STRONG),
-    BMRMClassifier("multiclass_hinge", **STRONG),
     BMRMClassifier("softmax", **STRONG),
     BMRMClassifier("roc_auc", **STRONG),
     PragamSVC(**STRONG),
@@ -205,7 +204,7 @@ def test_a_loss_of_ones_own():
         BMRMClassifier(regularizer="l1"),
         BMRMClassifier(regularizer="elasticnet", l1_ratio=1.0),
         BMRMClassifier("fbeta"),
-        BMRMClassifier("multiclass_hinge", cost=[[0, 2], [1, 0]], scaling="slack"),
+        BMRMClassifier("multiclass_hinge"),
     ],
     ids=str,
 )

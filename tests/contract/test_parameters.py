@@ -161,35 +161,10 @@ def test_an_unknown_name_is_met_with_a_sorted_list_and_the_nearest(given, ending
 
 
 @pytest.mark.parametrize(
-    "kind, loss, taker",
-    [
-        (BMRMClassifier, "squared_error", "BMRMRegressor"),
-        (BMRMClassifier, losses.Ordinal(), "BMRMRanker"),
-        (BMRMClassifierCV, "squared_error", "BMRMRegressorCV"),
-        (BMRMClassifierCV, "ndcg", "BMRMRanker"),
-        (BMRMRegressor, "hinge", "BMRMClassifier"),
-        (BMRMRegressor, losses.Softmax(), "BMRMClassifier"),
-        (BMRMRegressor, "ordinal", "BMRMRanker"),
-        (BMRMRegressorCV, "roc_auc", "BMRMClassifierCV"),
-        (BMRMRanker, "hinge", "BMRMClassifier"),
-        (BMRMRanker, "quantile", "BMRMRegressor"),
-    ],
-)
-def test_a_loss_of_another_estimator_names_that_estimator(kind, loss, taker):
-    model = kind(loss=loss)
-    with pytest.raises(ValueError, match=rf" is a loss of {taker}\.$"):
-        model.fit(np.eye(4), [0, 1, 0, 1])
-    assert not hasattr(model, "n_features_in_")
-
-
-@pytest.mark.parametrize(
     "kind, solver, hint",
     [
         (BMRMClassifier, "liblinear", "Did you mean 'dual-coordinate'?"),
         (BMRMClassifier, "newton-cholesky", "Did you mean 'newton'?"),
-        (BMRMClassifier, "saga", "No solver here is called 'saga'; 'auto' chooses one of them."),
-        (BMRMRegressor, "sparse_cg", "Did you mean 'conjugate-gradient'?"),
-        (BMRMRanker, "lbfgs", "No solver here is called 'lbfgs'; 'auto' chooses one of them."),
         (SwapSVC, "libsvm", "Did you mean 'decomposition'?"),
         (SDCACRF, "l-bfgs", "Did you mean 'lbfgs'?"),
     ],
@@ -203,18 +178,14 @@ def test_a_solver_of_another_library_is_met_with_those_here(kind, solver, hint):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_tol_above_one_is_refused(kind):
     for tol in (1.5, np.nextafter(1.0, 2.0), np.inf):
-        with pytest.raises(ValueError, match=rf"'tol' .*\(0.0, 1.0\]. Got {tol} .* one percent"):
+        with pytest.raises(ValueError, match=rf"'tol' .*\(0.0, 1.0\]. Got {tol} instead"):
             kind(tol=tol, **SEARCHES.get(kind, {})).fit(np.eye(4), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("function", [bmrm_path, reg_lambda_max])
-@pytest.mark.parametrize("given", [{}, {"loss": "softmax"}])
-def test_numbers_for_labels_name_the_loss_to_pass(function, given):
-    with pytest.raises(ValueError, match=r"numbers, and loss='.*' of .* pass loss='squared_error'"):
-        function(np.eye(4), [0.5, 1.25, 0.1, 7.0], **given)
-    for kind in (BMRMClassifier, SwapSVC):
-        with pytest.raises(ValueError, match=r"^Unknown label type: .* such as BMRMRegressor"):
-            kind().fit(np.eye(4), [0.5, 1.25, 0.1, 7.0])
+@pytest.mark.parametrize("fit", [bmrm_path, reg_lambda_max, BMRMClassifier().fit, SwapSVC().fit])
+def test_numbers_for_labels_are_for_a_regressor(fit):
+    with pytest.raises(ValueError, match=r"^Unknown label type: .* such as BMRMRegressor"):
+        fit(np.eye(4), [0.5, 1.25, 0.1, 7.0])
 
 
 def test_an_unknown_loss_of_a_path_is_met_with_the_losses_of_both_kinds():

@@ -88,6 +88,7 @@ def test_a_path_of_many_values_beside_scikit_learns_models(l1_ratio, tol):
 
 @pytest.mark.parametrize("omega", ["l1", WeightedL1([1.0, 2.0, 0.5, 1.0])], ids=str)
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile"])
+@pytest.mark.filterwarnings("ignore:w is 0")
 def test_the_largest_useful_value(loss, omega):
     """At it all weights are zero, and below it some are not."""
     X, y, weights, _ = data("numbers, weighted")

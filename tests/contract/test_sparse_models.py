@@ -170,17 +170,11 @@ def test_l1_ratio_in_a_grid(cancer):
     [
         (
             BMRMClassifier(regularizer="l1", solver="coordinate-descent"),
-            "^solver='coordinate-descent' is for the losses 'squared_hinge', 'log_loss' and "
-            "'exponential' with regularizer='l1' or 'elasticnet'; got loss='hinge' and "
-            "regularizer='l1'. Use ",
-        ),
-        (
-            BMRMRegressor(solver="coordinate-descent"),
-            "'poisson' with regularizer='l1' or 'elasticnet'; got .* and regularizer='l2'. Use ",
+            "^solver='coordinate-descent' does not take loss='hinge' with regularizer='l1'",
         ),
         (
             BMRMRegressor(solver="coordinate-descent", regularizer="elasticnet", l1_ratio=0.0),
-            r"got loss='squared_error' and regularizer='elasticnet', l1_ratio=0\.0\. Use ",
+            "loss='squared_error' with regularizer='elasticnet'; .* Use solver='auto'",
         ),
         (BMRMRanker(solver="coordinate-descent"), "'solver' parameter of BMRMRanker"),
     ],
@@ -219,7 +213,7 @@ def test_largest_value_of_squared_errors(diabetes, fit_intercept, l1_ratio):
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "softmax", "huber", "poisson"])
-@pytest.mark.filterwarnings("ignore:w is nearly 0")
+@pytest.mark.filterwarnings("ignore:w is 0")
 def test_all_weights_are_zero_from_the_largest_value_on(diabetes, loss):
     X, y = diabetes
     X = X + 0.05  # centered features would make the intercept of no account
@@ -256,7 +250,7 @@ def test_largest_value_with_weights_of_features(cancer):
     assert reg_lambda_max(X, y, loss="log_loss", **weighted) == pytest.approx(plain, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:w is nearly 0")
+@pytest.mark.filterwarnings("ignore:w is 0")
 def test_from_the_largest_value_on_with_a_kink(cancer):
     """Classes of different weight: the hinge's g is not unique."""
     kind = {"loss": "hinge", "regularizer": "l1", "tol": 1e-8}
@@ -274,7 +268,7 @@ def test_from_the_largest_value_on_with_a_kink(cancer):
             "^reg_lambda_max is for .*got regularizer='elasticnet', l1_ratio=0",
         ),
         ({"regularizer": "l2"}, "^reg_lambda_max is for regularizer='l1'.*got regularizer='l2'"),
-        ({"loss": "ordinal"}, "^reg_lambda_max takes losses of .*, got loss='ordinal'"),
+        ({"loss": "ordinal"}, "^loss must be a str among .*, got 'ordinal'"),
         ({"reg_lambda": 1.0}, "^reg_lambda_max takes no reg_lambda"),
         ({"loss": "fbeta", "sample_weight": [1.0] * 569}, "takes no weights"),
     ],

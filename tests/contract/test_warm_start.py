@@ -118,7 +118,7 @@ WARM = [
 
 
 @pytest.mark.parametrize("model", WARM, ids=lambda model: str(model)[:50])
-@pytest.mark.filterwarnings("ignore:w is nearly 0")
+@pytest.mark.filterwarnings("ignore:w is 0")
 def test_a_refit_of_what_has_reached_tol_changes_nothing(model):
     """As scikit-learn's check_supervised_y_2d asks, on its data."""
     X, y = np.random.RandomState(0).uniform(size=(30, 3)), np.arange(30) % 3

@@ -48,7 +48,7 @@ def test_every_solver_of_blocks(solver, loss):
     y = LABELS if loss == "softmax" else TWO
     model = BMRMClassifier(loss, reg_lambda=1e-2, solver=solver, tol=1e-2)
     if (loss, solver) == ("hinge", "lbfgs"):
-        with pytest.raises(ValueError, match="is for the losses"):
+        with pytest.raises(ValueError, match="does not take loss"):
             model.fit(*collected(X, y))
         return
     assert model.fit(*collected(X, y)).converged_

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import Fit, Points, points_of, with_callbacks
+from sklearn_bundle.core.estimator import Fit, Points, with_callbacks
 from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.parameters import Interval, Names
-from sklearn_bundle.core.validation import (
-    check_classification_data,
-    check_prediction_data,
-    names_of,
-)
+from sklearn_bundle.core.parameters import POSITIVE, Names
+from sklearn_bundle.core.validation import check_classification_data, check_prediction_data
+from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily
 from sklearn_bundle.linear.estimators.bounds import ScoreRegion
-from sklearn_bundle.linear.estimators.data import MemoryData, binary_targets
-from sklearn_bundle.linear.estimators.fitting import Solved, solve_problems
-from sklearn_bundle.linear.estimators.formulation import (
-    hints_of,
-    loss_of,
-    refuse_both,
-    refuse_large,
-    refuse_solver,
-    refuse_solver_of_blocks,
-)
+from sklearn_bundle.linear.estimators.fitting import MemoryData, one_versus_rest, solve_problems
+from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of, refuse_large
 from sklearn_bundle.linear.estimators.linear import (
     BundleEstimator,
     CertifiedLinear,
@@ -42,22 +28,10 @@ from sklearn_bundle.linear.estimators.linear import (
     best_thresholds,
     regions_of,
 )
-from sklearn_bundle.linear.losses import (
-    BINARY_LOSSES,
-    MEASURES,
-    MULTICLASS_LOSSES,
-    BinaryLoss,
-    Loss,
-    MeasureLoss,
-    MulticlassLoss,
-    Target,
-)
 from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers.choice import BUNDLES
 
-_SOLVERS = (
-    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
-    *("line-search", "cutting-plane"),
-)
+_SOLVERS = "auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"
 
 
 def _has_probability(estimator: BMRMClassifier) -> bool:
@@ -65,7 +39,7 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
 
 
 @fill_doc
-class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
+class BMRMClassifier(BundleEstimator, LinearClassifier):
     """Linear classifier: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for linear classification of any size, dense or sparse, also with costs of confusions,
@@ -147,7 +121,7 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
     -----
     %(missed_tol)s
     UserWarning
-        If w is nearly 0, or for a parameter that nothing uses.
+        If w is 0, or for a parameter that nothing uses.
 
     See Also
     --------
@@ -182,30 +156,27 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
     beta: float
     _class_maps: np.ndarray  # of a joint loss, from its scores to those of the classes
 
-    _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
-    _loss_parameters = {  # noqa: RUF012
-        "multiclass_hinge": {"cost": None, "scaling": "margin"},
-        "ontology": {"edges": None, "cost": None},
-        "fbeta": {"beta": 1.0},
+    _losses = losses.BINARY_LOSSES | losses.MULTICLASS_LOSSES | losses.MEASURES
+    _used_with = BundleEstimator._used_with | {
+        "cost": ("loss", ("multiclass_hinge", "ontology")),
+        "scaling": ("loss", ("multiclass_hinge",)),
+        "edges": ("loss", ("ontology",)),
+        "beta": ("loss", ("fbeta",)),
     }
-    _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
+    _loss_kinds = losses.BinaryLoss, losses.MulticlassLoss, losses.MeasureLoss
     _allowed: ClassVar[dict[str, Any]] = {
-        **CertifiedLinear._common_constraints,
-        **LinearClassifier._class_constraints,
-        **CertifiedLinear._cost_constraints,
-        **BundleEstimator._bundle_constraints,
+        **CertifiedLinear._common,
         "loss": [Names(_losses), *_loss_kinds],
-        "solver": [Names({"auto", *_SOLVERS})],
+        "solver": [Names(_SOLVERS)],
         "cost": ["array-like", None],
         "scaling": [Names({"margin", "slack"})],
         "edges": ["array-like", None],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "positive": ["boolean"],
+        "beta": [POSITIVE],
     }
 
     def __init__(
         self,
-        loss: str | Loss = "hinge",
+        loss: str | losses.Loss = "hinge",
         *,
         reg_lambda: float | None = None,
         C: float | None = None,
@@ -253,20 +224,15 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
         data = run.params._checked(X, y, sample_weight)
-        fitted, solved = run.params._solved(run, data)
-        return run.finish(fitted, solved.results, caveat=solved.caveat)
+        fitted, results, caveat = solve_problems(run, run.params, data)
+        return run.finish(fitted, results, caveat=caveat)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The checked data with their problems: one of a joint loss, else one per class."""
-        refuse_both(self)
-        if self.loss == "ontology" and self.edges is None:
-            raise ValueError(
-                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
-                "acyclic graph whose leaves are the classes; got edges=None."
-            )
-        loss = loss_of(self)
+        in_blocks = is_collection(X)
+        loss = checked_loss(self, in_blocks)
         if not loss.supports_weights and (sample_weight is not None or self.class_weight):
             name = "class_weight" if sample_weight is None else "sample_weight"
             raise ValueError(
@@ -277,30 +243,21 @@ class BMRMClassifier(BundleEstimator[Loss], LinearClassifier):
                 f"positive=True is for losses of two classes, but loss={self.loss!r} is one of all "
                 "classes: its weights are known only up to what all classes share."
             )
-        refuse_solver(self, loss)
-        if is_collection(X):
-            refuse_solver_of_blocks(self, loss)
+        if in_blocks:
             blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
-            shape = blocked.n_samples, blocked.n_features
-            refuse_large(self, shape, len(blocked.classes) if loss.joint else 1, False)
+            refuse_large(self, blocked, len(blocked.classes) if loss.joint else 1)
             blocked.prepare([loss], self.loss)
             return blocked
         samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        n, classes, dense = len(samples.labels), samples.classes, not sp.issparse(samples.X)
-        refuse_large(self, samples.X.shape, len(classes) if loss.joint else 1, dense)
+        n, classes = samples.n_samples, samples.classes
+        refuse_large(self, samples, len(classes) if loss.joint else 1)
         if loss.joint:
-            targets, names = [Target(samples.labels.astype(np.int64), n, classes)], [""]
+            targets, names = [losses.Target(samples.labels.astype(np.int64), n, classes)], [""]
         else:
-            signs = binary_targets(samples.labels, len(classes))
-            targets = [Target(y, n) for y in signs]
-            names = names_of(classes) if len(signs) > 1 else [""]
+            signs, names = one_versus_rest(samples)
+            targets = [losses.Target(y, n) for y in signs]
         prepared = [loss.prepare_target(target) for target in targets]
         return MemoryData(samples, prepared, self.n_jobs, names)
-
-    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
-        """Fitted attributes, and the results; parameters are checked."""
-        solved = solve_problems(run, self, data, partial(self._attributes, data))
-        return self._attributes(data, points_of(solved.results)) | solved.reg_lambda, solved
 
     def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
         """Fitted attributes of the points of all problems."""

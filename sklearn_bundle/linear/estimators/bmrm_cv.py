@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,7 @@ from sklearn_bundle.core.search import (
 )
 from sklearn_bundle.core.validation import (
     check_sample_weight,
+    checked_reg_lambda,
     num_samples,
     rows_of,
 )
@@ -41,22 +42,18 @@ from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.blocks import aligned
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.linear.estimators.fitting import along
-from sklearn_bundle.linear.estimators.formulation import (
-    checked_reg_lambda_of,
-    hints_of,
-    loss_of,
-)
+from sklearn_bundle.linear.estimators.fitting import along, solve_problems
+from sklearn_bundle.linear.estimators.formulation import loss_of
 from sklearn_bundle.linear.estimators.path import values_for
-from sklearn_bundle.linear.estimators.scores import (
-    default_scores,
-    loss_scorer,
-)
+from sklearn_bundle.linear.estimators.scores import default_scores, loss_scorer
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _VALUES = 10  # of reg_lambda by default, if w = 0 is optimal for none of them
 _FOLDS = 5  # as in scikit-learn
+
+Rows = NDArray[np.intp]
+ScoresOfModels = Callable[..., Iterable[float]]  # of models, on X, y and weights
 
 
 class PathSearch(Search):
@@ -105,22 +102,38 @@ class PathSearch(Search):
             For another parameter.
         """
         metadata = metadata_of_folds(self, X, sample_weight, params)
-        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
         own, limit = run.params, TimeLimit(run.params.max_time)
         data = own._checked(X, y, sample_weight)  # errors come before any work starts
         values, grid = _values(own, data)
         single = clone(single_of(own, self._kind, n_jobs=1))
-        kind = _FoldsOfBlocks if is_collection(X) else _Folds
-        folds = kind.of(_Task(single, own, data, values), X, y, sample_weight)
-        found = search(run, single, grid, folds.parts(metadata), folds.scores, limit)
+        if is_collection(X):
+            columns, folds, score = _of_blocks(own, X, y, sample_weight)
+        else:
+            columns, folds, score = _of_rows(own, single, data, X, y, sample_weight, metadata)
+
+        def scores_of(train: Rows, test: Rows, report: Report, limit: TimeLimit) -> list[float]:
+            """Scores of every value on the test part of a fold; each fit is reported."""
+            estimator = checked(single)
+            fitted, held_out = (
+                [None if column is None else rows_of(column, rows) for column in columns]
+                for rows in (train, test)
+            )
+            part = estimator._checked(*fitted)
+            # C weighs a sum of losses, reg_lambda their mean.
+            factor = 1.0 if own.Cs is None else data.total / part.total
+            models = along(estimator, part, factor * values, limit)
+            return list(score(reported(models, report), *held_out))
+
+        found = search(run, single, grid, folds, scores_of, limit)
         best = float(values[found.place])
         final = checked(single_of(own, self._kind, reg_lambda=best))
         final.max_time = limit.left
-        fitted, solved = final._solved(run, data)
+        fitted, results, _ = solve_problems(run, final, data)
         fitted |= found.attributes() | grid.chosen(found.place)
         fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
         caveat = found.advice(run.name, own.max_time, fitted["coef_"])
-        return run.finish(fitted, solved.results, caveat=caveat)
+        return run.finish(fitted, results, caveat=caveat)
 
 
 def _values(own: Any, data: Any) -> tuple[NDArray[np.float64], Grid]:
@@ -135,108 +148,41 @@ def _values(own: Any, data: Any) -> tuple[NDArray[np.float64], Grid]:
                 "set, but each gives the values to try: set one of them."
             )
     Cs = values_of_C(own.Cs)
-    return np.array([checked_reg_lambda_of(C, data.total) for C in Cs]), Grid({"C": Cs})
+    return np.array([checked_reg_lambda(None, C * data.total) for C in Cs]), Grid({"C": Cs})
 
 
-class _Task(NamedTuple):
-    """What the fits of all folds have in common."""
-
-    single: Any  # the estimator
-    own: Any  # the search, a checked copy
-    data: Any  # all rows
-    values: NDArray[np.float64]
-
-    def models(self, fitted: Sequence[Any], limit: TimeLimit, report: Report) -> Iterator[Any]:
-        """The models of the values, fitted to some X, y and weights; each is reported."""
-        estimator = checked(self.single)
-        part, values = estimator._checked(*fitted), self.values
-        if self.own.Cs is not None:  # C weighs a sum of losses, reg_lambda their mean
-            values = values * (self.data.total / part.total)
-        return reported(along(estimator, part, values, limit), report)
-
-
-class _Folds(NamedTuple):
-    """Fits of a search to training parts, and their scores on test parts."""
-
-    task: _Task
-    given: tuple[Any, Any, NDArray[np.float64] | None]  # X, y and weights of all rows
-    kept: NDArray[np.intp]  # rows with a weight
-    scorer: Any  # None is the default score
-
-    @classmethod
-    def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = indexable(X, y)
-        n, weights = num_samples(X), None
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, n)
-        kept = np.arange(n) if weights is None else np.flatnonzero(weights)
-        scoring, single = task.own.scoring, task.single
-        named = loss_scorer(loss_of(single)) if scoring is None else checked_scorer(single, scoring)
-        return cls(task, (X, y, weights), kept, named)
-
-    def parts(self, metadata: dict[str, Any]) -> list[Fold]:
-        """Training and test rows of each fold."""
-        (X, y, _), labels = self.given, is_classifier(self.task.single)
-        return folds_among(self.task.own.cv, X, y, self.kept, labels, metadata)
-
-    def scores(
-        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
-    ) -> list[float]:
-        """Scores of every value on the test part of a fold; each fit is reported."""
-        models, held_out = self.task.models(self._rows(train), limit, report), self._rows(test)
-        scoring = self.task.own.scoring
-        if self.scorer is None:
-            return list(default_scores(models, *held_out))
-        classes = None if scoring is None else self.task.data.classes
-        score = partial(score_of, self.scorer, scoring, classes)
-        return [score(model, *held_out) for model in models]
-
-    def _rows(self, places: NDArray[np.intp]) -> list[Any]:
-        """X, y and weights of some rows."""
-        rows = self.kept[places]
-        return [None if one is None else rows_of(one, rows) for one in self.given]
+def _of_rows(
+    own: Any, single: Any, data: Any, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]
+) -> tuple[Sequence[Any], list[Fold], ScoresOfModels]:
+    """X, y and weights, the rows of each fold, and the scores of models on some rows."""
+    X, y = indexable(X, y)
+    n = num_samples(X)
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
+    kept = np.arange(n) if weights is None else np.flatnonzero(weights)
+    folds = folds_among(own.cv, X, y, kept, is_classifier(single), metadata)
+    folds = [(kept[train], kept[test]) for train, test in folds]
+    named = own.scoring is not None
+    scorer = checked_scorer(single, own.scoring) if named else loss_scorer(loss_of(single))
+    if scorer is None:
+        return (X, y, weights), folds, default_scores
+    score = partial(score_of, scorer, own.scoring, data.classes if named else None)
+    return (X, y, weights), folds, lambda models, *rows: (score(model, *rows) for model in models)
 
 
-class _FoldsOfBlocks(NamedTuple):
+def _of_blocks(
+    own: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Sequence[Any], list[Fold], ScoresOfModels]:
     """The same with folds of whole blocks of rows: each fold holds out every k-th block."""
-
-    task: _Task
-    columns: list[Any]  # blocks of X, y and weights, if there are any
-    n_folds: int
-
-    @classmethod
-    def of(cls, task: _Task, X: Any, y: Any, sample_weight: Any) -> Self:
-        columns, own = aligned(X, y, sample_weight), task.own
-        n_blocks, given = len(columns[0]), _FOLDS if own.cv is None else own.cv
-        n_folds = int(given) if isinstance(given, Integral) else 0
-        if not 2 <= n_folds <= n_blocks:
-            raise ValueError(
-                f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
-                f"if rows lie in blocks: folds are of whole blocks. Got {shown(own.cv)}."
-            )
-        if own.scoring is not None:
-            raise ValueError(
-                "scoring must be None if rows lie in blocks, and is then the accuracy or R^2; "
-                f"got {shown(own.scoring)}."
-            )
-        return cls(task, columns, n_folds)
-
-    def parts(self, metadata: dict[str, Any]) -> list[Fold]:
-        """Numbers of training and test blocks of each fold."""
-        fold = np.arange(len(self.columns[0])) % self.n_folds
-        pairs = ((fold != k, fold == k) for k in range(self.n_folds))
-        return [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in pairs]
-
-    def scores(
-        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
-    ) -> list[float]:
-        """Scores of every value on the test part of a fold."""
-        models = self.task.models(self._blocks(train), limit, report)
-        held_out = self._blocks(test)
-        return [float(model.score(*held_out)) for model in models]
-
-    def _blocks(self, part: NDArray[np.intp]) -> list[Any]:
-        return [None if c is None else [c[k] for k in part] for c in self.columns]
+    columns, given = aligned(X, y, sample_weight), _FOLDS if own.cv is None else own.cv
+    n, k = len(columns[0]), int(given) if isinstance(given, Integral) else 0
+    if not (2 <= k <= n and own.scoring is None):
+        raise ValueError(
+            f"If rows lie in blocks, cv must be a number of folds from 2 to {n}, the number of X's "
+            f"blocks, and scoring None; got cv={shown(own.cv)} and scoring={shown(own.scoring)}."
+        )
+    fold = np.arange(n) % k
+    folds = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(k)]
+    return columns, folds, lambda models, *rows: (float(one.score(*rows)) for one in models)
 
 
 @fill_doc

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -11,27 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Fit,
-    OneCertificate,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, with_callbacks
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.optimum import CertainDetector
-from sklearn_bundle.core.parameters import Interval
+from sklearn_bundle.core.parameters import POSITIVE, Interval
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.linear.blocks import check_blocks, lazily
-from sklearn_bundle.linear.estimators.data import MemoryData
-from sklearn_bundle.linear.estimators.fitting import solve_problems
-from sklearn_bundle.linear.estimators.formulation import (
-    loss_of,
-    omega_of,
-    refuse_solver_of_blocks,
-)
+from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
+from sklearn_bundle.linear.estimators.formulation import omega_of
 from sklearn_bundle.linear.estimators.linear import BundleEstimator
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -41,17 +29,14 @@ from sklearn_bundle.linear.regularizers import Regularizer
 _ON_BOUNDARY = 1e-10
 
 _AROUND_ORIGIN = (
-    "The origin must not lie inside the data, as it does with standardized features: no half-space "
-    "away from it holds enough of them, so coef_ is 0 and {} new. Use "
-    "SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
+    "The origin must not lie inside the data, as it does with standardized features: coef_ is 0. "
+    "Use SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
     "MinMaxScaler."
 )
 
 
 @fill_doc
-class BMRMNoveltyDetector(
-    CertainDetector, OutlierMixin, OneCertificate, BundleEstimator[Novelty | NuNovelty]
-):
+class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection: the linear one-class SVM, with a certificate of the optimum.
 
     Take it for data that lie on one side of the origin, such as counts. No half-space describes
@@ -161,14 +146,13 @@ class BMRMNoveltyDetector(
     intercept_: NDArray[np.float64]
     offset_: float
 
-    _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
-    _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
     fit_intercept = False
     _allowed: ClassVar[dict[str, Any]] = {
-        **BundleEstimator._constraints_without_intercept,
+        **BundleEstimator._common,
+        "reg_lambda": [POSITIVE],
         "nu": [Interval(Real, 0, 1, closed="right")],
-        "rho": [Interval(Real, 0, None, closed="neither"), None],
+        "rho": [POSITIVE, None],
     }
 
     def __init__(
@@ -222,11 +206,11 @@ class BMRMNoveltyDetector(
         run = Fit(self, X, sample_weight=sample_weight)
         params = run.params
         data = params._checked(X, sample_weight)
-        model = partial(params._attributes, data)
-        solved = solve_problems(run, params, data, model)
-        fitted = model(points_of(solved.results))
-        caveat = params._around_origin(solved.results[0], fitted)
-        return run.finish(fitted | solved.reg_lambda, solved.results, caveat=caveat)
+        fitted, results, _ = solve_problems(run, params, data)
+        # After a limit, a w of 0 may be just the start.
+        ended = results[0].status in (Status.CONVERGED, Status.STALLED)
+        caveat = _AROUND_ORIGIN if ended and not fitted["coef_"].any() else None
+        return run.finish(fitted, results, caveat=caveat)
 
     def _checked(self, X: Any, sample_weight: Any) -> Any:
         """The checked data with their problem."""
@@ -235,9 +219,8 @@ class BMRMNoveltyDetector(
                 f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
                 "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
-        loss = loss_of(self)
+        loss = NuNovelty(self.nu) if self.rho is None else Novelty(self.rho)
         if is_collection(X):
-            refuse_solver_of_blocks(self, loss)
             blocked = check_blocks(self, X, None, sample_weight, "nothing")
             blocked.prepare([loss], self.loss)
             return blocked
@@ -254,20 +237,6 @@ class BMRMNoveltyDetector(
             scores = safe_sparse_dot(data.samples.X, coef[0], dense_output=True)
             offset = float(data.prepared[0].loss.offset(scores, data.weights))
         return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
-
-    def _around_origin(self, result: SolverResult, fitted: dict[str, Any]) -> str | None:
-        """A warning if w is 0 at the end; after a limit, that may be just the start."""
-        ended = result.status in (Status.CONVERGED, Status.STALLED)
-        if not ended or fitted["coef_"].any():
-            return None
-        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")
-
-    @property
-    def _advice(self) -> dict[Status, str]:
-        if self.rho is not None:
-            return super()._advice
-        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
-        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
 
     @lazily
     def score_samples(self, X: Any) -> np.ndarray:

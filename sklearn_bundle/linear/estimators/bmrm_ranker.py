@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Fit,
-    OneCertificate,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, with_callbacks
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import BoundedDecisions
-from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     TrainingData,
@@ -33,27 +26,12 @@ from sklearn_bundle.core.validation import (
     drop_weightless,
 )
 from sklearn_bundle.core.values import as_numbers, require_y
-from sklearn_bundle.linear.estimators.data import MemoryData
-from sklearn_bundle.linear.estimators.fitting import solve_problems
-from sklearn_bundle.linear.estimators.formulation import hints_of, loss_of
+from sklearn_bundle.linear import losses
+from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
+from sklearn_bundle.linear.estimators.formulation import loss_of
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, best_thresholds
-from sklearn_bundle.linear.losses import (
-    RANKING_LOSSES,
-    PositionMeasure,
-    Prepared,
-    RankingLoss,
-    Target,
-)
 from sklearn_bundle.linear.losses.queries import as_group
 from sklearn_bundle.linear.regularizers import Regularizer
-
-# The argument of scikit-learn's splitters is `groups`; under this name one array serves both.
-_HOW_TO_PASS_GROUP = """a query id per row of X, in fit and in score; it is None. In searches and \
-cross-validation it is passed on by metadata routing:
-    sklearn.set_config(enable_metadata_routing=True)
-    ranker = BMRMRanker("ndcg").set_fit_request(group="groups").set_score_request(group="groups")
-    GridSearchCV(ranker, ..., cv=GroupKFold()).fit(X, y, groups=queries)
-    cross_val_score(ranker, X, y, params={"groups": queries}, cv=GroupKFold())"""
 
 
 @dataclass
@@ -62,7 +40,7 @@ class RankingData(TrainingData):
 
     y: np.ndarray
     group: np.ndarray | None
-    prepared: list[Prepared]
+    prepared: list[losses.Prepared]
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -70,16 +48,11 @@ class RankingData(TrainingData):
 
 
 def _has_grades(estimator: BMRMRanker) -> bool:
-    if not loss_of(estimator).has_grades:
-        raise AttributeError(
-            f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
-            f"loss={estimator.loss!r}, which knows no grades."
-        )
-    return True
+    return loss_of(estimator).has_grades
 
 
 @fill_doc
-class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss]):
+class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     """Linear ranking of grades, preferences or lists, with a certificate of the optimum.
 
     Take it where the order of the scores counts and their values do not: ordinal targets, pairs of
@@ -180,12 +153,16 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
     grades_: NDArray[np.float64]  # with thresholds_, if the loss has grades
     thresholds_: NDArray[np.float64]
 
-    _losses = RANKING_LOSSES
-    _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
-    _loss_kinds = (RankingLoss,)
+    _losses = losses.RANKING_LOSSES
+    _used_with = BundleEstimator._used_with | {
+        "cost": ("loss", ("ordinal",)),
+        "k": ("loss", ("ndcg",)),
+    }
+    _loss_kinds = (losses.RankingLoss,)
     fit_intercept = False
     _allowed: ClassVar[dict[str, Any]] = {
-        **BundleEstimator._constraints_without_intercept,
+        **BundleEstimator._common,
+        "reg_lambda": [POSITIVE],
         "loss": [Names(_losses), *_loss_kinds],
         "cost": [Names({"absolute", "constant", "squared"}), "array-like"],
         "k": [Interval(Integral, 1, None, closed="left"), None],
@@ -193,7 +170,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
 
     def __init__(
         self,
-        loss: str | RankingLoss = "ordinal",
+        loss: str | losses.RankingLoss = "ordinal",
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
@@ -246,40 +223,33 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator[RankingLoss])
             As listed for the class. Nothing is fitted then.
         """
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
-        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight, group=group)
+        run = Fit(self, X, y, sample_weight=sample_weight, group=group)
         params = run.params
         require_y(run.name, y)
         X = checked_data(params, X, **X_CHECKS, ensure_min_samples=2)
         samples = params._order(X, y, sample_weight, group)
         data = MemoryData(samples, samples.prepared, params.n_jobs, [""])
-        model = partial(params._attributes, data)
-        solved = solve_problems(run, params, data, model)
-        fitted = model(points_of(solved.results)) | solved.reg_lambda
-        return run.finish(fitted, solved.results, caveat=solved.caveat)
+        fitted, results, caveat = solve_problems(run, params, data)
+        return run.finish(fitted, results, caveat=caveat)
 
     def _order(self, X: Any, y: Any, sample_weight: Any, group: Any) -> RankingData:
         """Checked y, weights and queries, without rows of weight zero."""
         loss, n = loss_of(self), X.shape[0]
         as_numbers("y", y)  # for an error that names y
         y = np.asarray(y)
-        if group is None and isinstance(loss, PositionMeasure):
-            raise ValueError(f"{type(loss).__name__} needs group, {_HOW_TO_PASS_GROUP}")
         group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
         if not loss.takes_pairs:
             y = column_or_1d(y, warn=True)
-            if len(y) != n:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
-                )
+            check_consistent_length(X, y)
         if loss.takes_pairs or sample_weight is not None:
             # errors refer to the numbers of all rows
-            loss.prepare_target(Target(y, n, group=group, weights=given))
+            loss.prepare_target(losses.Target(y, n, group=group, weights=given))
         X, weights, left = drop_weightless(X, given)
         if left is not None:
             group = None if group is None else group[left]
             y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
-        prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
+        prepared = [loss.prepare_target(losses.Target(y, len(weights), group=group))]
         return RankingData(X, weights, left, y, group, prepared)
 
     def _attributes(self, data: Any, points: Points) -> dict[str, Any]:

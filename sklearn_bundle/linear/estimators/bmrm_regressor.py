@@ -3,67 +3,48 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import (
-    Certificates,
-    Fit,
-    Points,
-    points_of,
-    with_callbacks,
-)
+from sklearn_bundle.core.estimator import Certificates, Fit, Points, with_callbacks
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.mixins import RegressorMixin
 from sklearn_bundle.core.optimum import CertainRegressor
-from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_regression_data, spread
+from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily, lazy_r2
-from sklearn_bundle.linear.estimators.data import MemoryData
-from sklearn_bundle.linear.estimators.fitting import Solved, solve_problems
+from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
 from sklearn_bundle.linear.estimators.formulation import (
-    hints_of,
+    checked_loss,
     loss_of,
     loss_values,
     omega_of,
-    refuse_both,
     refuse_large,
-    refuse_solver,
-    refuse_solver_of_blocks,
     takes_loss,
 )
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLinear
-from sklearn_bundle.linear.losses import (
-    REGRESSION_LOSSES,
-    MultivariateSquaredError,
-    RegressionLoss,
-    SquaredError,
-    Target,
-)
 from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers.choice import BUNDLES
 
 _SOLVERS = (
-    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"),
-    *("line-search", "cutting-plane"),
+    *("auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
+    "conjugate-gradient",
 )
 
 
-def _squared_error(M: ArrayLike | None) -> RegressionLoss:
+def _squared_error(M: ArrayLike | None) -> losses.RegressionLoss:
     """Squared error of one or several targets, optionally in a metric M."""
-    return SquaredError() if M is None else MultivariateSquaredError(M)
+    return losses.SquaredError() if M is None else losses.MultivariateSquaredError(M)
 
 
 @fill_doc
-class BMRMRegressor(
-    CertainRegressor, RegressorMixin, Certificates, BundleEstimator[RegressionLoss]
-):
+class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstimator):
     """Linear regression: a convex loss, a free intercept, and a certificate of the optimum.
 
     Take it for quantiles, robust losses, counts and least squares on data of any size, dense or
@@ -152,7 +133,7 @@ class BMRMRegressor(
     -----
     %(missed_tol)s
     UserWarning
-        If w is nearly 0, or for a parameter that nothing uses.
+        If w is 0, or for a parameter that nothing uses.
 
     See Also
     --------
@@ -190,32 +171,29 @@ class BMRMRegressor(
     epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
     delta_: float | NDArray[np.float64]
 
-    _losses = REGRESSION_LOSSES | {"squared_error": _squared_error}
-    _loss_parameters = {  # noqa: RUF012
-        "squared_error": {"M": None},
-        "quantile": {"quantile": 0.5},
-        "epsilon_insensitive": {"epsilon": None},
-        "squared_epsilon_insensitive": {"epsilon": None},
-        "huber": {"delta": None},
+    _losses = losses.REGRESSION_LOSSES | {"squared_error": _squared_error}
+    _used_with = BundleEstimator._used_with | {
+        "M": ("loss", ("squared_error",)),
+        "quantile": ("loss", ("quantile",)),
+        "epsilon": ("loss", ("epsilon_insensitive", "squared_epsilon_insensitive")),
+        "delta": ("loss", ("huber",)),
     }
+    _unit = "target"
     _in_spreads = {"epsilon": 0.1, "delta": 1.0}  # noqa: RUF012
-    _loss_kinds = (RegressionLoss,)
+    _loss_kinds = (losses.RegressionLoss,)
     _allowed: ClassVar[dict[str, Any]] = {
-        **CertifiedLinear._common_constraints,
-        **CertifiedLinear._cost_constraints,
-        **BundleEstimator._bundle_constraints,
+        **CertifiedLinear._common,
         "loss": [Names(_losses), *_loss_kinds],
-        "solver": [Names({"auto", *_SOLVERS})],
+        "solver": [Names(_SOLVERS)],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
-        "delta": [Interval(Real, 0, None, closed="neither"), None],
+        "delta": [POSITIVE, None],
         "M": ["array-like", None],
-        "positive": ["boolean"],
     }
 
     def __init__(
         self,
-        loss: str | RegressionLoss = "squared_error",
+        loss: str | losses.RegressionLoss = "squared_error",
         *,
         reg_lambda: float | None = None,
         C: float | None = None,
@@ -262,46 +240,37 @@ class BMRMRegressor(
         ValueError
             As listed for the class. Nothing is fitted then.
         """
-        run = Fit(self, X, y, hints=hints_of(type(self)), sample_weight=sample_weight)
+        run = Fit(self, X, y, sample_weight=sample_weight)
         data = run.params._checked(X, y, sample_weight)
-        fitted, solved = run.params._solved(run, data)
-        return run.finish(fitted, solved.results, caveat=solved.caveat)
+        fitted, results, caveat = solve_problems(run, run.params, data)
+        return run.finish(fitted, results, caveat=caveat)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The checked data with their problems: one of a joint loss, else one per target."""
-        refuse_both(self)
-        loss = loss_of(self)
-        refuse_solver(self, loss)
-        if is_collection(X):
-            refuse_solver_of_blocks(self, loss)
+        in_blocks = is_collection(X)
+        loss = checked_loss(self, in_blocks)
+        if in_blocks:
             data = check_blocks(self, X, y, sample_weight, "numbers")
-            self._refuse_metric(data.n_targets, data.n_samples)
             spreads = _together(data.spreads(self.fit_intercept), loss)
             data.prepare([loss_of(self, size) for size in spreads], self.loss)
         else:
             samples = check_regression_data(self, X, y, sample_weight)
-            self._refuse_metric(samples.n_targets, samples.n_samples)
-            k = (samples.n_targets or 1) if loss.multi_output else 1
-            refuse_large(self, samples.X.shape, k, not sp.issparse(samples.X))
+            refuse_large(self, samples, (samples.n_targets or 1) if loss.multi_output else 1)
             y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
             spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
             together = y.ndim == 1 or loss.multi_output
             targets = [y] if together else list(np.ascontiguousarray(y.T))
             names = [""] if len(targets) == 1 else list(map(str, range(len(targets))))
             pairs = zip(spreads, targets, strict=True)
-            prepared = [loss_of(self, size).prepare_target(Target(t, len(y))) for size, t in pairs]
+            prepared = [
+                loss_of(self, size).prepare_target(losses.Target(t, len(y))) for size, t in pairs
+            ]
             data = MemoryData(samples, prepared, self.n_jobs, names)
         p, q = loss.degree, omega_of(self).degree
         data.spreads_of_problems = spreads
         if not (p is None or q is None or p == q):
             data.units = [size ** (p - q) for size in spreads]
         return data
-
-    def _solved(self, run: Fit, data: Any) -> tuple[dict[str, Any], Solved]:
-        """Fitted attributes, and the results; parameters are checked."""
-        model = partial(self._attributes, data)
-        solved = solve_problems(run, self, data, model, unit="target")
-        return model(points_of(solved.results)) | solved.reg_lambda, solved
 
     def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
         """Fitted attributes of the points of all problems."""
@@ -315,18 +284,7 @@ class BMRMRegressor(
             return fitted | {"coef_": w, "intercept_": float(np.ravel(b)[0])}
         weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
-        return fitted | {
-            "coef_": np.concatenate(weights),
-            "intercept_": np.concatenate(intercepts),
-        }
-
-    def _refuse_metric(self, n_targets: int | None, n_samples: int) -> None:
-        """Raise ValueError for an M with a single target."""
-        if n_targets is None and self.M is not None and self.loss == "squared_error":
-            raise ValueError(
-                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
-                f"more, got y of shape ({n_samples},)."
-            )
+        return fitted | {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
@@ -382,7 +340,7 @@ class BMRMRegressor(
         return tags
 
 
-def _together(spreads: list[float], loss: RegressionLoss) -> list[float]:
+def _together(spreads: list[float], loss: losses.RegressionLoss) -> list[float]:
     """The spread of the target or targets of each problem."""
     if len(spreads) > 1 and loss.multi_output:
         return [math.hypot(*spreads) / math.sqrt(len(spreads))]

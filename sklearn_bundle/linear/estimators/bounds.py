@@ -12,13 +12,7 @@ from sklearn_bundle.core.certificate import DOUBLE, likely
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.linear._compiled import scores as loops
-from sklearn_bundle.linear.estimators.class_intercepts import (
-    MOST_CLASSES,
-    hinge_intercepts,
-    softmax_intercepts,
-)
 from sklearn_bundle.linear.losses import NuNovelty, RegressionLoss, Softmax
-from sklearn_bundle.linear.losses.multiclass import has_dual
 from sklearn_bundle.linear.risk import Risk, ScoreRisk
 from sklearn_bundle.linear.rows import Rows
 
@@ -27,6 +21,8 @@ Array = NDArray[np.float64]
 _FEW = 4.0  # roundings of a score beside those of its products
 _MOST_STEPS = 60  # that double: beyond these an end is infinite
 _SOME_ROWS = 256  # whose mean is the center
+_NEWTON_STEPS = 20  # for intercepts of softmax, which start near the best
+_CLOSE = 0.1  # of the reach of the rows: what is left of shares may cost that
 _ROUNDED_TWICE = 1.5  # times sqrt(2) it is above 2: both scores of a difference are rounded
 
 
@@ -135,7 +131,7 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
     some = risk.rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
     center = some.gradient(np.full(some.shape[0], 1.0 / some.shape[0]))
     region = ScoreRegion(weights, ball.radius, center, nothing + np.nan, nothing + np.nan)
-    of_classes = isinstance(loss, Softmax) or (has_dual(loss) and k <= MOST_CLASSES)
+    of_classes = isinstance(loss, Softmax)
     if not (of_classes or quantile or (isinstance(risk, ScoreRisk) and risk.free)):
         return region
     if _is_hopeless(risk, result, some, center):
@@ -143,8 +139,8 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
     at_center = result.intercept + weights @ center
     scores, reach = _reaches(risk, region, at_center)
     if of_classes:
-        rule: Any = softmax_intercepts if isinstance(loss, Softmax) else hinge_intercepts
-        return region._replace(**rule(loss, scores, risk.y, risk.weights, reach, at_center))
+        given = loss, scores, risk.y, risk.weights, reach, at_center
+        return region._replace(**_of_softmax(*given))
     if quantile:  # minus the best offset, which rises with each score
         of_scores = (scores - reach, scores + reach)
         low, high = (risk.loss.offsets(end, risk.weights) for end in of_scores)
@@ -217,6 +213,41 @@ def _of_one(risk: ScoreRisk, scores: Array, reach: Array, start: float) -> tuple
         return sign * np.inf
 
     return end(-1.0), end(1.0)
+
+
+def _of_softmax(
+    loss: Softmax, scores: Array, y: Any, weights: Array, reach: Array, start: Array
+) -> dict[str, Any]:
+    """The interval of the best intercepts, near ``start`` and of its mean.
+
+    Let the best intercepts for the optimum be ``b + t``. Let every t in a set of classes be larger
+    by g than those outside. The odds of the set then rise in each row by at least ``exp(g - v_i)``,
+    where v_i is how far differences of its scores may be off, while its mean probability stays: the
+    classes' shares. So g is at most the largest v_i, plus h, where h makes up for what b leaves of
+    the shares: ``(1 - exp(-h)) Q <= left``, Q the mean of ``P (1 - P)`` for the set. Sorted by t, K
+    classes have K - 1 such sets. Q is at least ``(K - 1) / K`` times the second eigenvalue of the
+    mean of ``diag(p) - p p'``.
+    """
+    K, n = scores.shape
+    of_rows = float(np.sqrt(2.0) * reach.max())
+    allowed, b, apart = (likely(n) + 2.0 * _FEW) * DOUBLE, start, np.inf
+    derivatives = np.empty_like(scores)
+    for _ in range(_NEWTON_STEPS):
+        loss.cut(scores + b[:, None], y, weights, derivatives)
+        left = derivatives.sum(axis=1)
+        hessian = loss.covariance(derivatives, y, weights)
+        missing = 0.5 * float(np.abs(left).sum()) + allowed
+        mass = float(np.linalg.eigvalsh(hessian)[1]) * (K - 1) / K - allowed
+        used = missing / mass if mass > missing else 1.0
+        more = -np.log1p(-used) if used < 1.0 else np.inf
+        improved = (K - 1) * (of_rows + more) < apart
+        if improved:
+            apart, best = (K - 1) * (of_rows + more), b
+        if more <= _CLOSE * of_rows or not (improved or apart == np.inf):
+            break
+        b = b - np.linalg.lstsq(hessian, left, rcond=None)[0]
+    best = best - best.mean() + start.mean() if np.isfinite(apart) else start
+    return {"low": best - apart, "high": best + apart, "apart": apart}
 
 
 def _slope(risk: ScoreRisk, scores: Array) -> float:

@@ -1,61 +1,109 @@
-"""The fit of all problems of an estimator, and of these along values of reg_lambda."""
+"""The problems that losses make of rows in memory, and their fit, also along reg_lambdas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core.estimator import Fit, Observe, Points
+from sklearn_bundle.core.estimator import Fit, Observe, points_of
+from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.path import fit_path
+from sklearn_bundle.core.validation import ClassificationData, TrainingData, names_of
 from sklearn_bundle.core.warm import fingerprint_of
 from sklearn_bundle.linear.blocks.risk import BlockRisk
 from sklearn_bundle.linear.estimators.bounds import score_region
-from sklearn_bundle.linear.estimators.data import MemoryData, check_loss
-from sklearn_bundle.linear.estimators.formulation import (
-    omega_of,
-    reg_lambda_attribute,
-    strengths_of,
-    task_of,
-    without_infinities,
-)
-from sklearn_bundle.linear.estimators.largest import nearly_zero
+from sklearn_bundle.linear.estimators.formulation import omega_of, strengths_of, task_of
+from sklearn_bundle.linear.losses import Loss, Prepared
+from sklearn_bundle.linear.losses.base import SampleLoss, check_derivatives, is_of_package
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Risk
+from sklearn_bundle.linear.risk import Risk, risk_of
+from sklearn_bundle.linear.rows import Rows, rows_of
 from sklearn_bundle.linear.solvers.base import Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for
 
-# Advice if a limit ended a fit with L1; replaces that of linear models.
-_L1_ADVICE = {
-    limit: "With L1, a small reg_lambda takes many iterations, and later ones take longer: "
-    f"increase reg_lambda or tol, or {limit}; scaling the features helps too."
-    for limit in (Status.MAX_ITER, Status.MAX_TIME)
-}
+_CHECKED = 100  # rows at which the derivatives of a user's loss are compared with its values
 
 
-class Solved(NamedTuple):
-    """The results of all problems, and what else the estimator has of them."""
+def one_versus_rest(samples: ClassificationData) -> tuple[list[NDArray[np.float64]], list[str]]:
+    """Targets in {-1, +1} and names: one for two classes (the second is +1), else one per class."""
+    n_classes = len(samples.classes)
+    signs = [
+        np.where(samples.labels == k, 1.0, -1.0)
+        for k in range(1 if n_classes == 2 else 0, n_classes)
+    ]
+    return signs, names_of(samples.classes) if n_classes > 2 else [""]
 
-    results: list[SolverResult]
-    reg_lambda: dict[str, Any]  # the attribute
-    caveat: str | None  # a warning
+
+class MemoryData:
+    """What estimators, paths and searches need of training data; on workers blocks offer the same.
+
+    Parameters
+    ----------
+    samples : TrainingData
+        Checked rows, without those of weight zero.
+    prepared : list of Prepared
+        Loss and target of each problem.
+    n_jobs : int or None
+    names : list of str
+        Of the problems; [""] for a single one.
+
+    Attributes
+    ----------
+    units : list of float
+        For each problem the reg_lambda with the effect of 1 on a target of spread one.
+    threads : tuple of int
+        Problems that are solved at a time, and threads of each.
+    """
+
+    def __init__(
+        self, samples: TrainingData, prepared: list[Prepared], n_jobs: int | None, names: list[str]
+    ):
+        self.samples, self.weights = samples, samples.weights
+        self.n_samples, self.n_features = samples.n_samples, samples.n_features
+        self.classes: Any = getattr(samples, "classes", None)
+        self.n_targets: int | None = getattr(samples, "n_targets", None)
+        self.total: float = getattr(samples, "total", 1.0)
+        self.names, self.n_problems = names, len(names)
+        self.prepared, self.units = prepared, [1.0] * len(prepared)
+        self.threads = split_threads(n_jobs, len(prepared))
+        self.spreads_of_problems: Sequence[float] = ()  # of a regressor
+
+    def fingerprint(self) -> Any:
+        """A hash of X, targets and weights."""
+        return self.samples.fingerprint()
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All rows, with what each problem would compute of them again."""
+        rows = rows_of(self.samples.X, self.threads[1])
+        _ = rows.column_norms
+        return rows
+
+    def risk(self, k: int, fit_intercept: bool) -> Risk:
+        """The risk of one problem, which counts its own passes."""
+        rows, (loss, y) = copy(self.rows), self.prepared[k]
+        rows.passes = 0
+        risk = risk_of(rows, y, self.weights, loss, fit_intercept)
+        check_loss(loss, y, lambda some: np.zeros((*risk.shape[:-1], len(some))))
+        return risk
+
+
+# ---- the fit ------------------------------------------------------------------------------------
 
 
 def solve_problems(
-    run: Fit,
-    params: Any,
-    data: Any,
-    model: Callable[[Points], dict[str, Any]],
-    unit: str = "class",
-) -> Solved:
-    """Solve each problem of the data.
+    run: Fit, params: Any, data: Any
+) -> tuple[dict[str, Any], list[SolverResult], str | None]:
+    """Solve each problem of the data; the fitted attributes, the results, and a warning.
 
     Parameters
     ----------
@@ -63,46 +111,33 @@ def solve_problems(
     params : estimator
         A checked copy with the parameters.
     data : MemoryData or BlockedData
-    model : callable
-        Fitted attributes for the points of all problems, for callbacks.
-    unit : str
-        What has a problem of its own: "class" or "target".
     """
     strengths, omega = strengths_of(params, data), bound_omega(params, data)
     settings = strengths, params.solver, params.theta, params.bundle_size
     run.reuse(lambda: _key(params, data), settings)
-    remarks: dict[int, tuple[float, float]] = {}
 
     def solve(k: int, observe: Observe, seconds: float | None) -> SolverResult:
         risk = data.risk(k, params.fit_intercept)
         risk.limit(seconds)
         task = task_of(params, risk, strengths[k], omega)
         _, result = run.minimize(k, task, partial(_new_solver, task), observe, seconds)
-        if isinstance(data, MemoryData):
-            result = located(risk, result)
-            remark = nearly_zero(risk, omega, strengths[k], result)
-            if remark is not None:
-                remarks[k] = remark
-        return result
+        return located(risk, result) if isinstance(data, MemoryData) else result
 
-    given = {"names": data.names, "unit": unit, "threads": data.threads[0]}
+    model, names = partial(params._attributes, data), data.names
+    given = {"names": names, "unit": params._unit, "threads": data.threads[0]}
     results = run.solve(solve, model, **given, max_time=params.max_time)
-    caveat = _caveat(params, remarks, [f"{unit} {name}" for name in data.names])
-    return Solved(results, reg_lambda_attribute(params, strengths), caveat)
+    # A number, or one per problem where defaults differ.
+    same = len(strengths) == 1 or params.reg_lambda is not None or params.C is not None
+    fitted = model(points_of(results)) | {
+        "reg_lambda_": strengths[0] if same else np.array(strengths)
+    }
+    return fitted, results, _caveat(results, min(strengths))
 
 
 def bound_omega(params: Any, data: Any) -> Regularizer:
-    """The regularizer for these data; columns of features that it excludes become 0."""
+    """The regularizer for these data."""
     loss, y = data.prepared[0]
-    d = data.n_features
-    dimension, omega = d * (loss.n_outputs(y) or 1), omega_of(params)
-    bound = omega.bind(d, dimension)
-    if bound.excluded is None:
-        return bound
-    if not isinstance(data, MemoryData):
-        raise ValueError("Infinite weights of features need all rows in memory: leave those out.")
-    data.exclude(bound.excluded)
-    return without_infinities(omega).bind(d, dimension)
+    return omega_of(params).bind(data.n_features, data.n_features * (loss.n_outputs(y) or 1))
 
 
 def _key(params: Any, data: Any) -> Any:
@@ -123,9 +158,8 @@ def _new_solver(task: Task, start: Start | None) -> Solver:
     if by_planes and omega.is_quadratic and omega.unpenalized is not None:
         raise ValueError(
             "The regularizer has features without a penalty, which the bundle method, rows on "
-            "workers and losses of one's own take only with WeightedL1. Use solver='auto' with a "
-            "loss of the package that is a sum over samples (but 'multiclass_hinge' and "
-            "'ontology') and rows in memory, or a small penalty."
+            "workers and losses of one's own take only with WeightedL1. Use solver='auto' and "
+            "another loss, or a small penalty."
         )
     return solver
 
@@ -137,31 +171,35 @@ def located(risk: Risk, result: SolverResult) -> SolverResult:
         return replace(result, region=score_region(risk, result))
 
 
+def check_loss(
+    loss: Loss, y: Any, scores_at: Callable[[NDArray[np.intp]], NDArray[np.float64]]
+) -> None:
+    """Raise ValueError if a user's loss has other derivatives at the scores of some rows.
+
+    Slopes of the wrong sign lead away from the best intercept, until the loss overflows. Losses of
+    the package have tests.
+    """
+    if not isinstance(loss, SampleLoss) or is_of_package(type(loss)):
+        return
+    some = np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).astype(np.intp)
+    check_derivatives(loss, np.ascontiguousarray(scores_at(some).T), y[some])
+
+
 def _scores_at(risk: Risk, result: SolverResult, some: NDArray[np.intp]) -> NDArray[np.float64]:
     scores = risk.rows.take(some).scores(result.point.reshape(risk.shape))
     b: Any = 0.0 if result.intercept is None else np.asarray(result.intercept)
     return scores + (b[:, None] if np.ndim(b) and scores.ndim > 1 else np.ravel(b)[0])
 
 
-def _caveat(params: Any, remarks: dict[int, tuple[float, float]], names: list[str]) -> str | None:
-    """That w is nearly 0, of the problem where it is farthest from a useful one."""
-    if not remarks:
+def _caveat(results: list[SolverResult], reg_lambda: float) -> str | None:
+    """That w is 0 in all problems at the end of a fit; after a limit that may be just the start."""
+    ends = Status.CONVERGED, Status.STALLED
+    if not all(result.status in ends and not np.any(result.point) for result in results):
         return None
-    k = max(remarks, key=lambda k: remarks[k][0] / remarks[k][1])
-    strength, largest = remarks[k]
-    at = f" ({names[k]})" if len(names) > 1 else ""
-    given = f"C={params.C:.3g}, which is reg_lambda=" if params.C is not None else "reg_lambda="
     return (
-        f"w is nearly 0{at}: {given}{strength:.3g} is over a third of the largest useful value "
-        f"for these data, {largest:.3g}. Use a much smaller reg_lambda (a larger C), or scale "
-        "the features."
+        f"w is 0: reg_lambda={reg_lambda:.3g} is too large for these data, or no feature helps. "
+        "Use a smaller reg_lambda (a larger C), or scale the features."
     )
-
-
-def advice_of(params: Any, advice: dict[Status, str]) -> dict[Status, str]:
-    """With what L1 needs."""
-    form = omega_of(params).lasso_form
-    return advice | _L1_ADVICE if form is not None and form.ridge == 0.0 else advice
 
 
 # ---- many values of reg_lambda -------------------------------------------------------------------

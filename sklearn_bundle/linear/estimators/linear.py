@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.extmath import safe_sparse_dot
@@ -19,22 +18,14 @@ from sklearn_bundle.core.estimator import Certificates, CertifiedEstimator
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.mixins import ClassifierMixin, SparseCoefMixin
 from sklearn_bundle.core.optimum import CertainClassifier, known_regions
-from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
+from sklearn_bundle.core.parameters import OF_FITS, POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_prediction_data
-from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.blocks import lazily, lazy_accuracy
 from sklearn_bundle.linear.estimators.bounds import ScoreRegion
-from sklearn_bundle.linear.estimators.class_intercepts import MOST_CLASSES
-from sklearn_bundle.linear.estimators.fitting import advice_of
-from sklearn_bundle.linear.estimators.formulation import (
-    BY_INSTANCE,
-    REGULARIZER_PARAMETERS,
-    owners,
-)
+from sklearn_bundle.linear.estimators.formulation import BY_NAME
 from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
-
-OwnLoss = TypeVar("OwnLoss", bound=Loss)  # what an estimator takes
+from sklearn_bundle.linear.solvers.choice import BUNDLES
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
@@ -61,13 +52,19 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
     intercept_: float | NDArray[np.float64]
 
-    _common_constraints: ClassVar[dict[str, list[Any]]] = {
+    #: What the parameters may be that several of them have.
+    _common: ClassVar[dict[str, list[Any]]] = {
         **OF_FITS,
-        "reg_lambda": [Interval(Real, 0, None, closed="neither")],
+        "reg_lambda": [POSITIVE, None],
+        "C": [POSITIVE, None],
         "fit_intercept": ["boolean"],
-    }
-    _cost_constraints: ClassVar[dict[str, list[Any]]] = {  # of estimators that take C too
-        name: [Interval(Real, 0, None, closed="neither"), None] for name in ("reg_lambda", "C")
+        "positive": ["boolean"],
+        "class_weight": [Names({"balanced"}), dict, None],
+        "regularizer": [Names(BY_NAME), Regularizer],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "solver": [Names({"auto", *BUNDLES})],
+        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
+        "theta": [Interval(Real, 0, 1, closed="right")],
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
@@ -93,45 +90,6 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         lows, highs = zip(*[region.intervals(X) for region in regions], strict=True)
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
-    def sparsify(self) -> Self:
-        """Make ``coef_`` a sparse matrix in CSR format, as ``sparsify`` of scikit-learn does.
-
-        This saves memory and prediction time if most coefficients are 0, as with L1. Predictions
-        and pickles work as before; ``fit`` makes ``coef_`` an array again.
-
-        Returns
-        -------
-        self : object
-            With ``coef_`` of shape (1, n_features) if it was a vector.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        check_is_fitted(self)
-        if self._has_vector() and not sp.issparse(self.coef_):
-            self.coef_ = self.coef_[None]  # the result for a vector would depend on scipy's version
-        return super().sparsify()
-
-    def densify(self) -> Self:
-        """Make ``coef_`` an array again, with its shape before :meth:`sparsify`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        super().densify()
-        if self._has_vector():
-            self.coef_ = self.coef_.ravel()
-        return self
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -141,16 +99,14 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 def regions_of(model: Any) -> list[ScoreRegion]:
     """Where the scores of the optimum lie, by problem; ValueError says what the fit lacks."""
     why = (
-        "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), "
-        "rows in memory, and an intercept that is minimized for each row's own loss (with "
-        f"'multiclass_hinge' of at most {MOST_CLASSES} classes, no costs as factors), or "
-        f"fit_intercept=False. Here regularizer={shown(getattr(model, 'regularizer', 'l2'))}, "
-        f"loss={shown(getattr(model, 'loss', 'hinge'))}, fit_intercept={model.fit_intercept}."
+        "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), rows "
+        "in memory, and an intercept that is minimized for each row's own loss, 'softmax' "
+        f"included, or fit_intercept=False. Here it is {model!r}."
     )
     return known_regions(model, ScoreRegion, why)
 
 
-class BundleEstimator(CertifiedLinear, Generic[OwnLoss]):
+class BundleEstimator(CertifiedLinear):
     """A subclass defines the table of its losses and their parameters.
 
     Entries that docstrings share:
@@ -189,46 +145,26 @@ default="l2"
         Whether the next fit with the same {} starts from this one.
     """
 
-    loss: str | OwnLoss
+    loss: str | Loss
     regularizer: str | Regularizer
     l1_ratio: float
     solver: str
     bundle_size: int | None
     theta: float
 
+    _unit: ClassVar[str] = "class"  # what has a problem of its own
     #: Factories of losses, by name.
-    _losses: Mapping[str, Callable[..., OwnLoss]]
-    #: Parameters of the estimator that each loss takes, with their defaults.
-    _loss_parameters: ClassVar[dict[str, dict[str, Any]]]
-    #: Those whose default None is this many times the spread of y.
+    _losses: Mapping[str, Callable[..., Loss]]
+    #: Parameters of losses whose default None is this many times the spread of y.
     _in_spreads: ClassVar[dict[str, float]] = {}
     #: Classes of losses that may be passed as an instance.
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
+    #: Also for each parameter of losses the names of these.
     _used_with = {  # noqa: RUF012
-        **owners("regularizer", REGULARIZER_PARAMETERS),
+        "l1_ratio": ("regularizer", ("elasticnet",)),
         "theta": ("solver", ("auto", "line-search", "newton", "dual-coordinate")),
     }
-    _bundle_constraints: ClassVar[dict[str, list[Any]]] = {
-        "regularizer": [Names(REGULARIZERS, by_instance=BY_INSTANCE), Regularizer],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "solver": [Names({"auto", "line-search", "cutting-plane"})],
-        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
-        "theta": [Interval(Real, 0, 1, closed="right")],
-    }
-    #: Of those without a free intercept, all that they share.
-    _constraints_without_intercept: ClassVar[dict[str, list[Any]]] = {
-        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
-        **_bundle_constraints,
-    }
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls._used_with = owners("loss", cls._loss_parameters) | cls._used_with
-
-    @property
-    def _advice(self) -> dict[Status, str]:
-        return advice_of(self, CertifiedLinear._advice)
 
     @property
     def penalty(self) -> str:
@@ -242,10 +178,9 @@ default="l2"
         if isinstance(given, str):
             return "l1" if given == "elasticnet" and self.l1_ratio == 1 else given
         form = given.lasso_form
-        if form is not None and form.ridge == 0.0:
-            return "l1"
         names = {kind: name for name, kind in REGULARIZERS.items()}
-        return names.get(type(given), type(given).__name__)
+        is_l1 = form is not None and form.ridge == 0.0
+        return "l1" if is_l1 else names.get(type(given), type(given).__name__)
 
 
 class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, CertifiedLinear):
@@ -255,10 +190,6 @@ class LinearClassifier(CertainClassifier, ClassifierMixin, Certificates, Certifi
 
     classes_: np.ndarray
     intercept_: NDArray[np.float64]
-
-    _class_constraints: ClassVar[dict[str, list[Any]]] = {
-        "class_weight": [Names({"balanced"}), dict, None],
-    }
 
     @abstractmethod
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -12,15 +12,15 @@ from sklearn_bundle.core.estimator import warn_if_missed
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Names, checked, suggestion, warn_of_unused
 from sklearn_bundle.core.path import Numbers, PathResult, PathValues, check_values, told
-from sklearn_bundle.core.validation import ContinuousLabels
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.estimators.fitting import along, bound_omega
 from sklearn_bundle.linear.estimators.formulation import makes_zeros, takes_loss
-from sklearn_bundle.linear.estimators.largest import largest_reg_lambda
-from sklearn_bundle.linear.losses import Loss
+from sklearn_bundle.linear.losses import Loss, Softmax
+from sklearn_bundle.linear.risk import Risk
 
+_BALANCED = 1e-12  # a sum of derivatives of a mean loss up to this is taken for rounding
 # Default number of values of reg_lambda on a path if w = 0 is optimal for none of them.
 _ON_A_PATH = 20
 # Ratio of the smallest value to the largest if w = 0 is never optimal; the latter is 1 for targets
@@ -153,7 +153,7 @@ def bmrm_path(
     given = check_values(reg_lambdas, n_reg_lambdas, eps)
     estimator = checked(estimator)
     warn_of_unused(estimator)
-    data = data_of("bmrm_path", estimator, X, y, sample_weight)
+    data = estimator._checked(X, y, sample_weight)
     values = values_for(given, estimator, data, _ON_A_PATH)
     models, results = [], []
     path = along(estimator, data, values)
@@ -234,7 +234,7 @@ def reg_lambda_max(
     """
     estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
     warn_of_unused(estimator)
-    data = data_of("reg_lambda_max", estimator, X, y, sample_weight)
+    data = estimator._checked(X, y, sample_weight)
     if not makes_zeros(estimator, data.n_features):
         ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
         raise ValueError(
@@ -266,30 +266,14 @@ def values_for(given: PathValues, estimator: Any, data: Any, default: int) -> ND
 
 def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> Any:
     """The classifier or the regressor, whichever has the loss."""
-    if takes_loss(BMRMRanker, loss):
-        raise ValueError(
-            f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
-            "is a loss of ranking."
-        )
     for name in {"reg_lambda", "C", "warm_start"} & set(params):
         raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
     kinds = BMRMClassifier, BMRMRegressor
-    if isinstance(loss, str) and not any(takes_loss(kind, loss) for kind in kinds):
-        names = Names(name for kind in kinds for name in kind._losses)
-        raise ValueError(f"loss must be {names}, got {loss!r}.{suggestion([names], loss)}")
-    regression = takes_loss(BMRMRegressor, loss)
-    return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
-
-
-def data_of(caller: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The checked data of the function ``caller``, whose loss is "hinge" unless it is given."""
-    try:
-        return estimator._checked(X, y, sample_weight)
-    except ContinuousLabels:
-        raise ValueError(
-            f"Unknown label type: y holds numbers, and loss={estimator.loss!r} of {caller} is for "
-            "labels. For numbers pass loss='squared_error', or another loss of BMRMRegressor."
-        ) from None
+    for kind in kinds:
+        if takes_loss(kind, loss):
+            return kind(loss, **params)
+    names = Names(name for kind in kinds for name in kind._losses)
+    raise ValueError(f"loss must be {names}, got {shown(loss)}.{suggestion([names], loss)}")
 
 
 def _largest(estimator: Any, data: Any) -> float | None:
@@ -297,6 +281,31 @@ def _largest(estimator: Any, data: Any) -> float | None:
     omega = bound_omega(estimator, data)
     with blas_threads(1):
         risks = (data.risk(k, estimator.fit_intercept) for k in range(data.n_problems))
-        values = [largest_reg_lambda(risk, omega) for risk in risks]
-    known = [value for value in values if value is not None]
-    return max(known) if len(known) == len(values) else None
+        values = [_largest_of(risk, omega) for risk in risks]
+    return max(value for value in values if value is not None) if None not in values else None
+
+
+def _largest_of(risk: Risk, omega: Any) -> float | None:
+    """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
+
+    From this value on, w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of
+    Omega, and g sums to zero. If there is only one such g, as with smooth losses, no smaller value
+    will do. None if the best intercept is not known in closed form, or not all features are
+    penalized.
+    """
+    w, b = np.zeros(risk.dimension), None
+    if risk.n_free and isinstance(risk.loss, Softmax):
+        b = np.log(np.bincount(risk.y, risk.weights, risk.n_outputs))  # the best at w = 0
+        b = b - b.mean()
+    point = risk.at(w, b)
+    plane = risk.plane(point)
+    if not np.isfinite([point.risk, np.abs(plane.gradient).max(initial=0.0)]).all():
+        raise ValueError(
+            "The loss is not finite at w = 0: check the loss, and the scale of X and y."
+        )
+    balance = plane.balance
+    if np.abs(balance).max(initial=0.0) > _BALANCED or omega.unpenalized is not None:
+        return None
+    a = -plane.gradient
+    reach = np.maximum(a, 0.0) if omega.nonnegative else np.abs(a)
+    return float(np.max(reach / omega.lasso_form.thresholds, initial=0.0))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_bundle.core.contract import MISSES, SolverResult, Status
+from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, Observe, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.parameters import Interval, Names
-from sklearn_bundle.core.validation import check_classification_data, names_of
-from sklearn_bundle.linear.estimators.data import MemoryData, binary_targets
-from sklearn_bundle.linear.estimators.fitting import located
-from sklearn_bundle.linear.estimators.formulation import refuse_both, strengths_of
+from sklearn_bundle.core.parameters import POSITIVE, Names
+from sklearn_bundle.core.validation import check_classification_data
+from sklearn_bundle.linear.estimators.fitting import MemoryData, located, one_versus_rest
+from sklearn_bundle.linear.estimators.formulation import strengths_of
 from sklearn_bundle.linear.estimators.linear import CertifiedLinear, LinearClassifier
 from sklearn_bundle.linear.losses import Hinge, Prepared
 from sklearn_bundle.linear.regularizers import L2
@@ -132,13 +130,8 @@ class PragamSVC(LinearClassifier):
     support_: NDArray[np.integer]
 
     _allowed: ClassVar[dict[str, Any]] = {
-        **CertifiedLinear._common_constraints,
-        **CertifiedLinear._cost_constraints,
-        **LinearClassifier._class_constraints,
-        "lipschitz": [
-            Names({"adaptive", "power"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
+        **CertifiedLinear._common,
+        "lipschitz": [Names({"adaptive", "power"}), POSITIVE],
         "random_state": ["random_state"],
     }
 
@@ -186,20 +179,23 @@ class PragamSVC(LinearClassifier):
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, sample_weight=sample_weight)
         params = run.params
-        refuse_both(params)
         samples = check_classification_data(params, X, y, sample_weight, params.class_weight)
-        signs = binary_targets(samples.labels, len(samples.classes))
-        names = names_of(samples.classes) if len(signs) > 1 else [""]
+        signs, names = one_versus_rest(samples)
         prepared = [Prepared(Hinge(), one) for one in signs]
         data = MemoryData(samples, prepared, params.n_jobs, names)
-        strength, seed = strengths_of(params, data)[0], params._seed()
+        strength, seed = strengths_of(params, data)[0], None
+        if params.lipschitz == "power":
+            seed = check_random_state(params.random_state).randint(np.iinfo(np.int32).max)
         run.reuse(lambda: (data.fingerprint(), params.fit_intercept), (strength, params.lipschitz))
         duals: dict[int, NDArray[np.float64]] = {}
 
         def solve(k: int, observe: Observe, seconds: float | None) -> SolverResult:
             risk = data.risk(k, params.fit_intercept)
             task = Task(risk, strength, L2(), params.tol)
-            new = partial(_new_solver, task, params.lipschitz, seed)
+
+            def new(start: Start | None) -> ExcessiveGap:
+                return ExcessiveGap(task, start or Start(), params.lipschitz, seed)
+
             solver, result = run.minimize(k, task, new, observe, seconds)
             duals[k] = solver.reusable
             return located(risk, result)
@@ -214,32 +210,7 @@ class PragamSVC(LinearClassifier):
             "support_": samples.rows[support],
             "reg_lambda_": strength,
         }
-        return run.finish(fitted, results, advice=params._advice_at(strength))
-
-    def _seed(self) -> int | None:
-        if self.lipschitz != "power":
-            return None
-        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-
-    def _advice_at(self, strength: float) -> dict[Status, str]:
-        """What to change, and which estimator reaches any gap of the same problem."""
-        given = f"C={self.C:.6g}" if self.C is not None else f"reg_lambda={strength:.6g}"
-        other = "" if self.lipschitz == "adaptive" else ', or use lipschitz="adaptive"'
-        same = (
-            f'BMRMClassifier(loss="hinge", {given}, fit_intercept={self.fit_intercept}) solves the '
-            "same problem to any gap."
-        )
-        advice = CertifiedLinear._advice | {
-            Status.MAX_ITER: f"Increase max_iter or tol, or reg_lambda{other}; scaling the "
-            "features helps too.",
-        }
-        return {status: f"{advice[status]} {same}" for status in MISSES}
-
-
-def _new_solver(
-    task: Task, lipschitz: str | float, seed: int | None, start: Start | None
-) -> ExcessiveGap:
-    return ExcessiveGap(task, Start() if start is None else start, lipschitz, seed)
+        return run.finish(fitted, results)
 
 
 def _attributes(data: MemoryData, points: Points) -> dict[str, Any]:

@@ -72,8 +72,6 @@ def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> floa
         return 0.0
     if labels:
         return total
-    if len(y) < 2:
-        return 0.0
     apart = y - float(weights @ y) / total
     return float((weights * apart) @ apart)
 
@@ -85,47 +83,44 @@ def loss_scorer(loss: Loss) -> LossScorer | None:
 
 
 def _deviance(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Mean over the targets; exp(f) may round to 0, where the deviance is undefined."""
-    means = np.maximum(model.predict(X), np.finfo(np.float64).tiny)
+    """D^2, in the mean over the targets; 0 where all counts are equal, as with R^2."""
+    means = np.maximum(model.predict(X), np.finfo(np.float64).tiny)  # exp(f) may round to 0
     counts = np.asarray(y, dtype=np.float64)
-    targets = zip(counts.reshape(len(counts), -1).T, means.reshape(len(means), -1).T, strict=True)
-    return float(np.mean([_d2_of_counts(t, p, sample_weight) for t, p in targets]))
+    columns = zip(counts.reshape(len(counts), -1).T, means.reshape(len(means), -1).T, strict=True)
+    given = {"sample_weight": sample_weight, "power": 1}
+    scores = [d2_tweedie_score(y, m, **given) if np.ptp(y) > 0.0 else 0.0 for y, m in columns]
+    return float(np.mean(scores))
 
 
-def _d2_of_counts(counts: NDArray, means: NDArray, weights: ArrayLike | None) -> float:
-    """0 if all counts are equal, as with R^2: there is no deviance to explain."""
-    if np.ptp(counts) == 0.0:
-        return 0.0
-    return d2_tweedie_score(counts, means, sample_weight=weights, power=1)
+def _of_two(score: Callable[..., float]) -> LossScorer:
+    """This score of two classes, and the accuracy of more."""
+
+    def scorer(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        of_classes = score if len(model.classes_) == 2 else type(model).score
+        return of_classes(model, X, y, sample_weight)
+
+    return scorer
 
 
-def _fbeta(beta: float) -> LossScorer:
-    def score(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        if len(model.classes_) > 2:
-            return model.score(X, y, sample_weight)
-        return fbeta_score(
-            y,
-            model.predict(X),
-            beta=beta,
-            pos_label=model.classes_[1],
-            sample_weight=sample_weight,
-            zero_division=0.0,
-        )
+def _fbeta(loss: FBeta) -> LossScorer:
+    given = {"beta": loss.beta, "zero_division": 0.0}
 
-    return score
+    def score(model: Any, X: Any, y: ArrayLike, w: ArrayLike | None) -> float:
+        labels = {"pos_label": model.classes_[1], "sample_weight": w}
+        return fbeta_score(y, model.predict(X), **given, **labels)
+
+    return _of_two(score)
 
 
-def _auc(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    if len(model.classes_) > 2:
-        return model.score(X, y, sample_weight)
+def _auc(model: Any, X: Any, y: ArrayLike, w: ArrayLike | None) -> float:
     positive = np.asarray(y) == model.classes_[1]
-    return roc_auc_score(positive, model.decision_function(X), sample_weight=sample_weight)
+    return roc_auc_score(positive, model.decision_function(X), sample_weight=w)
 
 
 _SCORERS: dict[type[Loss], Callable[[Any], LossScorer]] = {
     AbsoluteError: lambda _: make_scorer(d2_pinball_score, alpha=0.5),
     Quantile: lambda loss: make_scorer(d2_pinball_score, alpha=loss.quantile),
     Poisson: lambda _: _deviance,
-    FBeta: lambda loss: _fbeta(loss.beta),
-    ROCAUC: lambda _: _auc,
+    FBeta: _fbeta,
+    ROCAUC: lambda _: _of_two(_auc),
 }

@@ -17,8 +17,7 @@ class LassoForm(NamedTuple):
     Parameters
     ----------
     thresholds : float or ndarray of shape (p,)
-        Not negative, 0 for features that are not penalized and infinite for excluded ones; a number
-        stands for all.
+        Not negative, 0 for features that are not penalized; a number stands for all.
     ridge : float
         Not negative.
 
@@ -93,7 +92,7 @@ class Regularizer(Parameters, ABC):
     #: What follows from the values, and is not inherited by a class with others.
     _from_values: ClassVar[tuple[str, ...]] = (
         *("is_euclidean", "strong_convexity", "lasso_form", "diagonal", "matrix", "image"),
-        *("unpenalized", "excluded", "nonnegative"),
+        *("unpenalized", "nonnegative"),
     )
     is_quadratic: ClassVar[bool] = False
     is_euclidean: ClassVar[bool] = False
@@ -161,11 +160,6 @@ class Regularizer(Parameters, ABC):
         Available after :meth:`bind`; None if there are none. :meth:`conjugate` takes m as
         orthogonal to them.
         """
-        return None
-
-    @property
-    def excluded(self) -> NDArray[np.int64] | None:
-        """Features of one output that must have the weight 0, after :meth:`bind`; or None."""
         return None
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":

@@ -75,10 +75,6 @@ class Nonnegative(Regularizer):
     def lasso_form(self) -> LassoForm | None:
         return self.omega.lasso_form
 
-    @property
-    def excluded(self):
-        return self.omega.excluded
-
     def value(self, w) -> float:
         return self.omega.value(w) if np.all(w >= 0.0) else np.inf
 

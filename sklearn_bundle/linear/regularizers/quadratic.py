@@ -29,7 +29,6 @@ class Form:
     matrix: Any
     solve: Callable[[Array], Array]
     unpenalized: Array | NDArray[np.int64] | None = None
-    excluded: NDArray[np.int64] | None = None
 
     @cached_property
     def least(self) -> float:
@@ -56,8 +55,8 @@ class Quadratic(Regularizer):
     ----------
     B : array-like of shape (n_features,) or (n_features, n_features), or sparse
         Symmetric and positive semidefinite, and not all 0; positive definite if it is sparse. One
-        dimension stands for a diagonal matrix, in which 0 is a feature that is not penalized, and
-        infinity one that gets the weight 0. It is factored once per fit.
+        dimension stands for a diagonal matrix, in which 0 is a feature that is not penalized. It is
+        factored once per fit.
 
     Raises
     ------
@@ -109,21 +108,13 @@ class Quadratic(Regularizer):
         return self._form.unpenalized
 
     @property
-    def excluded(self):
-        return self._form.excluded
-
-    @property
     def strong_convexity(self) -> float:
         return self._form.least
 
     def image(self, w) -> Array:
         matrix = self.matrix
         outputs = w.reshape(-1, matrix.shape[0]).T
-        if matrix.ndim == 1:
-            with np.errstate(invalid="ignore"):
-                image = np.where(outputs == 0.0, 0.0, matrix[:, None] * outputs)
-        else:
-            image = matrix @ outputs
+        image = matrix[:, None] * outputs if matrix.ndim == 1 else matrix @ outputs
         return image.T.reshape(w.shape)
 
     def value(self, w) -> float:
@@ -161,11 +152,11 @@ def factored(B: Any, n_features: int | None) -> Form:
             f"B has shape {matrix.shape}, but X has {n_features} features: B must have one entry, "
             "or one row and one column, per feature."
         )
-    if matrix.ndim == 1:
-        return _diagonal(matrix)
     entries = matrix.data if sparse else matrix
     if not np.all(np.isfinite(entries)):
         raise ValueError("B has entries that are NaN or infinite; all must be finite.")
+    if matrix.ndim == 1:
+        return _diagonal(matrix)
     asymmetry = abs(matrix - matrix.T).max()
     if asymmetry > _ASYMMETRY * np.abs(entries).max(initial=0.0):
         raise ValueError(f"B must be symmetric, but |B - B'| is as large as {asymmetry}.")
@@ -178,10 +169,10 @@ def _diagonal(B: Array) -> Form:
         raise ValueError(
             f"B must be positive semidefinite, but its smallest diagonal entry is {B.min()}."
         )
-    if not np.any((B > 0.0) & (np.inf > B)):
-        raise ValueError("B must have a diagonal entry that is positive and finite, but has none.")
+    if not B.any():
+        raise ValueError("B must have a diagonal entry that is positive, but has none.")
     inverse = np.divide(1.0, B, out=np.zeros_like(B), where=B > 0.0)[:, None]
-    return Form(B, lambda M: M * inverse, places(B == 0.0), places(np.inf == B))
+    return Form(B, lambda M: M * inverse, places(B == 0.0))
 
 
 def _dense(B: Array) -> Form:

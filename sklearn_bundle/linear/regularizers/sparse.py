@@ -54,9 +54,8 @@ class SparseNorm(Regularizer):
         return first, ridge * float(np.sum(direction * direction))
 
     def _weighted(self, sizes: Array) -> float:
-        """Their sum by the thresholds, of which infinity times 0 is 0."""
-        with np.errstate(invalid="ignore"):
-            return float(np.sum(np.where(sizes == 0.0, 0.0, self.lasso_form.thresholds * sizes)))
+        """Their sum by the thresholds."""
+        return float(np.sum(self.lasso_form.thresholds * sizes))
 
 
 class L1(SparseNorm):
@@ -98,8 +97,7 @@ class WeightedL1(SparseNorm):
     Parameters
     ----------
     weights : array-like of shape (n_features,)
-        Not negative, and one of them positive and finite: 0 is a feature that is not penalized,
-        infinity one that gets the weight 0 in w.
+        Finite, not negative, and one of them positive: 0 is a feature that is not penalized.
 
     Raises
     ------
@@ -132,14 +130,14 @@ class WeightedL1(SparseNorm):
                 f"weights of WeightedL1 must have shape ({n_features},), one per feature; got "
                 f"{shown(self.weights)} of shape {weights.shape}."
             )
-        wrong = np.flatnonzero(~(weights >= 0.0))
+        wrong = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
         if len(wrong):
             raise ValueError(
-                f"weights of WeightedL1 must not be negative; weights[{wrong[0]}] is "
+                f"weights of WeightedL1 must be finite and not negative; weights[{wrong[0]}] is "
                 f"{weights[wrong[0]]}."
             )
-        if not np.any((weights > 0.0) & (weights < np.inf)):
-            raise ValueError("weights of WeightedL1 must have one that is positive and finite.")
+        if not weights.any():
+            raise ValueError("weights of WeightedL1 must have one that is positive.")
         bound = copy(self)
         bound.weights, bound._n_features = np.tile(weights, dimension // n_features), n_features
         return bound
@@ -147,10 +145,6 @@ class WeightedL1(SparseNorm):
     @property
     def unpenalized(self):
         return places(np.asarray(self.weights)[: self._n_features] == 0.0)
-
-    @property
-    def excluded(self):
-        return places(np.asarray(self.weights)[: self._n_features] == np.inf)
 
     @property
     def lasso_form(self) -> LassoForm:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
-from sklearn_bundle.core.one_variable import search_kink, search_zero
 from sklearn_bundle.linear.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear.losses import Softmax
 from sklearn_bundle.linear.risk import Plane, Point
 from sklearn_bundle.linear.solvers import master
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, step_length
+from sklearn_bundle.linear.solvers.one_variable import search_kink
 
 Array = NDArray[np.float64]
 #: Why bounds from planes may cross, and what a user can do.
@@ -339,4 +339,5 @@ class Bundle(Solver):
             _, first, second = line(t)
             return slope + t * bend + first, bend + second
 
-        return search_zero(derivative, precision=_PRECISION)
+        fall = -derivative(0.0)[0]
+        return step_length(derivative, _PRECISION * fall) if fall > 0.0 else 0.0

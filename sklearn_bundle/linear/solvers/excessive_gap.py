@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.limits import MOST_STEPS, ROUNDING
-from sklearn_bundle.core.multiplier import projected
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.interior import scale_heavier_down
+from sklearn_bundle.linear.solvers.multiplier import projected
 
 Array = NDArray[np.float64]
 _GROWTH = 1.5  # times L if its test fails: each try costs two products

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core._compiled import projection
 from sklearn_bundle.core.limits import TINY
+from sklearn_bundle.linear._compiled import projection
 
 Array = NDArray[np.float64]
 
@@ -13,7 +13,6 @@ _LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
 _NEWTON_STEPS = 10  # one or two are usually enough
 _SHORT = 4096  # items whose sum has no more rounding than that
 _ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
-_HALVINGS = 300  # steps between the two sides, alternating secants and halvings: a safety limit
 
 
 def projected(
@@ -52,29 +51,14 @@ def _between(items: tuple, z: float, t: float, a: Array) -> tuple[Array, float]:
     def total(t: float) -> float:
         return projection.evaluate(*items, t, 0.0, a)[0]
 
-    low = high = t
-    below = above = total(t)
-    step = max(abs(t), TINY) * _ROUNDING
-    while below > z and low > -_LARGEST:
-        low, step = low - step, 4.0 * step
-        below = total(low)
-    while above < z and high < _LARGEST:
-        high, step = high + step, 4.0 * step
-        above = total(high)
-    for k in range(_HALVINGS):
-        if not below < z < above:
-            break
-        middle = 0.5 * low + 0.5 * high
-        secant = low + (high - low) * ((z - below) / (above - below))
-        if k % 2 == 0 and low < secant < high:
-            middle = secant
-        if not low < middle < high:
-            break
-        value = total(middle)
-        if value <= z:
-            low, below = middle, value
-        else:
-            high, above = middle, value
+    ends = [t, t]
+    for k, sign in enumerate((-1.0, 1.0)):
+        step = max(abs(t), TINY) * _ROUNDING
+        while sign * (total(ends[k]) - z) < 0.0 and abs(ends[k]) < _LARGEST:
+            ends[k], step = ends[k] + sign * step, 4.0 * step
+    low, high = ends
+    while low < (middle := 0.5 * low + 0.5 * high) < high:  # until no number is between them
+        low, high = (middle, high) if total(middle) <= z else (low, middle)
     below, size, _ = projection.evaluate(*items, low, 0.0, a)
     first = a.copy()
     above = total(high)

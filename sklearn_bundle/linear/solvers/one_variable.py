@@ -1,50 +1,13 @@
-"""Functions of one variable: the zero of a nondecreasing one, the minimizer of a convex one."""
+"""The minimizer of a convex function of one variable that may have kinks."""
 
 from collections.abc import Callable
-from math import inf, isfinite, isinf, isnan, nan, sqrt
+from math import inf, isfinite, isnan, sqrt
 from typing import NamedTuple
 
 _GROWTH = 10.0  # limit of a step over the last one, until one is too long
 _FARTHEST = 1e100  # steps: far beyond any zero of finite data, and its square is finite
-_SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
 _ROUNDING = 1e-15  # relative to a value r(t): a few units in the last place
 _NEGLIGIBLE = 1e-12  # of the gain so far: a smaller decrease does not pay for another evaluation
-
-
-def search_zero(
-    derivative: Callable[[float], tuple[float, float]],
-    *,
-    precision: float = 1e-8,
-    max_evaluations: int = 200,
-) -> float:
-    """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
-
-    ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
-    fallen to ``precision`` times its size at 0, or t has settled to rounding. Returns 0 if the
-    value at 0 is not negative.
-
-    Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
-    Newton's step is astronomical.
-    """
-    value, bend = derivative(0.0)
-    if not value < 0.0:
-        return 0.0
-    target = precision * -value
-    left, right, t = 0.0, inf, 0.0
-    for _ in range(max_evaluations):
-        newton = t - value / bend if bend > 0.0 else nan
-        if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
-            break
-        farthest = min(right, max(1.0, _GROWTH * left))
-        between = farthest if isinf(right) else 0.5 * (left + right)
-        t = newton if left < newton < farthest else between
-        if not left < t < right or t > _FARTHEST:
-            return left
-        value, bend = derivative(t)
-        if abs(value) <= target:
-            break
-        left, right = (t, right) if value < 0.0 else (left, t)  # NaN, an overflow, is too far
-    return t
 
 
 class _Tangent(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core.one_variable import search_kink
+from sklearn_bundle.linear.solvers.one_variable import search_kink
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])

@@ -1,4 +1,4 @@
-"""Passes of the projection onto a box cut by a hyperplane; see core/multiplier.py.
+"""Passes of the projection onto a box cut by a hyperplane; see solvers/multiplier.py.
 
 The problem is ``min 1/2 sum d_i^2 (a_i - m_i)^2`` over ``l <= a <= u``, ``sum sigma_i a_i = z``.
 With t the multiplier of the equation and ``r_i = sigma_i/d_i^2`` its solution is

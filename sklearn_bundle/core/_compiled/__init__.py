@@ -1,1 +1,0 @@
-"""Compiled functions of the projection onto a box and a hyperplane."""
