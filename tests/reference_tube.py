@@ -132,8 +132,11 @@ class FreeTube:
 
     @property
     def size(self):
-        """Of the terms of the objective."""
-        return self.objective(self.point) + self.objective(np.zeros_like(self.point))
+        """Of the terms of the objective, and of those whose differences are the losses."""
+        coef, b = self.point[:-1], self.point[-1]
+        f = self.K @ coef
+        terms = np.abs(self.y) + np.abs(f) + abs(b) + self.width
+        return self.objective(self.point) + np.sum(self.C * np.abs(self.excess(f + b)) * terms)
 
     def excess(self, f):
         left = self.y - f

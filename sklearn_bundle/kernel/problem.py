@@ -73,26 +73,6 @@ class Dual(NamedTuple):
         width = np.full(len(self.target), self.width)
         return steps.Variables(self.target, self.low, self.high, width, self.ridge)
 
-    def outside(self, left: Array) -> tuple[Array, Array]:
-        """How far residuals lie above and below what costs nothing."""
-        over, under = np.maximum(left - self.width, 0.0), np.maximum(-left - self.width, 0.0)
-        return np.where(self.high > 0.0, over, 0.0), np.where(self.low < 0.0, under, 0.0)
-
-    def losses(self, left: Array) -> Array:
-        """The loss of each residual."""
-        over, under = self.outside(left)
-        if self.is_squared:
-            return 0.5 * (over + under) ** 2 / self.ridge
-        return np.where(over > 0.0, self.high * over, 0.0) - np.where(
-            under > 0.0, self.low, 0.0
-        ) * (under)
-
-    def of_intercept(self, b: float) -> float:
-        """What the primal objective has of b alone."""
-        if self.s == np.inf:
-            return self.total * b
-        return 0.5 * b * b / self.s if self.s > 0.0 else 0.0
-
     def inside(self, beta: Array) -> Array:
         """beta moved into the box and, with a free intercept, onto the hyperplane.
 

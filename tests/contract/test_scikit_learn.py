@@ -44,7 +44,7 @@ ESTIMATORS = [
     PragamSVC(tol=1e-10, reg_lambda=0.1),
     # At a gap g the scores of a kernel machine are settled to sqrt(g).
     SwapSVC(tol=1e-13),
-    SwapSVCCV([0.01], tol=1e-13, cv=3),
+    SwapSVCCV([0.01], tol=1e-15, cv=3),
     SwapSVR(tol=1e-10),
     SwapSVRCV([1.0], tol=1e-10, cv=3),
     # Without a share of new samples some have the score of the boundary, up to rounding.

@@ -5,6 +5,7 @@ import numpy as np
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.steps import (
+    FINE,
     LANES,
     Pair,
     Variables,
@@ -129,7 +130,7 @@ def solve_pairs(a, strip, own, starts, costs, lengths, ratios, squared, s, tol, 
                 g[size] = -s * total
             given = diagonal, g, of, beta, extra
             steps, indefinite = solve(
-                values, pair, *given, 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size
+                values, pair, *given, 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
             )
             steps = -1 - steps if indefinite else steps
             solved = values, of, s, beta, of_pair[1], size, error, tol, steps

@@ -20,10 +20,10 @@ from sklearn_bundle.jit.vector import fma, larger, minus, over, plus, times
 
 LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
 CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
-_INDEFINITE = (
-    1e-4  # of the largest diagonal: a curvature below minus this is no rounding of float32
-)
-_LEAST = 1e-6  # of the largest diagonal: a smaller curvature is rounding
+# Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
+# below minus the second is not.
+ROUGH, _INDEFINITE = 1e-6, 1e-4
+FINE = 1e-14  # the same as the first in float64
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 _BISECTIONS = 12  # of the interval of intercepts that the slopes leave
 _HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
@@ -69,13 +69,14 @@ def _move(g, up, down, row_i, row_j, d, numbers):
 @inner
 def _partner(g, down, diagonal, row, of_i, slope, numbers):
     """The variable that gains most by moving down while i moves up, and its gain."""
-    zero, two, smallest = splat(numbers[0]), splat(numbers[1]), splat(numbers[2])
+    zero, two, rough = splat(numbers[0]), splat(numbers[1]), splat(numbers[2])
     of_slope, length, best, places = splat(slope), splat(of_i), zero, zero
     for s in range(0, g.shape[0], width_of(g)):
         violation = minus(plus(load(g, s), load(down, s)), of_slope)
         violation = where_above(violation, zero, violation, zero)
-        curvature = minus(plus(load(diagonal, s), length), times(two, load(row, s)))
-        gain = over(times(violation, violation), larger(curvature, smallest))
+        both = plus(load(diagonal, s), length)
+        curvature = larger(minus(both, times(two, load(row, s))), times(rough, both))
+        gain = over(times(violation, violation), curvature)
         places = where_above(gain, best, splat(g.dtype.type(s)), places)
         best = where_above(gain, best, gain, best)
     lane = first_largest(best)
@@ -179,23 +180,21 @@ def _row_of(values, pair, i, extra, none):
 
 
 @jit
-def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most):
+def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most, rough):
     """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
 
     ``values[i]`` is row i of K; with a ``pair`` it is filled when it is needed. g, the diagonal
     with the ridge, and K are in the working precision, of a multiple of 16 columns. beta is changed
     in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
-    gap ``tol`` if that is positive. Returns their number, and whether K is not positive
-    semidefinite.
+    gap ``tol`` if that is positive. A curvature below ``rough`` times its terms is rounding.
+    Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]
     up, down, none = np.empty(n, g.dtype), np.empty(n, g.dtype), np.zeros(n, g.dtype)
-    numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, the least curvature, infinity
-    largest = diagonal[0]
+    numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, ``rough``, infinity
     for k in range(n):
         up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])
-        largest = max(largest, diagonal[k])
-    numbers[1], numbers[2], numbers[3] = 2.0, _LEAST * largest, np.inf
+    numbers[1], numbers[2], numbers[3] = 2.0, rough, np.inf
     row_i, row_j, last = none, none, numbers[0]
     n_points = n if extra < 0 else extra
     steps = np.int64(0)
@@ -217,10 +216,11 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
         if not gain > 0.0:  # it underflows
             return steps, False
         row_j = _row_of(values, pair, j, extra, none)
-        curvature = diagonal[i] + diagonal[j] - numbers[1] * row_i[j]
-        if curvature < -_INDEFINITE * largest:
+        both = diagonal[i] + diagonal[j]
+        curvature = both - numbers[1] * row_i[j]
+        if curvature < -_INDEFINITE * both:
             return steps, True
-        step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2]))
+        step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2] * both))
         top = 0.0 if of.width[i] > 0.0 and beta[i] < 0.0 else of.high[i]
         bottom = 0.0 if of.width[j] > 0.0 and beta[j] > 0.0 else of.low[j]
         step = min(step, top - beta[i], beta[j] - bottom)

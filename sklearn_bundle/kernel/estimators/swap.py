@@ -212,26 +212,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.C = C
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.n_candidates = n_candidates
-        self.n_initial = n_initial
-        self.class_weight = class_weight
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

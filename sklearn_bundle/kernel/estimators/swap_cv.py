@@ -133,26 +133,7 @@ n_features_in_, feature_names_in_, shape_fit_
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.Cs = Cs
-        self.gammas = gammas
-        self.loss = loss
-        self.cv = cv
-        self.scoring = scoring
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
 
 @fill_doc
@@ -249,20 +230,4 @@ n_features_in_, feature_names_in_, shape_fit_
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.Cs = Cs
-        self.gammas = gammas
-        self.loss = loss
-        self.cv = cv
-        self.scoring = scoring
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())

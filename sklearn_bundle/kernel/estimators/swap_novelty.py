@@ -157,21 +157,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.C = C
-        self.nu = nu
-        self.contamination = contamination
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:

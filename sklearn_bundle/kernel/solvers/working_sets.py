@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, MOST_SIDE, MOST_STEPS, TINY
+from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.kernel._compiled import steps
 from sklearn_bundle.kernel.problem import Certified, Dual, Point, Problem
 from sklearn_bundle.kernel.values.data import padded
@@ -32,9 +31,9 @@ _SHARE = 0.1  # of the largest difference of slopes: what a set leaves
 _STEPS = 100  # for each point of a set: more are better spent on another set
 _WORK, _FEWEST = 1 << 21, 256  # steps times points of a state where all are one set: 2 ms or more
 _KEPT = 0.5  # of a set: points of the last one
+_PROGRESS, _IDLE = 0.99, 30  # of the gap that is left after so many states, or no more is gained
 _REFINEMENTS = 3  # with scores in float64, before all values are in float64
 _MOST_REFINEMENTS = 12
-_STILL = 1e-4  # of a segment: its least objective is found to that
 
 
 class Start(NamedTuple):
@@ -69,7 +68,7 @@ class WorkingSets:
         self._best = Best(least=problem.least, provisional=True)
         self._rng = np.random.default_rng(seed)
         self.n_steps = self._missed = 0
-        self.indefinite = self._ended = self._stale = self._slow = False
+        self.indefinite = self._ended = self._stale = False
         self._set = np.empty(0, np.intp)
         self._slopes, self._violation = np.zeros((2, problem.n)), np.inf
         self._rows = _rows_of(problem) if last is None else last._rows
@@ -95,20 +94,20 @@ class WorkingSets:
 
     def states(self) -> Iterator[State]:
         """One state for each set; ends when no step is left."""
-        idle = 0
+        idle, gap = 0, np.inf
         while self._missed < _MOST_REFINEMENTS:
             if self._stale:
                 self._refine()
-                idle = 0
-            bound, n_steps = self._best.bound, self.n_steps
-            newton = self._slow and self._newton()
-            if not newton:
-                self._solve_set()
+                idle, gap = 0, np.inf
+            n_steps = self.n_steps
+            self._solve_set()
             yield self._state()
             if self.indefinite or self._ended or self._surrounds_origin():
                 return
-            idle = 0 if self._best.bound > bound else idle + 1
-            if self._stale or newton or (self.n_steps > n_steps and idle <= IDLE_LIMIT):
+            idle += 1
+            if self._best.gap < _PROGRESS * gap:
+                idle, gap = 0, self._best.gap
+            if self._stale or (self.n_steps > n_steps and idle <= _IDLE):
                 continue
             if self._problem.dtype != np.float32:
                 return
@@ -161,8 +160,6 @@ class WorkingSets:
             raise ValueError("The kernel values are too large, or NaN: scale the features.")
         self._newest = point = point._replace(b=b, path=t * point.path)
         self._best.raise_bound(bound)
-        if dual.is_squared and self._best.point is not None:
-            primal, point = self._between(self._best.point, point, primal)
         self._best.offer(primal, point, is_free=True)
 
     # ---- a set -----------------------------------------------------------------------------------
@@ -193,11 +190,11 @@ class WorkingSets:
         scales = dual.is_squared and dual.total == 0.0
         limits = (0.0, _SLACK * self._tol) if whole else (_SHARE * self._violation, 0.0)
         given = values, None, diagonal, g, of, beta, extra, point.b, scales, dual.total
+        rough = steps.ROUGH if dtype == np.float32 else steps.FINE
         most = max(_FEWEST, _WORK // n) if whole else _STEPS * n
-        taken, indefinite = steps.solve(*given, *limits, most)
+        taken, indefinite = steps.solve(*given, *limits, most, rough)
         self.n_steps += taken
-        slow = self.n_steps > _STEPS * n if whole else taken == most
-        self._slow, self._set = slow or self._missed > 1, chosen
+        self._set = chosen
         self.indefinite |= indefinite and dtype != np.float32
         change = beta[:n] - before
         moved = np.flatnonzero(change)
@@ -242,71 +239,6 @@ class WorkingSets:
         best = self._best
         return best.primal == 0.0 and -best.bound <= self._tol**2 * -self._problem.least
 
-    # ---- squared losses: better models -----------------------------------------------------------
-
-    def _between(self, start: Point, end: Point, primal: float) -> tuple[float, Point]:
-        """The point of least objective on the segment; that of ``end`` is given."""
-        dual = self._problem.dual
-        far, left = (
-            end.scores + end.b - start.scores - start.b,
-            dual.target - start.scores - start.b,
-        )
-        first, curved = self._along(start, end)
-        low, high, step = 0.0, 1.0, 1.0
-        for _ in range(MOST_STEPS):
-            over, under = dual.outside(left - step * far)
-            slope = first + step * curved - float(np.sum((over - under) / dual.ridge * far))
-            if step == 1.0 and slope <= 0.0:
-                return primal, end
-            bend = curved + float(np.sum(np.where(over + under > 0.0, far**2 / dual.ridge, 0.0)))
-            low, high = (low, step) if slope > 0.0 else (step, high)
-            newton = step - slope / bend if bend > 0.0 else 0.5 * (low + high)
-            last, step = step, min(max(newton, low), high)
-            if abs(step - last) <= _STILL:
-                break
-        mixed = Point(*((1.0 - step) * a + step * c for a, c in zip(start, end, strict=True)))
-        return self._objective(mixed), mixed
-
-    def _along(self, start: Point, end: Point) -> tuple[float, float]:
-        """Slope at the start, and curvature, of what the objective has of w and b."""
-        s = self._problem.dual.s
-        s = 1.0 / s if 0.0 < s < np.inf else 0.0
-        pairs = (start, start), (start, end), (end, end)
-        squares = [float(np.sum(p.beta * q.scores)) + s * p.b * q.b for p, q in pairs]
-        return squares[1] - squares[0], max(squares[0] - 2.0 * squares[1] + squares[2], 0.0)
-
-    def _objective(self, point: Point) -> float:
-        dual = self._problem.dual
-        losses = float(np.sum(dual.losses(dual.target - point.scores - point.b)))
-        return 0.5 * float(np.sum(point.beta * point.scores)) + losses + dual.of_intercept(point.b)
-
-    def _newton(self) -> bool:
-        """To the minimum of the piece of the objective that the best model lies in.
-
-        Newton's method for the primal problem (Chapelle, 2007), in float64. Says whether it helped.
-        """
-        problem, dual, model = self._problem, self._problem.dual, self._best.point
-        if not dual.is_squared or dual.s == np.inf:
-            return False
-        model = self._from(model.beta)._replace(b=model.b)
-        over, under = dual.outside(dual.target - model.scores - model.b)
-        active = np.flatnonzero(over + under)
-        if not 0 < len(active) <= MOST_SIDE:
-            return False
-        hessian = problem.data.rows(np.float64).block(*2 * [problem.points[active]]) + dual.s
-        hessian[np.diag_indices_from(hessian)] += dual.ridge[active]
-        side = dual.target[active] - dual.width * np.sign(over - under)[active]
-        _, solution, failed = lapack.dposv(hessian, side)
-        if failed:
-            return False
-        end, before = np.zeros(problem.n), (self._best.primal, self._best.bound)
-        end[active] = solution
-        end = self._from(end)._replace(b=dual.s * float(solution.sum()))
-        _, model = self._between(model, end, self._objective(end))
-        self._newest = self._from(np.clip(model.beta, dual.low, dual.high))
-        self._evaluate()
-        return (self._best.primal, self._best.bound) != before
-
     def _state(self) -> State:
         point = self._best.point
         state = self._best.state(point.beta, point.b, self.passes, None, (self.n_steps,))
@@ -337,6 +269,7 @@ class _Whole:
     def __init__(self, problem: Problem):
         self.everything, self.n_computed = np.arange(problem.n), problem.n
         self._values, self._error = problem.data.square(problem.points, padded(problem.n))
+        self._positive = problem.data.kernel.name == "rbf"  # then sums of sizes are sums of values
         problem.dtype = np.dtype(np.float64)
 
     def matrix(self, chosen: NDArray[np.intp]) -> np.ndarray:
@@ -351,9 +284,11 @@ class _Whole:
         return scores
 
     def certify(self, problem: Problem, point: Point) -> tuple[Certified, Point]:
-        reach = float(np.abs(point.beta) @ problem.lengths)
+        sizes, lengths = np.abs(point.beta), problem.lengths
+        reach = float(sizes @ lengths) * lengths
+        of_sums = self.exact(problem, sizes) if self._positive else reach
+        errors = self._error * reach + problem.unit * of_sums * (1.0 + problem.unit)
         point = point._replace(scores=self.exact(problem, point.beta))
-        errors = (self._error + problem.unit) * reach * problem.lengths
         certified = problem.certified(point, errors)
         return certified, point._replace(b=certified.b)
 

@@ -105,6 +105,8 @@ class KernelRows:
     X : ndarray or CSR of shape (n, d), float32 or float64; (n, n) for "precomputed"
     kernel : Kernel
     dtype : float32 or float64
+    fine : bool, default=False
+        Whether distances are computed from differences in any case.
 
     Attributes
     ----------
@@ -112,11 +114,14 @@ class KernelRows:
     diagonal : ndarray of shape (n,), float64; k(x, x)
     """
 
-    def __init__(self, X: Matrix, kernel: Kernel, dtype: DTypeLike = np.float64):
+    def __init__(
+        self, X: Matrix, kernel: Kernel, dtype: DTypeLike = np.float64, *, fine: bool = False
+    ):
         self.kernel = kernel
         self.dtype: np.dtype = np.dtype(dtype)
         self._points: Points = points_of(X, kernel, self.dtype)
-        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(self._points):
+        near = kernel.name == "rbf" and self.dtype == np.float64
+        if near and (fine or self._cancels(self._points)):
             self._points = Differences(X, kernel)
         self.n = X.shape[0]
         self.diagonal = self._points.diagonal()
