@@ -64,7 +64,8 @@ def _rescale(beta, of, n, factor):
 @inner
 def _certify(values, of, s, beta, lengths, size, error, tol, steps, out):
     """The certificate of a pair."""
-    scores, errors, up, down = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    space = np.empty((4, size))
+    scores, errors, up, down = space[0], space[1], space[2], space[3]
     beta, reach = beta[:size], 0.0
     own = Variables(
         of.target[:size], of.low[:size], of.high[:size], of.width[:size], of.ridge[:size]
@@ -88,8 +89,8 @@ def solve_pairs(a, strip, own, starts, costs, lengths, ratios, squared, s, tol, 
     Points are sorted by class; class c has those from ``starts[c]`` on. ``strip`` has the values of
     the points of later classes with those of class a, ``own`` those of each point with its class,
     both with no more than the relative ``error``. Costs are ``ratios[r] * costs``; ``squared`` says
-    which hinge, and s is the prior variance of the intercept. ``coef[r]`` gets the coefficients as in
-    SVC: that of a point of class i against class j in row j, or j - 1 if j > i; ``found[r, p]``
+    which hinge, and s is the prior variance of the intercept. ``coef[r]`` gets the coefficients as
+    in SVC: that of a point of class i against class j in row j, or j - 1 if j > i; ``found[r, p]``
     gets what ``FIELDS`` names. A pair that is not within ``tol`` has a negative number of steps.
     """
     first, m = starts[a], starts[a + 1] - starts[a]

@@ -120,8 +120,9 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
 @inner
 def start_of_set(side):
     """Variables, beta, g and diagonal of a set before it is filled, in float64."""
-    of = Variables(np.zeros(side), np.zeros(side), np.zeros(side), np.zeros(side), np.zeros(side))
-    return of, np.zeros(side), np.zeros(side), np.ones(side)
+    rows = np.zeros((8, side))
+    rows[7] += 1.0
+    return Variables(rows[0], rows[1], rows[2], rows[3], rows[4]), rows[5], rows[6], rows[7]
 
 
 @inner
@@ -190,7 +191,8 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
     Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]
-    up, down, none = np.empty(n, g.dtype), np.empty(n, g.dtype), np.zeros(n, g.dtype)
+    space = np.zeros((3, n), g.dtype)
+    up, down, none = space[0], space[1], space[2]
     numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, ``rough``, infinity
     for k in range(n):
         up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])

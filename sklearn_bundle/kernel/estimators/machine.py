@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -141,7 +140,7 @@ class KernelMachine(CertifiedEstimator):
                 "'poly' or a callable."
             )
         X = _checked_for_scores(self, X)
-        scores, rounding = self._scores.bounded(X, effective_n_jobs(self.n_jobs))
+        scores, rounding = self._scores.bounded(X, self.n_jobs)
         radii, constants, below, above = np.array(regions).T
         lengths = np.sqrt(np.maximum(self._scores.diagonal(X)[:, np.newaxis] + constants, 0.0))
         reach = radii * lengths * (1.0 + 8.0 * DOUBLE) + rounding
@@ -150,11 +149,11 @@ class KernelMachine(CertifiedEstimator):
     def _pair_scores(self, X: Any, signs_only: bool = False) -> Array:
         """Scores of shape (n_samples, n_pairs)."""
         check_is_fitted(self)
-        X, threads = _checked_for_scores(self, X), effective_n_jobs(self.n_jobs)
+        X = _checked_for_scores(self, X)
         if signs_only:
-            return self._scores.signed(X, threads)
+            return self._scores.signed(X, self.n_jobs)
         single = self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
-        return self._scores.scores(X, single, threads)
+        return self._scores.scores(X, single, self.n_jobs)
 
     @property
     def coef_(self) -> Coefficients:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
@@ -288,12 +287,13 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             Elements of ``classes_``. Ties go to the first class, or with ``break_ties=True`` to the
             class with the largest score.
         """
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
-        if n_classes > 2 and self.break_ties:
-            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        if self.break_ties:
+            scores = self.decision_function(X)
+            return self.classes_[
+                (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+            ]
         scores = self._pair_scores(X, signs_only=True)
-        if n_classes == 2:
+        if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
         return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
 

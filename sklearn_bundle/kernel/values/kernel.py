@@ -266,6 +266,12 @@ class KernelRows:
             left.fill(rows, piece, None, block.shape[1], block)
             add_products(block, coef[columns], sums)
 
+    def with_few(self, Z: Matrix) -> np.ndarray:
+        """``k(z, x)`` for a few rows z of Z."""
+        block = np.empty((Z.shape[0], self.n), self.dtype)
+        self._points.like(Z).fill(None, self._points, None, self.n, block)
+        return block
+
     def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer.
 

@@ -4,6 +4,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import DOUBLE, SINGLE, likely
@@ -46,27 +47,27 @@ class KernelScores:
         kept = ("vectors", "kernel", "dual_coef", "intercept", "_ends")
         return {name: vars(self)[name] for name in kept}
 
-    def scores(self, Z: Matrix, single: bool = False, n_threads: int = 1) -> Array:
+    def scores(self, Z: Matrix, single: bool = False, n_jobs: int | None = None) -> Array:
         """Array of shape (n, n_pairs), from kernel values in float64, or in float32."""
-        return self._scores(Z, np.float32 if single else np.float64, n_threads)[0]
+        return self._scores(Z, np.float32 if single else np.float64, n_jobs)[0]
 
-    def signed(self, Z: Matrix, n_threads: int = 1) -> Array:
+    def signed(self, Z: Matrix, n_jobs: int | None = None) -> Array:
         """Scores in float32 where their sign is certain, else in float64."""
         small = Z.shape[0] * self.vectors.size <= _SMALL
         given = self.kernel.name == "precomputed" or callable(self.kernel.name)
         with np.errstate(over="ignore", invalid="ignore"):
             if small or given or not self.dual_coef.shape[1] or not self._single.in_range:
-                return self.scores(Z, False, n_threads)
-            scores, rounding = self._scores(Z, np.float32, n_threads)
+                return self.scores(Z, False, n_jobs)
+            scores, rounding = self._scores(Z, np.float32, n_jobs)
         error = _SURE * (np.outer(rounding, self._norms) + self._of_sums)
         unsure = np.flatnonzero(~(np.abs(scores) >= error).all(axis=1))  # NaN are unsure too
         if len(unsure):
-            scores[unsure] = self.scores(Z[unsure], False, n_threads)
+            scores[unsure] = self.scores(Z[unsure], False, n_jobs)
         return scores
 
-    def bounded(self, Z: Matrix, n_threads: int = 1) -> tuple[Array, Array]:
+    def bounded(self, Z: Matrix, n_jobs: int | None = None) -> tuple[Array, Array]:
         """Scores in float64, and what rounding may add to them, both of shape (n, n_pairs)."""
-        scores = self.scores(Z, False, n_threads)
+        scores = self.scores(Z, False, n_jobs)
         if self.dual_coef.shape[1] == 0:
             return scores, DOUBLE * np.abs(scores)
         sizes = self._sums_of_pairs(np.abs(self.dual_coef))
@@ -80,34 +81,37 @@ class KernelScores:
         """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
         return KernelRows(Z, self.kernel, np.float64).diagonal
 
-    def _scores(self, Z: Matrix, dtype: type, n_threads: int) -> tuple[Array, Array]:
+    def _scores(self, Z: Matrix, dtype: type, n_jobs: int | None) -> tuple[Array, Array]:
         """Scores, and the standard deviation of the error of a kernel value for each row."""
         n, (n_rows, n_support) = Z.shape[0], self.dual_coef.shape
         scores, rounding = np.empty((n, n_rows * (n_rows + 1) // 2)), np.zeros(n)
         if n_support == 0:  # then there is no largest support vector either
             scores[:] = self.intercept
             return scores, rounding
-        coef, ends = self._by_vector, self._ends
+        if n * self.vectors.size <= _SMALL and self.kernel.name != "precomputed":
+            self._add(self._double.with_few(Z), scores)
+            return scores, rounding
 
         def work(k: int) -> None:
             start = bounds[k]
             for block, errors in self._blocks(Z[start : bounds[k + 1]], dtype):
                 stop = start + len(block)
-                if n_rows == 1:
-                    votes.pair_score(block, coef[:, 0], self.intercept[0], scores[start:stop, 0])
-                else:
-                    votes.pair_scores(block, coef, ends, self.intercept, scores[start:stop])
+                self._add(block, scores[start:stop])
                 rounding[start:stop] = errors
                 start = stop
 
-        if n * self.vectors.size <= _SMALL:
-            bounds = np.array([0, n])
-            work(0)
-            return scores, rounding
+        n_threads = effective_n_jobs(n_jobs)
         bounds = np.linspace(0, n, n_threads + 1).astype(int)
         with blas_threads(1), BlockRunner(n_threads) as runner:
             runner.run(work, n_threads)
         return scores, rounding
+
+    def _add(self, block: np.ndarray, out: Array) -> None:
+        """Scores of some rows, whose kernel values are in ``block``."""
+        if out.shape[1] == 1:
+            votes.pair_score(block, self._by_vector[:, 0], self.intercept[0], out[:, 0])
+        else:
+            votes.pair_scores(block, self._by_vector, self._ends, self.intercept, out)
 
     def _blocks(self, part: Matrix, dtype: type):
         """Kernel values of some rows at a time, with about the size of their errors."""
