@@ -17,6 +17,7 @@ from sklearn_bundle.kernel._compiled.steps import (
 
 FIELDS = 7  # of a pair at one cost: primal, bound, b, radius, below, above, steps
 _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its certificate
+_CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
 _FEW = 16.0  # roundings of a term of a sum, beside those of adding it
 
@@ -77,7 +78,7 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, out):
     unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + _FEW)
     for k in range(size):
         errors[k] = (error + unit) * reach * lengths[k]
-    found = certificate(own, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit)
+    found = certificate(own, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE)
     out[0], out[1], out[2], out[3], out[4], out[5] = found
     out[6] = steps if found[0] - found[1] <= tol * found[0] or steps < 0 else -1.0 - steps
 

@@ -26,8 +26,8 @@ ROUGH, _INDEFINITE = 1e-6, 1e-4
 FINE = 1e-14  # the same as the first in float64
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 _BISECTIONS = 12  # of the interval of intercepts that the slopes leave
+_CLOSE = 1e-14  # of the distance from an intercept: how wide the ends of the best ones are
 _HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
-_CLOSE = 1e-2  # of the distance from the fitted intercept: how wide the ends of the optimum's are
 
 
 class Variables(NamedTuple):
@@ -300,6 +300,8 @@ def evaluate_point(beta, scores, of, s, total, up, down):
         least, most = min(least, -b), max(most, -b)
     elif least == np.inf or most == -np.inf:
         b = -most if least == np.inf else -least
+    elif most <= least:  # no slope is left: all between are best
+        b = -0.5 * (least + most)
     else:
         b = _better_b(-most, -least, of, total, scores, np.zeros(n))
     for k in range(n):
@@ -319,11 +321,11 @@ def evaluate(beta, scores, of, s, total, up, down):
 
 
 @inner
-def _end_of_b(of, total, scores, reach, unit, b, step, upper):
+def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
     """No more than the least b that is best or, ``upper``, no less than the largest.
 
-    Infinite if there is none. It is sought from ``b`` on, at first so far, to a hundredth of its
-    distance. Where rounding may hide the sign of the slope it moves outward.
+    Infinite if there is none. It is sought from ``b`` on, at first so far, to a share ``close`` of
+    its distance. Where rounding may hide the sign of the slope it moves outward.
     """
     low, high, bracketed, away = b, b, 0, 0.0
     for _ in range(_HALVINGS):
@@ -333,18 +335,18 @@ def _end_of_b(of, total, scores, reach, unit, b, step, upper):
             low, bracketed = middle, bracketed | 1
         else:
             high, bracketed = middle, bracketed | 2
-        if bracketed == 3 and high - low <= _CLOSE * max(abs(low - b), abs(high - b)):
+        if bracketed == 3 and high - low <= close * max(abs(low - b), abs(high - b)):
             break
         if bracketed != 3:
             away = step if bracketed == 1 else -step
             step *= 4.0
     if bracketed != 3:
-        return np.inf if bracketed == 1 else -np.inf
+        return np.inf if upper else -np.inf
     return high if upper else low
 
 
 @inner
-def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit):
+def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close):
     """Objective and bound of beta with an intercept b, and how far the optimum's may be from it.
 
     An intercept that is not free is the one of beta.
@@ -362,7 +364,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit):
     for k in range(n):
         size += beta[k]
         longest = max(longest, lengths[k])
-    reach, step = np.empty(n), 0.0
+    reach, step = np.empty(n), unit * (1.0 + abs(b))
     b = b if s == np.inf else s * size
     inside = True
     for k in range(n):
@@ -390,7 +392,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit):
         bound = (0.5 - unit) * linear * linear / curved if linear > 0.0 and curved > 0.0 else 0.0
     else:
         missing = abs(total - size)
-        length = np.sqrt(max(2.0 * (primal + excess), curved, 0.0))
+        length = np.sqrt(max(2.0 * (primal + excess - least), curved, 0.0))
         farthest = 0.0
         for k in range(n):
             farthest = max(farthest, abs(target[k]) + width[k])
@@ -411,17 +413,17 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit):
         off = errors[k] + unit * (abs(target[k]) + abs(scores[k]) + abs(b))
         reach[k] = radius * lengths[k] + off
         step = max(step, reach[k])
-    below = b - _end_of_b(of, total, scores, reach, unit, b, step, False)
+    below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)
     for k in range(n):
         reach[k] = -reach[k]
-    above = _end_of_b(of, total, scores, reach, unit, b, step, True) - b
+    above = _end_of_b(of, total, scores, reach, unit, b, step, close, True) - b
     return primal, bound, b, radius, below, above
 
 
 @jit
 def certify(of, s, total, least, b, beta, scores, errors, lengths, unit):
     """:func:`certificate` of one problem."""
-    return certificate(of, s, total, least, b, beta, scores, errors, lengths, unit)
+    return certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, _CLOSE)
 
 
 # ---- sums of rows --------------------------------------------------------------------------------

@@ -544,5 +544,5 @@ def linear_advice(params: Any, name: str = "BMRMClassifier") -> dict[Status, str
     """What to do about a missed ``tol`` where a linear estimator solves the same problem."""
     if params.kernel != "linear":
         return {}
-    advice = f"{name}(C=...) has the same kind of problem, and certifies it in less time."
-    return dict.fromkeys((Status.MAX_ITER, Status.MAX_TIME, Status.STALLED), advice)
+    further = f" {name}(C=...) has the same kind of problem, and certifies it in less time."
+    return {status: advice + further for status, advice in params._advice.items()}

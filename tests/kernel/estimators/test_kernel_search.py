@@ -13,7 +13,8 @@ from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, Stratifi
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.kernel.estimators import machine
 from sklearn_bundle.plotting import RegularizationPathDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
@@ -186,21 +187,14 @@ def test_lines_and_the_warning_name_both(capsys):
 
 def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
     X, y = classes()
-    original, Cs = SwapSVC._task, []
 
-    def task(self, data, pair, C, n_threads):
-        Cs.append(C)
-        return original(self, data, pair, C, n_threads)
-
-    def late(self, *arguments):
-        solver, result = minimized(self, *arguments)
-        if self.max_time == 1e3 and Cs[-1] > 1.0:  # the last fit has the rest of the time
+    def late(solver, **limits):
+        result = run(solver, **limits)
+        if solver.kept.dual.high.max() > 1.0:
             result = replace(result, status=Status.MAX_TIME)
-        return solver, result
+        return result
 
-    minimized = SwapSVC._minimized
-    monkeypatch.setattr(SwapSVC, "_task", task)
-    monkeypatch.setattr(SwapSVC, "_minimized", late)
+    monkeypatch.setattr(machine, "run", late)
     model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=2, max_time=1e3)
     with pytest.warns(UserWarning, match=r"2 of 6 values of C and gamma .* C=0.3, gamma="):
         model.fit(X, y)

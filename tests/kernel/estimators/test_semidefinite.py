@@ -9,8 +9,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from sklearn_bundle.kernel.values import kernel_data
-from sklearn_bundle.kernel.values.kernel_data import KernelData, some_points
+from sklearn_bundle.kernel.values import data as kernel_data
+from sklearn_bundle.kernel.values.checks import some_points
+from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.contract.fits import quiet
 from tests.contract.judge import judge

@@ -100,11 +100,10 @@ def test_a_start_on_a_few_points_leaves_shared_values_alone(n_initial):
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-2])
-@pytest.mark.parametrize("active_set", [None, 50])
-def test_small_kernel_values_beside_the_one_that_is_added(data, scale, active_set):
+def test_small_kernel_values_beside_the_one_that_is_added(data, scale):
     """Rounding of k + 1 is that of 1; C is large, so that Q is small against it."""
     X, y = data[0][:, :2] * scale, signs_of(data[1])
-    model = quiet(SwapSVC(1e6, kernel="linear", active_set=active_set, max_iter=5000), X, y)
+    model = quiet(SwapSVC(1e6, kernel="linear", max_iter=5000), X, y)
     coef = np.zeros(len(y))
     coef[model.support_] = model.dual_coef_[0]
     scores = X @ (X.T @ coef) + coef.sum()
