@@ -28,7 +28,7 @@ from sklearn_bundle.kernel.values.kernel import KernelRows
 
 Array = NDArray[np.float64]
 
-_FEW = 16.0  # roundings of a term of a sum, beside those of adding it
+_FEW = 4.0  # roundings of a term of a sum, beside those of adding it
 
 
 class Certified(NamedTuple):

@@ -19,7 +19,7 @@ FIELDS = 7  # of a pair at one cost: primal, bound, b, radius, below, above, ste
 _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its certificate
 _CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
-_FEW = 16.0  # roundings of a term of a sum, beside those of adding it
+_FEW = 4.0  # roundings of a term of a sum, beside those of adding it
 
 
 @inner
