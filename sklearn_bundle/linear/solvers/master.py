@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import LAST_PLACE
+from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
 _MOST_STEPS = 60  # usually 10 to 20
@@ -23,6 +23,7 @@ _TO_THE_WALL = 0.995  # of the longest step
 _STALLED = 1e-8  # length of a step from which nothing comes
 _SPREAD = 0.1  # share of equal weights that the start gets, so that it is inside
 _FAR_BELOW, _LEAST_SPREAD = 10.0, 1e-13  # in values of the start; the smallest share
+_MOST_CHANGES, _FACE_RIDGE = 100, 1e-13  # of a face; and times its diagonal entries
 _RIDGES = 1e-15, 1e-13  # of diagonal entries: rounding of the factors
 _BALANCED = 1e-9  # E'alpha over the largest entries of E, after which it is repaired
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
@@ -58,6 +59,12 @@ def solve(
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
     B, target = B / scale, np.eye(B.shape[1])[0] / scale
+    if gram is not None:
+        found = _on_faces(gram / lam, c, B, start / start.sum(), tol)
+        if found is not None:
+            alpha, y = found
+            w = omega.conjugate_gradient(-(alpha @ A) / lam)
+            return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
     start, share, is_far = start / start.sum(), _SPREAD, _far_below(A, c, omega, lam, start)
     while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
         share *= _SPREAD
@@ -90,6 +97,51 @@ def solve(
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
     alpha = np.maximum(alpha, 0.0)
     return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+
+
+def _on_faces(
+    Q: Array, c: Array, B: Array, start: Array, tol: float
+) -> tuple[Array, Array] | None:
+    """Alpha and y by an active-set method: few planes gain or lose their weight at a time.
+
+    On a face, where the others are 0, a step solves the equations; it ends where a weight would be
+    negative. None if that takes too long, as where planes are nearly dependent.
+    """
+    alpha, face = start.copy(), np.flatnonzero(start)
+    for _ in range(_MOST_CHANGES):
+        found = _step_on_face(Q, c - Q @ alpha, B, face)
+        if found is None:
+            return None
+        step, y = found
+        x = alpha[face]
+        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
+        blocking = int(lengths.argmin())
+        if lengths[blocking] <= 1.0:
+            alpha[face] = np.maximum(x + lengths[blocking] * step, 0.0)
+            alpha[face[blocking]] = 0.0
+            face = np.delete(face, blocking)
+            continue
+        alpha[face] = x + step
+        above = c - Q @ alpha - B @ y
+        highest = int(above.argmax())
+        if above[highest] - alpha @ above <= tol:
+            return alpha, y
+        if alpha[highest] == 0.0:
+            face = np.append(face, highest)
+    return None
+
+
+def _step_on_face(Q: Array, v: Array, B: Array, face: Any) -> tuple[Array, Array] | None:
+    """The step in the weights of a face to where ``v = B y`` on it, and y; None if it fails."""
+    H, right = Q[np.ix_(face, face)], np.column_stack([v, B])[face]
+    np.einsum("ii->i", H)[:] += _FACE_RIDGE * max(float(Q.diagonal().max()), TINY)
+    _, solved, failed = lapack.dposv(H, right, lower=1)
+    if failed:
+        return None
+    x, MB = solved[:, 0], solved[:, 1:]
+    S, rest = B[face].T @ MB, B[face].T @ x
+    y = rest / S[0] if len(rest) == 1 else np.linalg.lstsq(S, rest, rcond=None)[0]
+    return x - MB @ y, y
 
 
 def _heights(
