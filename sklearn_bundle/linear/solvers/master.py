@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from scipy.optimize import linprog
 
 from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
-_MOST_STEPS = 60  # usually 10 to 20
-_TO_THE_WALL = 0.995  # of the longest step
-_STALLED = 1e-8  # length of a step from which nothing comes
-_SPREAD = 0.1  # share of equal weights that the start gets, so that it is inside
-_FAR_BELOW, _LEAST_SPREAD = 10.0, 1e-13  # in values of the start; the smallest share
-_MOST_CHANGES, _FACE_RIDGE = 100, 1e-13  # of a face; and times its diagonal entries
-_RIDGES = 1e-15, 1e-13  # of diagonal entries: rounding of the factors
-_BALANCED = 1e-9  # E'alpha over the largest entries of E, after which it is repaired
+_MOST_STEPS = 60  # of Newton's method for an Omega that is not quadratic; usually 2 to 5
+_MOST_CHANGES = 200  # of a face in one of these; usually 3 to 10
+_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.5, 0.1  # of a line search, as shares of slope and step
+_RIDGE = 1e-13  # times the largest entry of the diagonal
+_FEASIBLE = 1e-10  # the smallest tolerance that HiGHS accepts
+_BALANCED = 1e-9  # E'alpha over the largest entries of E, after which there is no solution
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
 _NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
 # Of NearL1: the first weight is this share of the one at which one plane's step would reach an
@@ -53,95 +52,24 @@ def solve(
     tol: float,
 ) -> Solution:
     """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
-    if len(c) == 1 and not E.shape[1]:
-        return Solution(np.ones(1), omega.conjugate_gradient(-A[0] / lam), np.zeros(0))
-    t, B = len(c), np.column_stack([np.ones(len(c)), -E])
+    B = np.column_stack([np.ones(len(c)), -E])
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
-    B, target = B / scale, np.eye(B.shape[1])[0] / scale
-    if gram is not None:
-        found = _on_faces(gram / lam, c, B, start / start.sum(), tol)
-        if found is not None:
-            alpha, y = found
-            w = omega.conjugate_gradient(-(alpha @ A) / lam)
-            return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
-    start, share, is_far = start / start.sum(), _SPREAD, _far_below(A, c, omega, lam, start)
-    while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
-        share *= _SPREAD
-    alpha = (1.0 - share) * start + share / t
-    v, _ = _heights(A, c, omega, lam, gram, alpha)
-    spread = max(float(np.ptp(v)), 1e-12 * float(np.abs(v).max()), tol, np.finfo(float).tiny)
-    y = np.zeros(B.shape[1])
-    y[0] = v.max() + _SPREAD * spread
-    z = y[0] - v
+    B, alpha, y = B / scale, start / start.sum(), None
     for _ in range(_MOST_STEPS):
         v, m = _heights(A, c, omega, lam, gram, alpha)
-        r_dual, r_primal = B @ y - v - z, B.T @ alpha - target
-        gap = float((v - B[:, 1:] @ y[1:]).max() - alpha @ v)
-        uneven = np.abs(r_primal[1:])
-        if not np.isfinite(gap) or (gap <= tol and uneven.max(initial=0.0) <= _BALANCED):
+        if y is not None and float((v - B[:, 1:] @ y[1:]).max() - alpha @ v) <= tol:
             break
         Q = (gram if gram is not None else omega.conjugate_curvature(m, A)) / lam
-        system, mu = _System.of(Q, B, alpha, z, r_dual, r_primal), float(alpha @ z) / t
-        if system is None or not mu > np.finfo(float).tiny:
-            break
-        da, _, dz = system.move(0.0)
-        after = (alpha + _longest(alpha, da) * da) @ (z + _longest(z, dz) * dz)
-        da, dy, dz = system.move(min((float(after) / (t * mu)) ** 3, 1.0) * mu)
-        step = min(1.0, _TO_THE_WALL * min(_longest(alpha, da), _longest(z, dz)))
-        while is_far(alpha + step * da) and step > _STALLED:
-            step *= 0.5
-        alpha, y, z = alpha + step * da, y + step * dy, z + step * dz
-        if step < _STALLED:
+        changed, y = _on_faces(Q, v + Q @ alpha, B, alpha, 0.5 * tol)
+        step = changed - alpha
+        if gram is None:
+            step *= _step_length(A, c, omega, lam, alpha, step, v)
+        alpha = alpha + step
+        if not np.abs(step).max() > LAST_PLACE:
             break
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
-    alpha = np.maximum(alpha, 0.0)
     return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
-
-
-def _on_faces(
-    Q: Array, c: Array, B: Array, start: Array, tol: float
-) -> tuple[Array, Array] | None:
-    """Alpha and y by an active-set method: few planes gain or lose their weight at a time.
-
-    On a face, where the others are 0, a step solves the equations; it ends where a weight would be
-    negative. None if that takes too long, as where planes are nearly dependent.
-    """
-    alpha, face = start.copy(), np.flatnonzero(start)
-    for _ in range(_MOST_CHANGES):
-        found = _step_on_face(Q, c - Q @ alpha, B, face)
-        if found is None:
-            return None
-        step, y = found
-        x = alpha[face]
-        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
-        blocking = int(lengths.argmin())
-        if lengths[blocking] <= 1.0:
-            alpha[face] = np.maximum(x + lengths[blocking] * step, 0.0)
-            alpha[face[blocking]] = 0.0
-            face = np.delete(face, blocking)
-            continue
-        alpha[face] = x + step
-        above = c - Q @ alpha - B @ y
-        highest = int(above.argmax())
-        if above[highest] - alpha @ above <= tol:
-            return alpha, y
-        if alpha[highest] == 0.0:
-            face = np.append(face, highest)
-    return None
-
-
-def _step_on_face(Q: Array, v: Array, B: Array, face: Any) -> tuple[Array, Array] | None:
-    """The step in the weights of a face to where ``v = B y`` on it, and y; None if it fails."""
-    H, right = Q[np.ix_(face, face)], np.column_stack([v, B])[face]
-    np.einsum("ii->i", H)[:] += _FACE_RIDGE * max(float(Q.diagonal().max()), TINY)
-    _, solved, failed = lapack.dposv(H, right, lower=1)
-    if failed:
-        return None
-    x, MB = solved[:, 0], solved[:, 1:]
-    S, rest = B[face].T @ MB, B[face].T @ x
-    y = rest / S[0] if len(rest) == 1 else np.linalg.lstsq(S, rest, rcond=None)[0]
-    return x - MB @ y, y
 
 
 def _heights(
@@ -154,64 +82,62 @@ def _heights(
     return A @ omega.conjugate_gradient(m) + c, m
 
 
-def _far_below(A: Array, c: Array, omega: Any, lam: float, start: Array) -> Callable[[Array], bool]:
-    """Tells where the value is far below that of the start: a step too far for an exponential.
+def _step_length(
+    A: Array, c: Array, omega: Any, lam: float, alpha: Array, step: Array, v: Array
+) -> float:
+    """A share of the step at which the dual objective no longer rises much, by secants."""
+    first, t = float(v @ step), 1.0
+    for _ in range(_MOST_SECANTS if first > 0.0 else 0):
+        slope = float(_heights(A, c, omega, lam, None, alpha + t * step)[0] @ step)
+        if slope >= -_LEFT * first:
+            break
+        t *= max(first / (first - slope), _SHORTEST) if np.isfinite(slope) else _SHORTEST
+    return t
 
-    The conjugate of an entropy is one, and the way back takes a step for each factor of e.
+
+def _on_faces(Q: Array, c: Array, B: Array, start: Array, tol: float) -> tuple[Array, Array]:
+    """Alpha and y of ``max c'alpha - alpha'Q alpha / 2``, by an active-set method.
+
+    Few planes gain or lose their weight at a time. On a face, where the others are 0, a step solves
+    the equations; it ends where a weight would be negative.
     """
-    if omega.is_quadratic:
-        return lambda alpha: False
-
-    def value(alpha: Array) -> float:
-        return float(c @ alpha) - lam * omega.conjugate(-(alpha @ A) / lam)
-
-    there = value(start)
-    lowest = there - _FAR_BELOW * (abs(there) + float(np.abs(c).max()))
-    return lambda alpha: not value(alpha) >= lowest
-
-
-class _System(NamedTuple):
-    """The Newton system at an iterate, factored."""
-
-    factor: Array
-    MB: Array
-    S: Array
-    B: Array
-    alpha: Array
-    z: Array
-    r_dual: Array
-    r_primal: Array
-
-    @classmethod
-    def of(cls, Q, B, alpha, z, r_dual, r_primal) -> "_System | None":
-        M = Q.copy()
-        diagonal = np.einsum("ii->i", M)
-        diagonal += z / alpha
-        diagonal *= 1.0 + _RIDGES[0]
-        factor, failed = lapack.dpotrf(M, lower=1)
-        if failed:
-            return None
-        MB = lapack.dpotrs(factor, B, lower=1)[0].reshape(B.shape)
-        S = B.T @ MB
-        np.einsum("ii->i", S)[:] *= 1.0 + _RIDGES[1]
-        if not np.isfinite(S).all():
-            return None
-        return cls(factor, MB, S, B, alpha, z, r_dual, r_primal)
-
-    def move(self, mu: float) -> tuple[Array, Array, Array]:
-        """Steps in alpha, y and z, after which the products are mu."""
-        alpha, z = self.alpha, self.z
-        x = lapack.dpotrs(self.factor, mu / alpha - self.r_dual - z, lower=1)[0]
-        right = self.B.T @ x + self.r_primal
-        few = len(right) == 1
-        dy = right / self.S[0] if few else np.linalg.lstsq(self.S, right, rcond=None)[0]
-        da = x - self.MB @ dy
-        return da, dy, (mu - alpha * z - z * da) / alpha
+    alpha, face = start.copy(), np.flatnonzero(start)
+    ridge = _RIDGE * (float(Q.diagonal().max()) or float(np.abs(c).max()) or 1.0)
+    for _ in range(_MOST_CHANGES):
+        excess = alpha @ B
+        excess[0] -= 1.0
+        step, y = _step_on_face(Q, c - Q @ alpha, B, face, excess, ridge)
+        x = alpha[face]
+        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
+        blocking = int(lengths.argmin())
+        if lengths[blocking] <= 1.0:
+            alpha[face] = np.maximum(x + lengths[blocking] * step, 0.0)
+            alpha[face[blocking]] = 0.0
+            face = np.delete(face, blocking)
+            continue
+        alpha[face] = x + step
+        above = c - Q @ alpha - B @ y
+        highest = int(above.argmax())
+        if above[highest] - alpha @ above <= tol:
+            break
+        if alpha[highest] == 0.0:
+            face = np.append(face, highest)
+    return alpha, y
 
 
-def _longest(u: Array, du: Array) -> float:
-    """The longest step up to 1 that leaves u nonnegative."""
-    return 1.0 / max(1.0, float((-du / u).max()))
+def _step_on_face(
+    Q: Array, v: Array, B: Array, face: Any, excess: Array, ridge: float
+) -> tuple[Array, Array]:
+    """The step in the weights of a face to where ``v = B y`` on it, and y."""
+    size, n = len(face), len(face) + B.shape[1]
+    K = np.zeros((n, n), order="F")
+    K[:size, :size] = Q[np.ix_(face, face)]
+    K[size:, :size] = B[face].T
+    diagonal = np.einsum("ii->i", K)
+    diagonal[:size] += ridge
+    diagonal[size:] -= _RIDGE
+    _, _, found, _ = lapack.dsysv(K, np.concatenate([v[face], -excess]), lower=1)
+    return found[:size], found[size:]
 
 
 def rebalanced(alpha: Array, E: Array) -> Array:
@@ -231,6 +157,34 @@ def rebalanced(alpha: Array, E: Array) -> Array:
         x += x * np.linalg.lstsq(weighted, missing, rcond=None)[0]
         found[support] = np.where(x > _NEGLIGIBLE, x, 0.0)
     return found if np.abs(rows @ found - target).max() <= _BALANCED else np.eye(len(alpha))[0]
+
+
+def solve_l1(A: Array, c: Array, E: Array, limits: Array, nonnegative: bool) -> Solution | None:
+    """A solution with ``Omega(w) = sum_j limits_j |w_j|``: a linear program.
+
+    Its multipliers are w and b. None if HiGHS fails, as it does on extreme numbers.
+    """
+    used, size = limits > 0.0, float(np.abs(c).max()) or 1.0
+    rows, equal = (A[:, used] / limits[used]).T, np.column_stack([E, A[:, ~used]])
+    scale = np.abs(equal).max(axis=0)
+    scale[scale == 0.0] = 1.0
+    found = linprog(
+        -c / size,
+        A_ub=-rows if nonnegative else np.vstack([-rows, rows]),
+        b_ub=np.ones((2 - nonnegative) * len(rows)),
+        A_eq=np.vstack([np.ones(len(c)), (equal / scale).T]),
+        b_eq=np.eye(1 + equal.shape[1])[0],
+        method="highs",
+        options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+    )
+    if found.x is None:
+        return None
+    sides = -size / limits[used] * found.ineqlin.marginals.reshape(-1, len(rows))
+    b = size / scale * found.eqlin.marginals[1:]
+    w = np.zeros(A.shape[1])
+    w[used], w[~used] = sides[0] - sides[1:].sum(axis=0), b[E.shape[1] :]
+    alpha = np.maximum(found.x, 0.0)
+    return Solution(rebalanced(alpha / alpha.sum(), equal), w, b[: E.shape[1]])
 
 
 class NearL1:
