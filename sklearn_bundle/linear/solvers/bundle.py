@@ -94,13 +94,8 @@ class Planes:
             limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, A.shape[1])
             if self.near is None or self.near[0] != reg_lambda:
                 self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
-            import os
-            found = None
-            if os.environ.get("LP") == "2" or (os.environ.get("LP") == "1" and not self.n_free):
-                found = master.solve_l1(A, c, E, limits, omega.nonnegative)
-            if found is None:
-                near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
-                found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
+            near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
+            found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
         self._alpha[:t] = found.alpha
         plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)

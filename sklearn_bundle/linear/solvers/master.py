@@ -2,28 +2,25 @@
 
     max  c'alpha - lam Omega*(-A'alpha / lam)   over alpha >= 0, sum alpha = 1, E'alpha = 0
 
-One primal-dual interior-point method solves it: with multipliers y of the equations and z of the
-signs, ``B'alpha = e_1`` for ``B = [1, -E]``, ``A w + c - B y + z = 0`` at ``w = grad
-Omega*(-A'alpha / lam)``, and products ``alpha z`` that fall to 0. Its gap is ``alpha'z`` and what
-the equations lack.
+An active-set method solves it where Omega is quadratic, beginning with the last weights, of which
+few change from one plane to the next. Other regularizers take Newton steps, each such a problem
+with the curvature of the conjugate, and line searches. With ``w = grad Omega*(-A'alpha / lam)``, b
+and the level t, the gap is the largest of ``A w + E b + c - t`` less its mean under alpha.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from scipy.optimize import linprog
 
 from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
 _MOST_STEPS = 60  # of Newton's method for an Omega that is not quadratic; usually 2 to 5
 _MOST_CHANGES = 200  # of a face in one of these; usually 3 to 10
-_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.5, 0.1  # of a line search, as shares of slope and step
-_RIDGE = 1e-13  # times the largest entry of the diagonal
-_FEASIBLE = 1e-10  # the smallest tolerance that HiGHS accepts
+_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.02, 0.1  # of a line search, as shares of slope and step
+_RIDGE = 1e-13  # of equations, in units of the largest entry
 _BALANCED = 1e-9  # E'alpha over the largest entries of E, after which there is no solution
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
 _NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
@@ -68,8 +65,9 @@ def solve(
         alpha = alpha + step
         if not np.abs(step).max() > LAST_PLACE:
             break
+    alpha /= alpha.sum()
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
-    return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+    return Solution(rebalanced(alpha, E), w, (y / scale)[1:])
 
 
 def _heights(
@@ -101,13 +99,15 @@ def _on_faces(Q: Array, c: Array, B: Array, start: Array, tol: float) -> tuple[A
     Few planes gain or lose their weight at a time. On a face, where the others are 0, a step solves
     the equations; it ends where a weight would be negative.
     """
-    alpha, face = start.copy(), np.flatnonzero(start)
-    ridge = _RIDGE * (float(Q.diagonal().max()) or float(np.abs(c).max()) or 1.0)
+    alpha, face, y = start.copy(), np.flatnonzero(start), np.zeros(B.shape[1])
+    unit, c = float(Q.diagonal().max()), c - c.max()
+    unit = unit if unit > 0.0 else max(float(np.abs(c).max()), TINY)
+    Q, c = Q / unit, c / unit  # ridges are for entries of about 1
     for _ in range(_MOST_CHANGES):
-        excess = alpha @ B
-        excess[0] -= 1.0
-        step, y = _step_on_face(Q, c - Q @ alpha, B, face, excess, ridge)
-        x = alpha[face]
+        step, y_there = _step_on_face(Q, c - Q @ alpha, B, face, alpha)
+        if not np.isfinite(step).all():
+            break
+        x, y = alpha[face], y_there
         lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
         blocking = int(lengths.argmin())
         if lengths[blocking] <= 1.0:
@@ -118,25 +118,24 @@ def _on_faces(Q: Array, c: Array, B: Array, start: Array, tol: float) -> tuple[A
         alpha[face] = x + step
         above = c - Q @ alpha - B @ y
         highest = int(above.argmax())
-        if above[highest] - alpha @ above <= tol:
+        if unit * (above[highest] - alpha @ above) <= tol:
             break
         if alpha[highest] == 0.0:
             face = np.append(face, highest)
-    return alpha, y
+    return alpha, unit * y
 
 
-def _step_on_face(
-    Q: Array, v: Array, B: Array, face: Any, excess: Array, ridge: float
-) -> tuple[Array, Array]:
-    """The step in the weights of a face to where ``v = B y`` on it, and y."""
-    size, n = len(face), len(face) + B.shape[1]
+def _step_on_face(Q: Array, v: Array, B: Array, face: Any, alpha: Array) -> tuple[Array, Array]:
+    """The step in the weights of a face to where ``v = B y`` and ``B'alpha = e_1``, and y."""
+    size, n, missing = len(face), len(face) + B.shape[1], -(alpha @ B)
+    missing[0] += 1.0
     K = np.zeros((n, n), order="F")
     K[:size, :size] = Q[np.ix_(face, face)]
     K[size:, :size] = B[face].T
     diagonal = np.einsum("ii->i", K)
-    diagonal[:size] += ridge
+    diagonal[:size] += _RIDGE
     diagonal[size:] -= _RIDGE
-    _, _, found, _ = lapack.dsysv(K, np.concatenate([v[face], -excess]), lower=1)
+    _, _, found, _ = lapack.dsysv(K, np.concatenate([v[face], missing]), lower=1)
     return found[:size], found[size:]
 
 
@@ -159,38 +158,8 @@ def rebalanced(alpha: Array, E: Array) -> Array:
     return found if np.abs(rows @ found - target).max() <= _BALANCED else np.eye(len(alpha))[0]
 
 
-def solve_l1(A: Array, c: Array, E: Array, limits: Array, nonnegative: bool) -> Solution | None:
-    """A solution with ``Omega(w) = sum_j limits_j |w_j|``: a linear program.
-
-    Its multipliers are w and b. None if HiGHS fails, as it does on extreme numbers.
-    """
-    used, size = limits > 0.0, float(np.abs(c).max()) or 1.0
-    rows, equal = (A[:, used] / limits[used]).T, np.column_stack([E, A[:, ~used]])
-    scale = np.abs(equal).max(axis=0)
-    scale[scale == 0.0] = 1.0
-    found = linprog(
-        -c / size,
-        A_ub=-rows if nonnegative else np.vstack([-rows, rows]),
-        b_ub=np.ones((2 - nonnegative) * len(rows)),
-        A_eq=np.vstack([np.ones(len(c)), (equal / scale).T]),
-        b_eq=np.eye(1 + equal.shape[1])[0],
-        method="highs",
-        options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
-    )
-    if found.x is None:
-        return None
-    sides = -size / limits[used] * found.ineqlin.marginals.reshape(-1, len(rows))
-    b = size / scale * found.eqlin.marginals[1:]
-    w = np.zeros(A.shape[1])
-    w[used], w[~used] = sides[0] - sides[1:].sum(axis=0), b[E.shape[1] :]
-    alpha = np.maximum(found.x, 0.0)
-    return Solution(rebalanced(alpha / alpha.sum(), equal), w, b[: E.shape[1]])
-
-
 class NearL1:
     """``sum_j limits_j |w_j| + weight/2 ||w - center||^2``: L1 has no minimizer of its own."""
-
-    is_quadratic = True  # between kinks: no step is too far
 
     def __init__(self, limits: Array, weight: float, center: Array, nonnegative: bool):
         self._limits, self._weight, self._center = limits, weight, center
