@@ -5,9 +5,13 @@ min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridg
 
 from functools import partial
 
+import numpy as np
+
 from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.sampling import exchanged
+
+_ROUNDS = 4  # with what is asked for at the weights of the last one
 
 jit = partial(decorators.jit, fastmath={"contract", "nsz", "arcp", "reassoc"})
 
@@ -55,6 +59,28 @@ def matrix_epochs(H, slopes, v, limits, ridge, low, most, tol):
         if worst <= tol:
             return worst, epoch + 1
     return worst, most
+
+
+@jit
+def matrix_path(H, at_zero, risk, thresholds, ridge, low, reg_lambdas, tol, share, most, W):
+    """The same for descending reg_lambdas, which multiply thresholds and ridge: rows of W.
+
+    ``at_zero`` are the slopes of the risk at v = 0, where it has this value. Violations of x leave
+    a gap of at most ``2 x ||v||_1 + (x / least limit)^2 risk``; a share of tol is asked for.
+    """
+    v, limits, tiny = np.zeros(len(at_zero)), np.empty(len(at_zero)), 1e-300
+    for k in range(len(reg_lambdas)):
+        limits[:] = reg_lambdas[k] * thresholds
+        of_squares, slopes = reg_lambdas[k] * ridge, at_zero + H @ v
+        for _ in range(_ROUNDS):
+            objective = risk + 0.5 * np.sum(v * (slopes + at_zero + of_squares * v))
+            objective += np.sum(limits * np.abs(v))
+            allowed = tol * objective / max(np.sum(np.abs(v)), tiny)
+            asked = share * min(allowed, np.sqrt(tol) * limits.min())
+            _, epochs = matrix_epochs(H, slopes, v, limits, of_squares, low, most, asked)
+            if epochs == 1:
+                break
+        W[k] = v
 
 
 @inner

@@ -5,7 +5,9 @@ quadratic model of the risk plus the penalty over them, and moves as far along a
 falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from sklearn_bundle.core.contract import SolverResult, at_once
 from sklearn_bundle.core.limits import LAST_PLACE, RIDGES, ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.certificate import Proof
+from sklearn_bundle.linear.certificate import Proof, certify
 from sklearn_bundle.linear.risk import Point, ScoreRisk
 from sklearn_bundle.linear.rows import CSRRows, Rows
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
@@ -35,6 +38,9 @@ _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its c
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
 _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
 _COLUMN_EPOCHS = 200
+# Many values at once: features and passes per value that a matrix may cost, products of epochs that
+# take about 0.1 ms, and scores at a time, 8 MB.
+_MOST_AT_ONCE, _PASSES_A_VALUE, _PRODUCTS_OF_EPOCHS, _SCORES = 600, 2.0, 2e5, 1 << 20
 _EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
 _LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _TRUSTED, _MOST_TRUSTED = (
@@ -111,13 +117,29 @@ class Lasso(Solver):
                 "and y."
             )
         self.best.offer(self._value, At(point.w, point.b))
+        for proof, bound in self._proofs(point):
+            self.prove(proof, bound)
+
+    def _proofs(self, point: Point) -> Iterator[tuple[Proof, float]]:
+        """Multiples of the derivatives within the limits, with their bounds."""
         used = self._limits > 0.0
         reach = self._reach(self._a)[used] / self._limits[used]
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             g = theta * point.g
             conjugate = self.reg_lambda * self.omega.conjugate(-theta * self._a / self.reg_lambda)
-            self.prove(Proof(derivatives=g), self.risk.offset(g) - conjugate)
+            yield Proof(derivatives=g, gradient=theta * self._a), self.risk.offset(g) - conjugate
+
+    def result_at(self, point: Point, seconds: float) -> SolverResult | None:
+        """The result with this point, whose gradient is known, if it is within tol."""
+        self.here, self._a = point, point.gradient
+        proof = max(self._proofs(point), key=lambda one: one[1])[0]
+        given = self.omega, self.reg_lambda, point.w, point.b, proof
+        found = certify(self.risk, *given, scores=point.scores)
+        state = self.confirmed(found, point.w, proof)
+        if not state.relative_gap <= self.tol:
+            return None
+        return at_once(state, 1, seconds, self.history_fields)
 
     def _reach(self, a: Array) -> Array:
         """How far slopes reach beyond 0 in directions that w may take."""
@@ -214,6 +236,57 @@ class Lasso(Solver):
         return Chosen(rows, which, rows.columns(which) if len(which) < d else rows)
 
 
+def solved_at_once(tasks: Sequence[Task]) -> list[SolverResult | None]:
+    """Results for descending values of reg_lambda with squared errors, from one matrix.
+
+    All points and all proofs of bounds take few products with the data. None is left to a fit.
+    """
+    results: list[SolverResult | None] = [None] * len(tasks)
+    if not _suits(tasks):
+        return results
+    risk, start = tasks[0].risk, perf_counter()
+    W, zero = _along(tasks)
+    width = max(1, _SCORES // risk.rows.shape[0])
+    for first in range(0, len(tasks), width):
+        some = W[first : first + width]
+        scores = risk.rows.scores(some)
+        points = [risk.arrive(w, f, zero.b) for w, f in zip(some, scores, strict=True)]
+        slopes = risk.rows.gradient(np.array([point.g for point in points]))
+        for k, (point, a) in enumerate(zip(points, slopes, strict=True), start=first):
+            if np.isfinite(a).all():
+                point.gradient, seconds = a, (perf_counter() - start) / (k + 1)
+                results[k] = Lasso(tasks[k], Start()).result_at(point, seconds)
+    return results
+
+
+def _suits(tasks: Sequence[Task]) -> bool:
+    """Whether a matrix costs less than as many fits, one after the other."""
+    risk, omega = tasks[0].risk, tasks[0].omega
+    if not isinstance(risk, ScoreRisk) or not (risk.is_compiled and risk.loss.quadratic):
+        return False
+    is_lasso = omega.lasso_form is not None and omega.unpenalized is None
+    (n, d), cost = risk.rows.shape, risk.rows.hessian_passes
+    few = d <= min(n, _MOST_AT_ONCE) and cost <= _PASSES_A_VALUE * len(tasks)
+    return few and is_lasso and tasks[0].solver in ("auto", Lasso.name)
+
+
+def _along(tasks: Sequence[Task]) -> tuple[Array, Point]:
+    """The weights of each value, and the point w = 0."""
+    risk, omega, (n, d) = tasks[0].risk, tasks[0].omega, tasks[0].risk.rows.shape
+    H = _both_triangles(risk.rows.hessian(np.arange(n), risk.weights, risk.free)[0])
+    zero, W = risk.at(np.zeros(d)), np.zeros((len(tasks), d))
+    penalty = np.ones(d) * omega.lasso_form.thresholds, omega.lasso_form.ridge
+    low, values = 0.0 if omega.nonnegative else -np.inf, np.array([t.reg_lambda for t in tasks])
+    epochs = max(_EPOCHS, int(_PRODUCTS_OF_EPOCHS / d**2))
+    asked = tasks[0].tol, _SHARE_OF_TOL, epochs
+    lasso.matrix_path(H, risk.gradient(zero), zero.risk, *penalty, low, values, *asked, W)
+    return W, zero
+
+
+def _both_triangles(lower: Array) -> Array:
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
 @dataclass
 class Chosen:
     """Some features with their columns, and the quadratic model of the risk in them.
@@ -241,7 +314,7 @@ class Chosen:
         few = size <= _MOST_MATRIX and self.rows.hessian_passes <= _MOST_PASSES
         if few and not isinstance(self.rows, CSRRows):
             lower, _ = self.rows.hessian(np.arange(n), curvature, free)
-            self.matrix = np.tril(lower) + np.tril(lower, -1).T
+            self.matrix = _both_triangles(lower)
             return
         if self.columns is None:
             self.columns = self.rows.transposed()
