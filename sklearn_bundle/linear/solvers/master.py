@@ -2,10 +2,10 @@
 
     max  c'alpha - lam Omega*(-A'alpha / lam)   over alpha >= 0, sum alpha = 1, E'alpha = 0
 
-An active-set method solves it where Omega is quadratic, beginning with the last weights, of which
-few change from one plane to the next. Other regularizers take Newton steps, each such a problem
-with the curvature of the conjugate, and line searches. With ``w = grad Omega*(-A'alpha / lam)``, b
-and the level t, the gap is the largest of ``A w + E b + c - t`` less its mean under alpha.
+An active-set method solves it, beginning with the last weights, of which few change from one plane
+to the next. With ``w = grad Omega*(-A'alpha / lam)`` the planes have the heights ``v = A w + c``;
+at the solution they are ``B y`` for planes with a weight and no higher for others, ``B = [1, -E]``,
+and ``y`` holds the level and the intercepts.
 """
 
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
-_MOST_STEPS = 60  # of Newton's method for an Omega that is not quadratic; usually 2 to 5
-_MOST_CHANGES = 200  # of a face in one of these; usually 3 to 10
-_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.02, 0.1  # of a line search, as shares of slope and step
+_MOST_CHANGES, _MOST_REPEATED = 1000, 100  # of a face, and steps on one; usually 3 to 10
+_ON_FACE = 0.3  # of the gap, that may be left on a face before a plane joins it
+_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.1, 0.1  # of a line search, as shares of slope and step
 _RIDGE = 1e-13  # of equations, in units of the largest entry
 _BALANCED = 1e-9  # E'alpha over the largest entries of E, after which there is no solution
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
@@ -48,95 +48,94 @@ def solve(
     start: Array,
     tol: float,
 ) -> Solution:
-    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
+    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+
+    On a face, where the other weights are 0, a Newton step ends where a weight would be negative.
+    Where its planes are equally high, the highest of all joins them.
+    """
+    model = _Model(A, c, omega, lam, gram)
     B = np.column_stack([np.ones(len(c)), -E])
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
-    B, alpha, y = B / scale, start / start.sum(), None
-    for _ in range(_MOST_STEPS):
-        v, m = _heights(A, c, omega, lam, gram, alpha)
-        if y is not None and float((v - B[:, 1:] @ y[1:]).max() - alpha @ v) <= tol:
+    B, alpha, y, repeated = B / scale, start / start.sum(), np.zeros(B.shape[1]), 0
+    face, (v, m) = np.flatnonzero(alpha), model.heights(alpha)
+    for _ in range(_MOST_CHANGES):
+        step, there = _step_on_face(model.curvature(m, face), v, B, face, alpha)
+        if not np.isfinite(step).all():
             break
-        Q = (gram if gram is not None else omega.conjugate_curvature(m, A)) / lam
-        changed, y = _on_faces(Q, v + Q @ alpha, B, alpha, 0.5 * tol)
-        step = changed - alpha
-        if gram is None:
-            step *= _step_length(A, c, omega, lam, alpha, step, v)
-        alpha = alpha + step
-        if not np.abs(step).max() > LAST_PLACE:
+        x, y = alpha[face], there
+        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
+        blocking = int(lengths.argmin())
+        longest = min(1.0, float(lengths[blocking]))
+        t = model.step_length(alpha, face, step, v, longest)
+        alpha[face] = np.maximum(x + t * step, 0.0)
+        if t == lengths[blocking] and len(face) > 1:
+            alpha[face[blocking]] = 0.0
+            face, repeated = np.delete(face, blocking), 0
+            v, m = model.heights(alpha)
+            continue
+        v, m = model.heights(alpha)
+        above = v - B @ y
+        above -= alpha @ above
+        highest = int(above.argmax())
+        repeated += 1
+        if above[highest] <= tol or repeated > _MOST_REPEATED:
             break
+        if alpha[highest] == 0.0 and above[face].max() <= _ON_FACE * above[highest]:
+            face, repeated = np.append(face, highest), 0
     alpha /= alpha.sum()
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
     return Solution(rebalanced(alpha, E), w, (y / scale)[1:])
 
 
-def _heights(
-    A: Array, c: Array, omega: Any, lam: float, gram: Array | None, alpha: Array
-) -> tuple[Array, Any]:
-    """The planes at the w that alpha stands for, and ``m = -A'alpha / lam`` if it is needed."""
-    if gram is not None:
-        return c - gram @ alpha / lam, None
-    m = -(alpha @ A) / lam
-    return A @ omega.conjugate_gradient(m) + c, m
+class _Model(NamedTuple):
+    """The dual objective: its derivatives are the heights of the planes."""
+
+    A: Array
+    c: Array
+    omega: Any
+    lam: float
+    gram: Array | None
+
+    def heights(self, alpha: Array) -> tuple[Array, Any]:
+        """At the w that alpha stands for, and ``m = -A'alpha / lam`` if it is needed."""
+        if self.gram is not None:
+            return self.c - self.gram @ alpha / self.lam, None
+        m = -(alpha @ self.A) / self.lam
+        return self.A @ self.omega.conjugate_gradient(m) + self.c, m
+
+    def curvature(self, m: Any, face: Any) -> Array:
+        """Minus the second derivatives in the weights of the face."""
+        if self.gram is not None:
+            return self.gram[np.ix_(face, face)] / self.lam
+        return self.omega.conjugate_curvature(m, self.A[face]) / self.lam
+
+    def step_length(self, alpha: Array, face: Any, step: Array, v: Array, t: float) -> float:
+        """Up to t, where the objective no longer rises, by secants; quadratic ones rise until 1."""
+        first, moved = float(v[face] @ step), alpha.copy()
+        for _ in range(_MOST_SECANTS if self.gram is None and first > 0.0 else 0):
+            moved[face] = alpha[face] + t * step
+            slope = float(self.heights(moved)[0][face] @ step)
+            if slope >= -_LEFT * first:
+                break
+            t *= max(first / (first - slope), _SHORTEST) if np.isfinite(slope) else _SHORTEST
+        return t
 
 
-def _step_length(
-    A: Array, c: Array, omega: Any, lam: float, alpha: Array, step: Array, v: Array
-) -> float:
-    """A share of the step at which the dual objective no longer rises much, by secants."""
-    first, t = float(v @ step), 1.0
-    for _ in range(_MOST_SECANTS if first > 0.0 else 0):
-        slope = float(_heights(A, c, omega, lam, None, alpha + t * step)[0] @ step)
-        if slope >= -_LEFT * first:
-            break
-        t *= max(first / (first - slope), _SHORTEST) if np.isfinite(slope) else _SHORTEST
-    return t
-
-
-def _on_faces(Q: Array, c: Array, B: Array, start: Array, tol: float) -> tuple[Array, Array]:
-    """Alpha and y of ``max c'alpha - alpha'Q alpha / 2``, by an active-set method.
-
-    Few planes gain or lose their weight at a time. On a face, where the others are 0, a step solves
-    the equations; it ends where a weight would be negative.
-    """
-    alpha, face, y = start.copy(), np.flatnonzero(start), np.zeros(B.shape[1])
-    unit, c = float(Q.diagonal().max()), c - c.max()
-    unit = unit if unit > 0.0 else max(float(np.abs(c).max()), TINY)
-    Q, c = Q / unit, c / unit  # ridges are for entries of about 1
-    for _ in range(_MOST_CHANGES):
-        step, y_there = _step_on_face(Q, c - Q @ alpha, B, face, alpha)
-        if not np.isfinite(step).all():
-            break
-        x, y = alpha[face], y_there
-        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
-        blocking = int(lengths.argmin())
-        if lengths[blocking] <= 1.0:
-            alpha[face] = np.maximum(x + lengths[blocking] * step, 0.0)
-            alpha[face[blocking]] = 0.0
-            face = np.delete(face, blocking)
-            continue
-        alpha[face] = x + step
-        above = c - Q @ alpha - B @ y
-        highest = int(above.argmax())
-        if unit * (above[highest] - alpha @ above) <= tol:
-            break
-        if alpha[highest] == 0.0:
-            face = np.append(face, highest)
-    return alpha, unit * y
-
-
-def _step_on_face(Q: Array, v: Array, B: Array, face: Any, alpha: Array) -> tuple[Array, Array]:
+def _step_on_face(H: Array, v: Array, B: Array, face: Any, alpha: Array) -> tuple[Array, Array]:
     """The step in the weights of a face to where ``v = B y`` and ``B'alpha = e_1``, and y."""
     size, n, missing = len(face), len(face) + B.shape[1], -(alpha @ B)
     missing[0] += 1.0
+    v = v[face] - v[face].max()
+    unit = max(float(H.diagonal().max()), -float(v.min()), TINY)  # ridges are for entries of 1
     K = np.zeros((n, n), order="F")
-    K[:size, :size] = Q[np.ix_(face, face)]
+    K[:size, :size] = H / unit
     K[size:, :size] = B[face].T
     diagonal = np.einsum("ii->i", K)
     diagonal[:size] += _RIDGE
     diagonal[size:] -= _RIDGE
-    _, _, found, _ = lapack.dsysv(K, np.concatenate([v[face], missing]), lower=1)
-    return found[:size], found[size:]
+    _, _, found, _ = lapack.dsysv(K, np.concatenate([v / unit, missing]), lower=1)
+    return found[:size], unit * found[size:]
 
 
 def rebalanced(alpha: Array, E: Array) -> Array:
