@@ -107,7 +107,7 @@ class _Model(NamedTuple):
     def curvature(self, m: Any, face: Any) -> Array:
         """Minus the second derivatives in the weights of the face."""
         if self.gram is not None:
-            return self.gram[np.ix_(face, face)] / self.lam
+            return self.gram[face[:, None], face] / self.lam
         return self.omega.conjugate_curvature(m, self.A[face]) / self.lam
 
     def step_length(self, alpha: Array, face: Any, step: Array, v: Array, t: float) -> float:
