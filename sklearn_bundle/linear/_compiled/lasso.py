@@ -68,19 +68,31 @@ def matrix_path(H, at_zero, risk, thresholds, ridge, low, reg_lambdas, tol, shar
     ``at_zero`` are the slopes of the risk at v = 0, where it has this value. Violations of x leave
     a gap of at most ``2 x ||v||_1 + (x / least limit)^2 risk``; a share of tol is asked for.
     """
-    v, limits, tiny = np.zeros(len(at_zero)), np.empty(len(at_zero)), 1e-300
-    for k in range(len(reg_lambdas)):
-        limits[:] = reg_lambdas[k] * thresholds
-        of_squares, slopes = reg_lambdas[k] * ridge, at_zero + H @ v
+    size = at_zero.shape[0]
+    v, slopes, limits = np.zeros(size), np.empty(size), np.empty(size)
+    for k in range(reg_lambdas.shape[0]):
+        of_squares, least = reg_lambdas[k] * ridge, np.inf
+        for j in range(size):
+            slopes[j], limits[j] = at_zero[j], reg_lambdas[k] * thresholds[j]
+            least = min(least, limits[j])
+        for j in range(size):
+            if v[j] != 0.0:
+                for h in range(size):
+                    slopes[h] += v[j] * H[j, h]
         for _ in range(_ROUNDS):
-            objective = risk + 0.5 * np.sum(v * (slopes + at_zero + of_squares * v))
-            objective += np.sum(limits * np.abs(v))
-            allowed = tol * objective / max(np.sum(np.abs(v)), tiny)
-            asked = share * min(allowed, np.sqrt(tol) * limits.min())
+            objective, length = risk, 0.0
+            for j in range(size):
+                slope = 0.5 * (slopes[j] + at_zero[j] + of_squares * v[j])
+                objective += v[j] * slope + limits[j] * abs(v[j])
+                length += abs(v[j])
+            asked = share * np.sqrt(tol) * least
+            if length > 0.0:
+                asked = min(asked, share * tol * objective / length)
             _, epochs = matrix_epochs(H, slopes, v, limits, of_squares, low, most, asked)
             if epochs == 1:
                 break
-        W[k] = v
+        for j in range(size):
+            W[k, j] = v[j]
 
 
 @inner

@@ -187,7 +187,8 @@ def along(
     def solve(i: int, k: int, start: Start | None, seconds: float | None) -> tuple[Any, Start]:
         risk, result = risks[k], known[k][i]
         if result is not None:
-            return result, Start(At(result.point, result.intercept))
+            state = None if start is None else start.state
+            return result, Start(At(result.point, result.intercept), state=state)
         risk.rows.passes = 0
         risk.limit(seconds)
         solver = _new_solver(tasks[k][i], start)
