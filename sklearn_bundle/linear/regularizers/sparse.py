@@ -55,8 +55,11 @@ class SparseNorm(Regularizer):
 
     def _weighted(self, sizes: Array) -> float:
         """Their sum by the thresholds, of which infinity times 0 is 0."""
+        thresholds = self.lasso_form.thresholds
+        if np.ndim(thresholds) == 0:
+            return float(thresholds * np.sum(sizes))
         with np.errstate(invalid="ignore"):
-            return float(np.sum(np.where(sizes == 0.0, 0.0, self.lasso_form.thresholds * sizes)))
+            return float(np.sum(np.where(sizes == 0.0, 0.0, thresholds * sizes)))
 
 
 class L1(SparseNorm):

@@ -5,7 +5,7 @@ quadratic model of the risk plus the penalty over them, and moves as far along a
 falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -114,23 +114,26 @@ class Lasso(Solver):
                 "and y."
             )
         self.best.offer(self._value, At(point.w, point.b))
-        for proof, bound in self._proofs(point):
-            self.prove(proof, bound)
+        for proof in self._proofs(point):
+            self.prove(proof, self._bound(proof))
 
-    def _proofs(self, point: Point) -> Iterator[tuple[Proof, float]]:
-        """Multiples of the derivatives within the limits, with their bounds."""
+    def _bound(self, proof: Any) -> float:
+        conjugate = self.omega.conjugate(-proof.gradient / self.reg_lambda)
+        return self.risk.offset(proof.derivatives) - self.reg_lambda * conjugate
+
+    def _proofs(self, point: Point) -> list[Proof]:
+        """Multiples of the derivatives within the limits."""
         used = self._limits > 0.0
         reach = self._reach(self._a)[used] / self._limits[used]
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
-        for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
-            g = theta * point.g
-            conjugate = self.reg_lambda * self.omega.conjugate(-theta * self._a / self.reg_lambda)
-            yield Proof(derivatives=g, gradient=theta * self._a), self.risk.offset(g) - conjugate
+        shares = {share, 1.0} if self._ridge > 0.0 else {share}
+        return [Proof(derivatives=t * point.g, gradient=t * self._a) for t in shares]
 
     def result_at(self, point: Point, seconds: float) -> SolverResult | None:
         """The result with this point, whose gradient is known, if it is within tol."""
         self.here, self._a = point, point.gradient
-        proof = max(self._proofs(point), key=lambda one: one[1])[0]
+        proofs = self._proofs(point)
+        proof = proofs[0] if len(proofs) == 1 else max(proofs, key=self._bound)
         given = self.omega, self.reg_lambda, point.w, point.b, proof
         found = certify(self.risk, *given, scores=point.scores)
         state = self.confirmed(found, point.w, proof)
