@@ -41,4 +41,4 @@ def likely(d: Any) -> Any:
     The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
     2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
     """
-    return np.minimum(d, 8.0 * np.sqrt(d))
+    return min(d, 8.0 * d**0.5) if isinstance(d, int) else np.minimum(d, 8.0 * np.sqrt(d))

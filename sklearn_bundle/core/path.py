@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.estimator import certificate, features_of
 from sklearn_bundle.core.monitor import Lines, iterations
-from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.search import MOST_VALUES, Report, number_or_values
 from sklearn_bundle.core.values import plain, shown
 from sklearn_bundle.jit import announce
@@ -151,8 +150,7 @@ def fit_path(
         results = []
         for k in range(n_subproblems):
             seconds = estimator.max_time if limit is None else limit.left
-            with blas_threads(1):
-                result, starts[k] = solve(i, k, starts[k], seconds)
+            result, starts[k] = solve(i, k, starts[k], seconds)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if limit is not None and result.status is Status.MAX_TIME:

@@ -37,10 +37,14 @@ _RIDGE, _SHORTEST = 1e-9, 1e-6  # times the identity, in its Hessians of at most
 
 
 class Proof(NamedTuple):
-    """What proves a bound: derivatives g of the risk, or a plane if these are not kept."""
+    """What proves a bound: derivatives g of the risk, or a plane if these are not kept.
+
+    The ``gradient`` X'g saves a product where it was just computed, of many g together.
+    """
 
     derivatives: Array | None = None
     plane: Plane | None = None
+    gradient: Array | None = None
 
 
 class Certified(NamedTuple):
@@ -68,10 +72,10 @@ def scaled(plane: Plane, omega: Any, reg_lambda: float, error: Any = 0.0) -> Pla
     """
     if not is_l1(omega):
         return plane
-    limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, plane.gradient.shape)
-    a = -plane.gradient if omega.nonnegative else np.abs(plane.gradient)
-    used = limits > 0.0
-    reach = float(((a + error)[used] / limits[used]).max(initial=0.0))
+    limits = np.asarray(reg_lambda * omega.lasso_form.thresholds)
+    a = (-plane.gradient if omega.nonnegative else np.abs(plane.gradient)) + error
+    shares = np.divide(a, limits, out=np.zeros_like(a), where=limits > 0.0)
+    reach = float(shares.max(initial=0.0))
     return plane if reach <= 1.0 else plane.times(1.0 / reach * (1.0 - 2.0 * DOUBLE))
 
 
@@ -154,9 +158,13 @@ def certify(
     b: Any,
     proof: Proof | None,
     moving: bool = True,
+    scores: Array | None = None,
 ) -> Certified:
-    """Objective at (w, b), or a better b if it may move, and the bound that is proved."""
-    value, b, G = risk.reached(w, b, moving)
+    """Objective at (w, b), or a better b if it may move, and the bound that is proved.
+
+    ``scores`` are X w, if they were just computed.
+    """
+    value, b, G = risk.reached(w, b, moving, scores)
     penalty = reg_lambda * omega.value(w)
     (n, d), p, c = risk.rows.shape, len(w), risk.rows.column_norms
     per_sum = DOUBLE * (likely(n) + likely(d) + likely(p) + _FEW)

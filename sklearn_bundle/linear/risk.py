@@ -172,9 +172,11 @@ class Risk(ABC):
         norms = np.sqrt(np.einsum("ki,ki->k", g, g))
         return Plane(self.gradient(point), point.offset, balance, norms, total, terms)
 
-    def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
+    def reached(
+        self, w: Array, b: Any, moving: bool, scores: Array | None = None
+    ) -> tuple[float, Any, Sizes]:
         """The risk from the data, an intercept that is better if it may move, and sizes there."""
-        scores = self.scores(w)
+        scores = self.scores(w) if scores is None else scores
         value = self.value(scores, b)
         return value, b, self._sizes(scores, b)
 
@@ -183,7 +185,7 @@ class Risk(ABC):
         if proof.plane is not None:
             return proof.plane
         g = proof.derivatives
-        return self.plane(Point(np.zeros(0), g, 0.0, np.nan, g, self.offset(g)))
+        return self.plane(Point(np.zeros(0), g, 0.0, np.nan, g, self.offset(g), proof.gradient))
 
     def offset(self, g: Array) -> float:
         """``-sum_i s_i l*(g_i / s_i)``: of a plane, where no intercept changes it."""
@@ -262,8 +264,10 @@ class ScoreRisk(Risk):
         """The rows with a second derivative, and ``s_i l''``."""
         return self.form.curved(point.scores, self.y, self.weights, point.b, width)
 
-    def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
-        scores, b = self.scores(w), float(np.ravel(b)[0])
+    def reached(
+        self, w: Array, b: Any, moving: bool, scores: Array | None = None
+    ) -> tuple[float, Any, Sizes]:
+        scores, b = self.scores(w) if scores is None else scores, float(np.ravel(b)[0])
         value = self.value(scores, b)
         if self.free and moving:
             best = self.best_intercept(scores, b)

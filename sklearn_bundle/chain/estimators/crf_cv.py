@@ -29,7 +29,7 @@ from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
 from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
 from sklearn_bundle.core.path import (
     Models,
@@ -204,7 +204,8 @@ def _path(
             start = None if state is None else state.start(value)
             solver = new_solver(estimator, problem, seed, start)
             limits = {"tol": estimator.tol, "max_iter": estimator.max_iter, "max_time": seconds}
-            result = contract.run(solver, **limits)
+            with blas_threads(1):
+                result = contract.run(solver, **limits)
             before = None if state is None else (state.reg_lambda, state.kept)
             region = region_of(problem, result)
             return replace(result, region=region), PathState(value, solver.kept, before)

@@ -321,7 +321,9 @@ class BlockRisk(Risk):
 
         return risk
 
-    def reached(self, w: Array, b: Any, moving: bool) -> tuple[float, Any, Sizes]:
+    def reached(
+        self, w: Array, b: Any, moving: bool, scores: Array | None = None
+    ) -> tuple[float, Any, Sizes]:
         b = np.ravel(b).astype(np.float64)
         value, terms, *sizes = self.rounds.total(reached, self.problem, w, b)
         squares, totals = np.array_split(sizes, 2)

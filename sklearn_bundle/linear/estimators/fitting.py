@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.estimator import Fit, Observe, points_of
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.path import fit_path
 from sklearn_bundle.core.validation import ClassificationData, TrainingData, names_of
 from sklearn_bundle.core.warm import fingerprint_of
@@ -26,9 +26,10 @@ from sklearn_bundle.linear.losses.base import SampleLoss, check_derivatives, is_
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Risk, risk_of
 from sklearn_bundle.linear.rows import Rows, rows_of
-from sklearn_bundle.linear.solvers.base import Solver, Start, Task
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for
+from sklearn_bundle.linear.solvers.lasso import solved_at_once
 
 _CHECKED = 100  # rows at which the derivatives of a user's loss are compared with its values
 
@@ -215,13 +216,22 @@ def along(
     omega = bound_omega(params, data)
     risks = [data.risk(k, params.fit_intercept) for k in range(data.n_problems)]
 
+    tasks = [[task_of(params, risk, float(value), omega) for value in values] for risk in risks]
+    timed = params.max_time is not None or (limit is not None and limit.left is not None)
+    with blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
+        known = [[None] * len(one) if timed else solved_at_once(one) for one in tasks]
+
     def solve(i: int, k: int, start: Start | None, seconds: float | None) -> tuple[Any, Start]:
-        risk, value = risks[k], float(values[i])
+        risk, result = risks[k], known[k][i]
+        if result is not None:
+            state = None if start is None else start.state
+            return result, Start(At(result.point, result.intercept), state=state)
         risk.rows.passes = 0
         risk.limit(seconds)
-        solver = _new_solver(task_of(params, risk, value, omega), start)
+        solver = _new_solver(tasks[k][i], start)
         limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": seconds}
-        result = contract.run(solver, **limits)
+        with blas_threads(1):
+            result = contract.run(solver, **limits)
         return result, solver.kept_on_path
 
     def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:

@@ -68,8 +68,7 @@ def bmrm_path(
     starts from all planes that were cut before, and from the last solution. Coordinate descent
     starts from the last solution, its support and its dual point. Every value has a certificate.
     With squared errors, L1 or the elastic net, and few features, all values are solved from X'X.
-    Objective and bound also come from X'X if its rounding, which is subtracted from the bound, is
-    small compared with `tol`; otherwise they come from the data.
+    Objectives and bounds come from the data, of many values in one product with X and one with X'.
 
     Parameters
     ----------

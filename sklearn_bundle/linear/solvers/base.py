@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
-from sklearn_bundle.linear.certificate import Proof, bound_of, certify, flattened
+from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
@@ -155,9 +155,13 @@ class Solver(ABC):
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both from the data, less their rounding."""
         self.prepare_confirmation(moving)
-        best, (w, b) = self.best, self.best.point
-        proof = best.dual_certificate
+        (w, b), proof = self.best.point, self.best.dual_certificate
         found = certify(self.whole, self.omega, self.reg_lambda, self.lifted(w), b, proof, moving)
+        return self.confirmed(found, w, proof)
+
+    def confirmed(self, found: Certified, w: Array, proof: Proof | None) -> State:
+        """Take a certificate of the weights w as the best one, and its state."""
+        best = self.best
         if found.objective < best.least and -found.objective > CROSSED * found.terms:
             raise ValueError(
                 f"The objective is {found.objective:.8g}, although its risk is said to be nowhere "

@@ -46,12 +46,14 @@ class Planes:
     mean: the bound does not fall. An anchored set holds the plane 0, below every nonnegative risk.
     """
 
-    def __init__(self, dimension: int, max_size: int | None, omega: Any, n_free: int):
+    def __init__(
+        self, dimension: int, max_size: int | None, omega: Any, n_free: int, n_outputs: int = 1
+    ):
         self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
         self.anchored = n_free > 0 or not omega.is_quadratic
         self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
         self._c, self._alpha = np.empty(8), np.zeros(8)
-        self._sizes: list[Any] = [None] * 8
+        self._sizes = np.empty((8, n_outputs + 2))  # norms, total, terms
         self._gram = np.empty((8, 8)) if omega.is_quadratic else None
         self.near: tuple[float, float] | None = None  # reg_lambda, and the weight of NearL1
         if self.anchored:
@@ -79,7 +81,8 @@ class Planes:
         if t == len(self._c):
             self._reserve(2 * t)
         self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
-        self._sizes[t], self._alpha[t] = plane[3:], float(t == 0)
+        self._sizes[t, :-2], self._sizes[t, -2:] = plane.norms, plane[4:]
+        self._alpha[t] = float(t == 0)
         self.size = t + 1
         self._fill(t)
 
@@ -117,12 +120,11 @@ class Planes:
             self._remove(first + int(np.argmin(self.alpha[first:])))
 
     def _aggregate(self, alpha: Array) -> Plane:
-        t, used = self.size, np.flatnonzero(alpha)
-        sizes = [sum(alpha[k] * self._sizes[k][part] for k in used) for part in range(3)]
-        norms, total, terms = np.atleast_1d(sizes[0]), float(sizes[1]), float(sizes[2])
-        terms += float(alpha @ np.abs(self._c[:t]))
-        balance = alpha @ self._E[:t]
-        return Plane(alpha @ self._A[:t], float(alpha @ self._c[:t]), balance, norms, total, terms)
+        t = self.size
+        c, sizes = self._c[:t], alpha @ self._sizes[:t]
+        total, terms = float(sizes[-2]), float(sizes[-1] + alpha @ np.abs(c))
+        plane = alpha @ self._A[:t], float(alpha @ c), alpha @ self._E[:t]
+        return Plane(*plane, sizes[:-2], total, terms)
 
     def _make_room(self) -> None:
         t, first = self.size, int(self.anchored)
@@ -133,8 +135,7 @@ class Planes:
             share = pair[1] / pair.sum() if pair.sum() > 0.0 else 0.5
             for array in (self._A, self._c, self._E):
                 array[first] += share * (array[drop] - array[first])
-            pairs = zip(self._sizes[first], self._sizes[drop], strict=True)
-            self._sizes[first] = tuple(np.maximum(x, y) for x, y in pairs)
+            np.maximum(self._sizes[first], self._sizes[drop], out=self._sizes[first])
             self._alpha[first] += self._alpha[drop]
         self._remove(drop)
         if not len(idle):
@@ -142,13 +143,11 @@ class Planes:
 
     def _remove(self, drop: int) -> None:
         t = self.size
-        arrays = [self._A, self._c, self._E, self._alpha]
+        arrays = [self._A, self._c, self._E, self._alpha, self._sizes]
         if self._gram is not None:
             arrays += [self._gram, self._gram.T]
         for array in arrays:
             array[drop : t - 1] = array[drop + 1 : t].copy()
-        del self._sizes[drop]
-        self._sizes.append(None)
         self.size = t - 1
 
     def _fill(self, row: int) -> None:
@@ -159,12 +158,11 @@ class Planes:
 
     def _reserve(self, capacity: int) -> None:
         t = self.size
-        for name in ("_A", "_c", "_E", "_alpha"):
+        for name in ("_A", "_c", "_E", "_alpha", "_sizes"):
             old = getattr(self, name)
             new = np.zeros((capacity, *old.shape[1:]))
             new[:t] = old[:t]
             setattr(self, name, new)
-        self._sizes += [None] * (capacity - t)
         if self._gram is not None:
             gram = np.empty((capacity, capacity))
             gram[:t, :t] = self._gram[:t, :t]
@@ -181,7 +179,8 @@ class Bundle(Solver):
         self.name = "cutting-plane" if task.solver == "cutting-plane" else "line-search"
         kept = start.of(Planes)
         if kept is None:
-            kept = Planes(self.risk.dimension, task.max_size, self.omega, self.risk.n_free)
+            sizes = self.risk.n_free, self.risk.n_outputs or 1
+            kept = Planes(self.risk.dimension, task.max_size, self.omega, *sizes)
         self.planes = kept
         self._length, self._end, self._n_steps = 1.0, None, 0
         self._highest = -np.inf  # value of the model's minimum

@@ -5,7 +5,9 @@ quadratic model of the risk plus the penalty over them, and moves as far along a
 falls. The derivatives there, scaled so that no feature exceeds its limit, prove the bound.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from sklearn_bundle.core.contract import SolverResult, at_once
 from sklearn_bundle.core.limits import LAST_PLACE, RIDGES, ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
-from sklearn_bundle.linear.certificate import Proof
+from sklearn_bundle.linear.certificate import Proof, certify
 from sklearn_bundle.linear.risk import Point, ScoreRisk
 from sklearn_bundle.linear.rows import CSRRows, Rows
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
@@ -33,14 +36,14 @@ _INNER_STEPS = 15  # on one working set
 _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
 _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its cost in passes
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
-_EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
+# Epochs of a matrix: at most, and before the first Newton step; then twice as many each time.
+_MOST_EPOCHS, _FIRST_EPOCHS = 10_000, 20
 _COLUMN_EPOCHS = 200
-_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
-_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
-_TRUSTED, _MOST_TRUSTED = (
-    10.0,
-    500.0,
-)  # epochs of sparse columns in the first step, and in later ones
+# Many values at once: features and passes per value that a matrix may cost; epochs, or products
+# that take about 0.5 ms; scores at a time, 8 MB.
+_MOST_AT_ONCE, _PASSES_A_VALUE, _LEAST_EPOCHS, _PRODUCTS_OF_EPOCHS = 600, 2.0, 100, 1e6
+_SCORES = 1 << 20
+_TRUSTED, _MOST_TRUSTED = 10.0, 500.0  # epochs of sparse columns in the first step, and later
 # Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would
 # be unbounded. With a thousandth of the largest, 300 steps were not enough for what now takes 4.
 _LEAST_CURVATURE = 1e-5
@@ -111,13 +114,32 @@ class Lasso(Solver):
                 "and y."
             )
         self.best.offer(self._value, At(point.w, point.b))
+        for proof in self._proofs(point):
+            self.prove(proof, self._bound(proof))
+
+    def _bound(self, proof: Any) -> float:
+        conjugate = self.omega.conjugate(-proof.gradient / self.reg_lambda)
+        return self.risk.offset(proof.derivatives) - self.reg_lambda * conjugate
+
+    def _proofs(self, point: Point) -> list[Proof]:
+        """Multiples of the derivatives within the limits."""
         used = self._limits > 0.0
         reach = self._reach(self._a)[used] / self._limits[used]
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
-        for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
-            g = theta * point.g
-            conjugate = self.reg_lambda * self.omega.conjugate(-theta * self._a / self.reg_lambda)
-            self.prove(Proof(derivatives=g), self.risk.offset(g) - conjugate)
+        shares = {share, 1.0} if self._ridge > 0.0 else {share}
+        return [Proof(derivatives=t * point.g, gradient=t * self._a) for t in shares]
+
+    def result_at(self, point: Point, seconds: float) -> SolverResult | None:
+        """The result with this point, whose gradient is known, if it is within tol."""
+        self.here, self._a = point, point.gradient
+        proofs = self._proofs(point)
+        proof = proofs[0] if len(proofs) == 1 else max(proofs, key=self._bound)
+        given = self.omega, self.reg_lambda, point.w, point.b, proof
+        found = certify(self.risk, *given, scores=point.scores)
+        state = self.confirmed(found, point.w, proof)
+        if not state.relative_gap <= self.tol:
+            return None
+        return at_once(state, 1, seconds, self.history_fields)
 
     def _reach(self, a: Array) -> Array:
         """How far slopes reach beyond 0 in directions that w may take."""
@@ -196,7 +218,7 @@ class Lasso(Solver):
         n, rows = self.risk.rows.shape[0], self.risk.rows
         cheap = self._is_warm or rows.hessian_passes <= _AT_ONCE
         if self.risk.loss.quadratic and d < n and d <= _MOST_MATRIX and cheap:
-            return Chosen(rows, np.arange(d), rows)
+            return Chosen(np.arange(d), rows)
         used = w != 0.0
         reach = np.where(used, 0.0, self._reach(self._a) / np.maximum(limits, np.finfo(float).tiny))
         wanted = np.flatnonzero(reach > 1.0 + self._precision)
@@ -211,7 +233,58 @@ class Lasso(Solver):
                 self._precision *= _SHARPER
             if few:
                 return last
-        return Chosen(rows, which, rows.columns(which) if len(which) < d else rows)
+        return Chosen(which, rows.columns(which) if len(which) < d else rows)
+
+
+def solved_at_once(tasks: Sequence[Task]) -> list[SolverResult | None]:
+    """Results for descending values of reg_lambda with squared errors, from one matrix.
+
+    All points and all proofs of bounds take few products with the data. None is left to a fit.
+    """
+    results: list[SolverResult | None] = [None] * len(tasks)
+    if not _suits(tasks):
+        return results
+    risk, start = tasks[0].risk, perf_counter()
+    W, zero = _along(tasks)
+    width = max(1, _SCORES // risk.rows.shape[0])
+    for first in range(0, len(tasks), width):
+        some = W[first : first + width]
+        scores = risk.rows.scores(some)
+        points = [risk.arrive(w, f, zero.b) for w, f in zip(some, scores, strict=True)]
+        slopes = risk.rows.gradient(np.array([point.g for point in points]))
+        for k, (point, a) in enumerate(zip(points, slopes, strict=True), start=first):
+            if np.isfinite(a).all():
+                point.gradient, seconds = a, (perf_counter() - start) / (k + 1)
+                results[k] = Lasso(tasks[k], Start()).result_at(point, seconds)
+    return results
+
+
+def _suits(tasks: Sequence[Task]) -> bool:
+    """Whether a matrix costs less than as many fits, one after the other."""
+    risk, omega = tasks[0].risk, tasks[0].omega
+    if not isinstance(risk, ScoreRisk) or not (risk.is_compiled and risk.loss.quadratic):
+        return False
+    is_lasso = omega.lasso_form is not None and omega.unpenalized is None
+    (n, d), cost = risk.rows.shape, risk.rows.hessian_passes
+    few = d <= min(n, _MOST_AT_ONCE) and cost <= _PASSES_A_VALUE * len(tasks)
+    return few and is_lasso and tasks[0].solver in ("auto", Lasso.name)
+
+
+def _along(tasks: Sequence[Task]) -> tuple[Array, Point]:
+    """The weights of each value, and the point w = 0."""
+    risk, omega, (n, d) = tasks[0].risk, tasks[0].omega, tasks[0].risk.rows.shape
+    H = _both_triangles(risk.rows.hessian(np.arange(n), risk.weights, risk.free)[0])
+    zero, W = risk.at(np.zeros(d)), np.zeros((len(tasks), d))
+    penalty = np.ones(d) * omega.lasso_form.thresholds, omega.lasso_form.ridge
+    low, values = 0.0 if omega.nonnegative else -np.inf, np.array([t.reg_lambda for t in tasks])
+    epochs = max(_LEAST_EPOCHS, int(_PRODUCTS_OF_EPOCHS / d**2))
+    asked = tasks[0].tol, _SHARE_OF_TOL, epochs
+    lasso.matrix_path(H, risk.gradient(zero), zero.risk, *penalty, low, values, *asked, W)
+    return W, zero
+
+
+def _both_triangles(lower: Array) -> Array:
+    return np.tril(lower) + np.tril(lower, -1).T
 
 
 @dataclass
@@ -221,7 +294,6 @@ class Chosen:
     The model is a matrix if that costs little, or the columns times the roots of the curvature.
     """
 
-    all_rows: Rows
     which: Places
     rows: Rows
     matrix: Array | None = None
@@ -241,7 +313,7 @@ class Chosen:
         few = size <= _MOST_MATRIX and self.rows.hessian_passes <= _MOST_PASSES
         if few and not isinstance(self.rows, CSRRows):
             lower, _ = self.rows.hessian(np.arange(n), curvature, free)
-            self.matrix = np.tril(lower) + np.tril(lower, -1).T
+            self.matrix = _both_triangles(lower)
             return
         if self.columns is None:
             self.columns = self.rows.transposed()
@@ -271,8 +343,7 @@ class Chosen:
         """The v, from w on, that violates its optimality by no more than ``tol``, or nearly."""
         v = w.copy()
         if self.matrix is not None:
-            epochs = _EPOCHS_OF_SQUARES if self.rows is self.all_rows else _EPOCHS
-            _minimize(self.matrix, a.copy(), v, limits, ridge, low, epochs, 0.25 * tol)
+            _minimize(self.matrix, a.copy(), v, limits, ridge, low, 0.25 * tol)
             return v
         r, order = np.zeros(len(self._unit)), np.arange(len(v))
         given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, 0.25 * tol, self._seed
@@ -282,62 +353,25 @@ class Chosen:
 
 
 def _minimize(
-    H: Array,
-    slopes: Array,
-    v: Array,
-    limits: Array,
-    ridge: float,
-    low: float,
-    most: int,
-    tol: float,
+    H: Array, slopes: Array, v: Array, limits: Array, ridge: float, low: float, tol: float
 ) -> None:
-    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
-    longer, sizes = 1.0, np.abs(H)
+    """Epochs, and now and then Newton steps on what is not zero, to the first change of a sign."""
+    sizes, most, epochs = np.abs(H), _MOST_EPOCHS, _FIRST_EPOCHS
+    unseen = RIDGES[1] * float(sizes.max(initial=0.0))  # columns may be repeated
     while most > 0:
         tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
-        of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
-        epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
-        worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
-        most -= taken
+        given = H, slopes, v, limits, ridge, low, min(epochs, most), tol
+        worst, taken = lasso.matrix_epochs(*given)
         if worst <= tol:
             return
-        used, start = np.flatnonzero(v), v.copy()
-        square = H[np.ix_(used, used)]
-        np.einsum("ii->i", square)[:] += ridge
-        x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
-        while len(x):
-            step, failed = _solved(square, -r)
-            if failed:
-                longer *= 2.0
-                break
-            change = _with_signs(square, r, x, step)
-            x, r = x + change, r + square @ change
-            v[used] = x
-            left = x != 0.0
-            if left.all():
-                break
-            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
-        moved = np.flatnonzero(v != start)
-        slopes += (v - start)[moved] @ H[moved]
-
-
-def _solved(H: Array, right: Array) -> tuple[Array, int]:
-    """The solution, with a ridge if columns are repeated, and whether it failed."""
-    for ridge in RIDGES[:3]:
-        M = H.copy()
-        np.einsum("ii->i", M)[:] *= 1.0 + ridge
-        _, x, failed = lapack.dposv(M, right, lower=1)
-        if not failed:
-            break
-    return x, failed
-
-
-def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
-    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
-    for length in _LENGTHS:
-        change = np.where((x + length * step) * x > 0.0, length * step, -x)
-        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
-            return change
-    ends = np.where(step * x < 0.0, -x / step, np.inf)
-    length = min(1.0, float(ends.min()))
-    return np.where(ends <= length, -x, length * step)
+        most, epochs, used = most - taken, 2 * epochs, np.flatnonzero(v)
+        x, square = v[used], H[np.ix_(used, used)]
+        np.einsum("ii->i", square)[:] += ridge + unseen
+        left = slopes[used] + ridge * x + np.sign(x) * limits[used]
+        _, step, failed = lapack.dposv(square, -left, lower=1)
+        if failed:
+            continue
+        ends = np.where(step * x < 0.0, -x / step, np.inf)
+        t = min(1.0, float(ends.min(initial=1.0)))
+        v[used] = np.where(ends <= t, 0.0, x + t * step)
+        slopes += (v[used] - x) @ H[used]

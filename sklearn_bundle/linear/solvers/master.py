@@ -2,29 +2,26 @@
 
     max  c'alpha - lam Omega*(-A'alpha / lam)   over alpha >= 0, sum alpha = 1, E'alpha = 0
 
-One primal-dual interior-point method solves it: with multipliers y of the equations and z of the
-signs, ``B'alpha = e_1`` for ``B = [1, -E]``, ``A w + c - B y + z = 0`` at ``w = grad
-Omega*(-A'alpha / lam)``, and products ``alpha z`` that fall to 0. Its gap is ``alpha'z`` and what
-the equations lack.
+An active-set method solves it, beginning with the last weights, of which few change from one plane
+to the next. With ``w = grad Omega*(-A'alpha / lam)`` the planes have the heights ``v = A w + c``;
+at the solution they are ``B y`` for planes with a weight and no higher for others, ``B = [1, -E]``,
+and ``y`` holds the level and the intercepts.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import LAST_PLACE
+from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
-_MOST_STEPS = 60  # usually 10 to 20
-_TO_THE_WALL = 0.995  # of the longest step
-_STALLED = 1e-8  # length of a step from which nothing comes
-_SPREAD = 0.1  # share of equal weights that the start gets, so that it is inside
-_FAR_BELOW, _LEAST_SPREAD = 10.0, 1e-13  # in values of the start; the smallest share
-_RIDGES = 1e-15, 1e-13  # of diagonal entries: rounding of the factors
-_BALANCED = 1e-9  # E'alpha over the largest entries of E, after which it is repaired
+_MOST_CHANGES, _MOST_REPEATED = 1000, 100  # of a face, and steps on one; usually 3 to 10
+_ON_FACE = 0.3  # of the gap, that may be left on a face before a plane joins it
+_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.1, 0.1  # of a line search, as shares of slope and step
+_RIDGE = 1e-13  # of equations, in units of the largest entry
+_BALANCED = 1e-9  # E'alpha over the largest entries of E, after which there is no solution
 _REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
 _NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
 # Of NearL1: the first weight is this share of the one at which one plane's step would reach an
@@ -51,115 +48,94 @@ def solve(
     start: Array,
     tol: float,
 ) -> Solution:
-    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega."""
-    if len(c) == 1 and not E.shape[1]:
-        return Solution(np.ones(1), omega.conjugate_gradient(-A[0] / lam), np.zeros(0))
-    t, B = len(c), np.column_stack([np.ones(len(c)), -E])
+    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+
+    On a face, where the other weights are 0, a Newton step ends where a weight would be negative.
+    Where its planes are equally high, the highest of all joins them.
+    """
+    model = _Model(A, c, omega, lam, gram)
+    B = np.column_stack([np.ones(len(c)), -E])
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
-    B, target = B / scale, np.eye(B.shape[1])[0] / scale
-    start, share, is_far = start / start.sum(), _SPREAD, _far_below(A, c, omega, lam, start)
-    while is_far((1.0 - share) * start + share / t) and share > _LEAST_SPREAD:
-        share *= _SPREAD
-    alpha = (1.0 - share) * start + share / t
-    v, _ = _heights(A, c, omega, lam, gram, alpha)
-    spread = max(float(np.ptp(v)), 1e-12 * float(np.abs(v).max()), tol, np.finfo(float).tiny)
-    y = np.zeros(B.shape[1])
-    y[0] = v.max() + _SPREAD * spread
-    z = y[0] - v
-    for _ in range(_MOST_STEPS):
-        v, m = _heights(A, c, omega, lam, gram, alpha)
-        r_dual, r_primal = B @ y - v - z, B.T @ alpha - target
-        gap = float((v - B[:, 1:] @ y[1:]).max() - alpha @ v)
-        uneven = np.abs(r_primal[1:])
-        if not np.isfinite(gap) or (gap <= tol and uneven.max(initial=0.0) <= _BALANCED):
+    B, alpha, y, repeated = B / scale, start / start.sum(), np.zeros(B.shape[1]), 0
+    face, (v, m) = np.flatnonzero(alpha), model.heights(alpha)
+    for _ in range(_MOST_CHANGES):
+        step, there = _step_on_face(model.curvature(m, face), v, B, face, alpha)
+        if not np.isfinite(step).all():
             break
-        Q = (gram if gram is not None else omega.conjugate_curvature(m, A)) / lam
-        system, mu = _System.of(Q, B, alpha, z, r_dual, r_primal), float(alpha @ z) / t
-        if system is None or not mu > np.finfo(float).tiny:
+        x, y = alpha[face], there
+        lengths = np.where(step < 0.0, -x / np.minimum(step, -TINY), np.inf)
+        blocking = int(lengths.argmin())
+        longest = min(1.0, float(lengths[blocking]))
+        t = model.step_length(alpha, face, step, v, longest)
+        alpha[face] = np.maximum(x + t * step, 0.0)
+        if t == lengths[blocking] and len(face) > 1:
+            alpha[face[blocking]] = 0.0
+            face, repeated = np.delete(face, blocking), 0
+            v, m = model.heights(alpha)
+            continue
+        v, m = model.heights(alpha)
+        above = v - B @ y
+        above -= alpha @ above
+        highest = int(above.argmax())
+        repeated += 1
+        if above[highest] <= tol or repeated > _MOST_REPEATED:
             break
-        da, _, dz = system.move(0.0)
-        after = (alpha + _longest(alpha, da) * da) @ (z + _longest(z, dz) * dz)
-        da, dy, dz = system.move(min((float(after) / (t * mu)) ** 3, 1.0) * mu)
-        step = min(1.0, _TO_THE_WALL * min(_longest(alpha, da), _longest(z, dz)))
-        while is_far(alpha + step * da) and step > _STALLED:
-            step *= 0.5
-        alpha, y, z = alpha + step * da, y + step * dy, z + step * dz
-        if step < _STALLED:
-            break
+        if alpha[highest] == 0.0 and above[face].max() <= _ON_FACE * above[highest]:
+            face, repeated = np.append(face, highest), 0
+    alpha /= alpha.sum()
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
-    alpha = np.maximum(alpha, 0.0)
-    return Solution(rebalanced(alpha / alpha.sum(), E), w, (y / scale)[1:])
+    return Solution(rebalanced(alpha, E), w, (y / scale)[1:])
 
 
-def _heights(
-    A: Array, c: Array, omega: Any, lam: float, gram: Array | None, alpha: Array
-) -> tuple[Array, Any]:
-    """The planes at the w that alpha stands for, and ``m = -A'alpha / lam`` if it is needed."""
-    if gram is not None:
-        return c - gram @ alpha / lam, None
-    m = -(alpha @ A) / lam
-    return A @ omega.conjugate_gradient(m) + c, m
+class _Model(NamedTuple):
+    """The dual objective: its derivatives are the heights of the planes."""
+
+    A: Array
+    c: Array
+    omega: Any
+    lam: float
+    gram: Array | None
+
+    def heights(self, alpha: Array) -> tuple[Array, Any]:
+        """At the w that alpha stands for, and ``m = -A'alpha / lam`` if it is needed."""
+        if self.gram is not None:
+            return self.c - self.gram @ alpha / self.lam, None
+        m = -(alpha @ self.A) / self.lam
+        return self.A @ self.omega.conjugate_gradient(m) + self.c, m
+
+    def curvature(self, m: Any, face: Any) -> Array:
+        """Minus the second derivatives in the weights of the face."""
+        if self.gram is not None:
+            return self.gram[face[:, None], face] / self.lam
+        return self.omega.conjugate_curvature(m, self.A[face]) / self.lam
+
+    def step_length(self, alpha: Array, face: Any, step: Array, v: Array, t: float) -> float:
+        """Up to t, where the objective no longer rises, by secants; quadratic ones rise until 1."""
+        first, moved = float(v[face] @ step), alpha.copy()
+        for _ in range(_MOST_SECANTS if self.gram is None and first > 0.0 else 0):
+            moved[face] = alpha[face] + t * step
+            slope = float(self.heights(moved)[0][face] @ step)
+            if slope >= -_LEFT * first:
+                break
+            t *= max(first / (first - slope), _SHORTEST) if np.isfinite(slope) else _SHORTEST
+        return t
 
 
-def _far_below(A: Array, c: Array, omega: Any, lam: float, start: Array) -> Callable[[Array], bool]:
-    """Tells where the value is far below that of the start: a step too far for an exponential.
-
-    The conjugate of an entropy is one, and the way back takes a step for each factor of e.
-    """
-    if omega.is_quadratic:
-        return lambda alpha: False
-
-    def value(alpha: Array) -> float:
-        return float(c @ alpha) - lam * omega.conjugate(-(alpha @ A) / lam)
-
-    there = value(start)
-    lowest = there - _FAR_BELOW * (abs(there) + float(np.abs(c).max()))
-    return lambda alpha: not value(alpha) >= lowest
-
-
-class _System(NamedTuple):
-    """The Newton system at an iterate, factored."""
-
-    factor: Array
-    MB: Array
-    S: Array
-    B: Array
-    alpha: Array
-    z: Array
-    r_dual: Array
-    r_primal: Array
-
-    @classmethod
-    def of(cls, Q, B, alpha, z, r_dual, r_primal) -> "_System | None":
-        M = Q.copy()
-        diagonal = np.einsum("ii->i", M)
-        diagonal += z / alpha
-        diagonal *= 1.0 + _RIDGES[0]
-        factor, failed = lapack.dpotrf(M, lower=1)
-        if failed:
-            return None
-        MB = lapack.dpotrs(factor, B, lower=1)[0].reshape(B.shape)
-        S = B.T @ MB
-        np.einsum("ii->i", S)[:] *= 1.0 + _RIDGES[1]
-        if not np.isfinite(S).all():
-            return None
-        return cls(factor, MB, S, B, alpha, z, r_dual, r_primal)
-
-    def move(self, mu: float) -> tuple[Array, Array, Array]:
-        """Steps in alpha, y and z, after which the products are mu."""
-        alpha, z = self.alpha, self.z
-        x = lapack.dpotrs(self.factor, mu / alpha - self.r_dual - z, lower=1)[0]
-        right = self.B.T @ x + self.r_primal
-        few = len(right) == 1
-        dy = right / self.S[0] if few else np.linalg.lstsq(self.S, right, rcond=None)[0]
-        da = x - self.MB @ dy
-        return da, dy, (mu - alpha * z - z * da) / alpha
-
-
-def _longest(u: Array, du: Array) -> float:
-    """The longest step up to 1 that leaves u nonnegative."""
-    return 1.0 / max(1.0, float((-du / u).max()))
+def _step_on_face(H: Array, v: Array, B: Array, face: Any, alpha: Array) -> tuple[Array, Array]:
+    """The step in the weights of a face to where ``v = B y`` and ``B'alpha = e_1``, and y."""
+    size, n, missing = len(face), len(face) + B.shape[1], -(alpha @ B)
+    missing[0] += 1.0
+    v = v[face] - v[face].max()
+    unit = max(float(H.diagonal().max()), -float(v.min()), TINY)  # ridges are for entries of 1
+    K = np.zeros((n, n), order="F")
+    K[:size, :size] = H / unit
+    K[size:, :size] = B[face].T
+    diagonal = np.einsum("ii->i", K)
+    diagonal[:size] += _RIDGE
+    diagonal[size:] -= _RIDGE
+    _, _, found, _ = lapack.dsysv(K, np.concatenate([v / unit, missing]), lower=1)
+    return found[:size], unit * found[size:]
 
 
 def rebalanced(alpha: Array, E: Array) -> Array:
@@ -183,8 +159,6 @@ def rebalanced(alpha: Array, E: Array) -> Array:
 
 class NearL1:
     """``sum_j limits_j |w_j| + weight/2 ||w - center||^2``: L1 has no minimizer of its own."""
-
-    is_quadratic = True  # between kinks: no step is too far
 
     def __init__(self, limits: Array, weight: float, center: Array, nonnegative: bool):
         self._limits, self._weight, self._center = limits, weight, center
