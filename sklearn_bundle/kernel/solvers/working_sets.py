@@ -188,7 +188,8 @@ class WorkingSets:
             of.ridge[n] = diagonal[n] = dual.s
         whole = self._rows.everything is not None
         scales = dual.is_squared and dual.total == 0.0
-        limits = (0.0, _SLACK * self._tol) if whole else (_SHARE * self._violation, 0.0)
+        closer = _SLACK * self._tol * 0.5**self._missed  # rounding comes on top of what steps see
+        limits = (0.0, closer) if whole else (_SHARE * self._violation, 0.0)
         given = values, None, diagonal, g, of, beta, extra, point.b, scales, dual.total
         rough = steps.ROUGH if dtype == np.float32 else steps.FINE
         most = max(_FEWEST, _WORK // n) if whole else _STEPS * n
