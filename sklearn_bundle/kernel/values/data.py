@@ -108,6 +108,8 @@ class KernelData:
         rows = KernelRows(self.X, self.kernel, np.float64, fine=self._fine)
         rows = rows if len(points) == rows.n else rows.take(points)
         rows.gram(values)
+        if not (self.definite or self.precomputed):
+            self._check_values(values[: rows.n, : rows.n], points)
         return values, rows.relative_error
 
     def exact_sums(
