@@ -191,7 +191,10 @@ class KernelRows:
         left, sizes = self._points.like(Z), np.abs(coef)
         lengths = np.sqrt(np.abs(left.diagonal()))
         reach = lengths * float(sizes @ np.sqrt(np.abs(self.diagonal)))
-        errors = left.rounding(self._points, self._unit) * float(sizes.sum())
+        if self.kernel.name == "rbf":
+            errors = left.rounding(self._points, self._unit) * float(sizes.sum())
+        else:  # each value's by its own point, not by the longest
+            errors = self.relative_error * reach
         return errors + self._unit * (likely(len(coef)) + _LAST) * reach
 
     @property
