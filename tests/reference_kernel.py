@@ -43,6 +43,8 @@ class L2SVM:
 
     def bound(self, alpha):
         coef = alpha * self.y
+        if not alpha.any():
+            return LONG(0)
         return alpha.sum() ** 2 / (coef @ (self.Z @ coef) + np.sum(alpha**2 / self.C)) / 2
 
     def _moved(self, alpha, eps):
