@@ -13,6 +13,7 @@ from sklearn_bundle.kernel.problem import Dual, Point, Problem
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
+from sklearn_bundle.kernel.values.scores import KernelScores
 
 LONG, N = np.longdouble, 30
 MACHINES = ["SVC", "L2-SVM", "SVR", "squared tube", "OneClassSVM", "squared novelty"]
@@ -231,7 +232,9 @@ def test_where_the_optimum_lies(name, seed):
         found = certified(of, beta)
         off = of.best - beta
         square = off @ K @ off + (LONG(s) * off.sum() ** 2 if s < np.inf else 0)
-        assert found.radius >= np.sqrt(max(square, 0)) - 1e-5 * float(np.sqrt(of.best @ K @ of.best))
+        assert found.radius >= np.sqrt(max(square, 0)) - 1e-5 * float(
+            np.sqrt(of.best @ K @ of.best)
+        )
         if s < np.inf:
             assert found.below == found.above == 0.0
             continue
@@ -241,23 +244,6 @@ def test_where_the_optimum_lies(name, seed):
         reach = found.radius + 1e-9
         assert found.b - found.below >= least - 3.0 * reach
         assert found.b + found.above <= largest + 3.0 * reach
-
-
-def test_an_interval_of_best_intercepts():
-    """All variables at a bound: both ends are found, by -inf and inf where there are none."""
-    K, C = np.diag([1.0, 1.0]), np.full(2, 0.25)
-    dual = Dual(np.array([1.0, -1.0]), np.array([0.0, -0.25]), np.array([0.25, 0.0]), np.zeros(2))
-    problem = Problem(KernelData(K, Kernel("precomputed"), np.float64), np.arange(2), dual,
-                      cache_bytes=1e6)  # fmt: skip
-    beta = np.array([0.25, -0.25])
-    found = problem.certified(Point(beta, K @ beta, 0.0), np.zeros(2))
-    assert_allclose([found.primal, found.bound], 0.25**2 + 0.25 * 2 * 0.75)
-    assert_allclose([found.below, found.above], 0.75, atol=1e-6)  # the radius is sqrt(2 rounding)
-    one = dual._replace(target=np.ones(2), low=np.zeros(2), high=C)
-    problem = Problem(problem.data, np.arange(2), one, cache_bytes=1e6)
-    found = problem.certified(Point(np.zeros(2), np.zeros(2), 2.0), np.zeros(2))
-    assert found.bound == found.primal == 0.0 and found.above == np.inf
-    assert 1.0 - 1e-9 <= found.below + 0.0 <= 1.0 + 1e-6
 
 
 def test_an_indefinite_matrix_has_no_bound():
@@ -297,6 +283,22 @@ KERNELS = {
     "precomputed": (Kernel("precomputed"), lambda D, G: G),
     "callable": (Kernel(lambda X, Z: X @ Z.T), lambda D, G: G),
 }
+
+
+@pytest.mark.parametrize("name", ["rbf", "linear", "poly"])
+def test_scores_with_the_bounds_of_their_rounding(name):
+    """Of coefficients that cancel: what is left of the scores is rounding."""
+    rng, (kernel, value) = np.random.default_rng(0), KERNELS[name]
+    X, Z = 1.0 + rng.random((40, 5)), rng.normal(size=(25, 5))
+    X[20:] = X[:20] + 1e-9 * rng.normal(size=(20, 5))
+    coef = np.r_[np.full(20, 1e6), np.full(20, -1e6)][np.newaxis]
+    scores, errors = KernelScores(X, kernel, coef, np.array([0.25]), [40, 0]).bounded(Z)
+    exact, given = X.astype(LONG), Z.astype(LONG)
+    D = ((given[:, None] - exact) ** 2).sum(axis=2)
+    K = value(D, given @ exact.T)
+    off = np.abs(scores[:, 0] - K @ coef[0].astype(LONG) - 0.25)
+    assert (off <= errors[:, 0]).all() and off.max() > 1e-11
+    assert errors.max() <= 1e-12 * 4e7 * max(np.abs(K).max(), 1.0)
 
 
 @pytest.mark.parametrize("shift", [0.0, 30.0])
