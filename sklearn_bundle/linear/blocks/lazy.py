@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.misread import is_collection, refuse_misread
-from sklearn_bundle.linear.blocks.cutting import calls_of, parts_of
+from sklearn_bundle.linear.blocks.cutting import blocks_of, calls_of
 from sklearn_bundle.linear.blocks.reading import Moments
 
 Method = TypeVar("Method", bound=Callable)
@@ -34,11 +34,11 @@ def _lazy(call: Callable[[Any], np.ndarray], estimator: Any, X: Any) -> Any:
     from dask.delayed import delayed
 
     check_is_fitted(estimator)
-    parts = parts_of("X", X)
+    blocks = blocks_of("X", X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a row of zeros without names
         like = call(np.zeros((1, estimator.n_features_in_)))
-    lengths = parts.lengths or [np.nan] * len(parts.blocks)
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
 
     def of_block(block: Any) -> np.ndarray:
         return call(block) if block.shape[0] else like[:0]
@@ -46,7 +46,7 @@ def _lazy(call: Callable[[Any], np.ndarray], estimator: Any, X: Any) -> Any:
     task = delayed(of_block, pure=False)
     shaped = [
         array.from_delayed(task(block), (length, *like.shape[1:]), dtype=like.dtype)
-        for block, length in zip(parts.blocks, lengths, strict=True)
+        for block, length in zip(blocks, lengths, strict=True)
     ]
     return array.concatenate(shaped, allow_unknown_chunksizes=True)
 

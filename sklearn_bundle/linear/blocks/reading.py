@@ -11,31 +11,41 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core.contract import TimeLimit
-from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     arrays_of,
     check_discrete,
     check_sample_weight,
+    checked_data,
     class_factors,
     distinct,
     names_of,
     refuse_one_class,
-    well_formed,
 )
-from sklearn_bundle.core.values import is_missing, require_y
+from sklearn_bundle.core.values import as_numbers, require_y
 from sklearn_bundle.linear.blocks.cutting import calls_of
 from sklearn_bundle.linear.blocks.risk import BlockedRows, BlockRisk, Problem
 from sklearn_bundle.linear.blocks.rounds import Rounds
 from sklearn_bundle.linear.losses import Loss, Prepared, RegressionLoss, Target
 from sklearn_bundle.linear.losses.base import SampleLoss
+from sklearn_bundle.linear.risk import ROWS_A_FEATURE, ScoreRisk
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
-_SOME_TARGETS = 250  # of each block: they say where regression starts, and in which units
+_CHECKS: dict[str, dict[str, Any]] = {
+    "labels": {},
+    "numbers": {"y_numeric": True, "multi_output": True},
+    "nothing": {},
+}
+# Rows of each block that a sample has, if they take no more than so many bytes; always targets.
+_SOME, _FEW_BYTES = 1000, 1 << 20
+_FEWEST_OF_A_CLASS = 20  # in a sample
+# Rows that are looked at together: they stay in the cache, and vectors of so many take no memory
+# from the system, which would take as long as a sum over them.
+_PIECE = 1 << 14
 
 
 @dataclass
@@ -64,41 +74,47 @@ class Moments:
 class Summary(NamedTuple):
     """What the client needs to know about a block.
 
-    ``like`` has to be the same in all blocks. ``classes`` are its labels, or a single number, with
-    their rows and weights; ``targets`` are moments of numbers, their ends, and some with weights.
+    ``like`` has to be the same in all blocks. ``columns`` are sums of the features and of their
+    squares. ``classes`` are its labels, or a single number, with their rows and weights;
+    ``numbers`` are moments of targets and their ends; ``some`` are rows, if they are small,
+    targets, weights.
     """
 
     like: dict[str, Any]
     n_entries: int
-    column_squares: Array
+    columns: Array
     classes: NDArray
     counts: Array
     weights: Array
-    targets: tuple[Moments, Array, NDArray, Array] | None
+    numbers: tuple[Moments, Array] | None
+    some: tuple[Any, Any, Array]
 
 
 class Block:
     """Checked rows of positive weight, with what is computed from them once for a problem."""
 
-    def __init__(self, kind: str, X: Any, y: Any, weights: Array, given: Any):
+    def __init__(self, kind: str, X: Any, y: Any, weights: Array, names: Any, own: list[Any]):
         kept = np.flatnonzero(weights)
         if len(kept) < len(weights):
             X, y, weights = X[kept], None if y is None else y[kept], weights[kept]
-        self.X, self.y, self.weights, self.kind = X, y, weights, kind
-        self.names = list(given.columns) if hasattr(given, "columns") else None
-        self._own = [y, weights, *([] if X is given else arrays_of(X))]
-        self._risk: tuple[Any, Any] = None, None
+        self.X, self.y, self.weights, self.kind, self.names = X, y, weights, kind, names
+        self._own, self._risks = [y, weights, *own], (None, None)
 
-    def risk(self, problem: Problem) -> Any:
-        """The problem's part of these rows, kept until another one is asked for."""
-        token, risk = self._risk
+    def risks(self, problem: Problem) -> Any:
+        """The problem's part of these rows, in pieces; kept until another one is asked for."""
+        token, risks = self._risks
         if token != problem.token:
-            risk = problem.of_rows(self.X, self.y, self.weights)
-            self._risk = problem.token, risk
-        return risk
+            n = len(self.weights)
+            step = n if sp.issparse(self.X) else _PIECE  # others are not copied
+            cuts = [slice(start, start + step) for start in range(0, n, step)]
+            columns = self.X, self.y, self.weights
+            pieces = [[None if c is None else c[cut] for c in columns] for cut in cuts]
+            risks = [problem.of_rows(*piece) for piece in pieces]
+            self._risks = problem.token, risks
+        return risks
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_risk": (None, None)}
+        return vars(self) | {"_risks": (None, None)}
 
     def __sizeof__(self) -> int:
         """Bytes of arrays of its own: dask counts those that the caller has persisted."""
@@ -112,54 +128,30 @@ class ReadBlock:
     kind: str
 
     def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
+        estimator, given = BaseEstimator(), []
         try:
-            refuse_misread("X", X)
-            rows = _checked_rows(X)
-            n = rows.shape[0]
-            y = None if self.kind == "nothing" else _checked_targets(self.kind, y, n)
-            weights = check_sample_weight(sample_weight, n, all_zero=True)
-            return Block(self.kind, rows, y, weights, X)
+            if self.kind != "nothing":
+                given = [y if self.kind == "labels" else as_numbers("y", y)]
+            checks = X_CHECKS | _CHECKS[self.kind] | {"ensure_min_samples": 0}
+            found = checked_data(estimator, X, *given, **checks)
+            rows, y = found if given else (found, None)
+            if not all(part.flags.aligned for part in _parts(rows)):
+                rows = rows.copy()  # an array that was sent; it takes ten times as long
+            if self.kind == "labels" and y.dtype.kind == "O":
+                distinct(y)  # of labels that cannot be sorted, the block is known here
+            elif given and self.kind == "numbers":
+                y = np.ascontiguousarray(y, dtype=np.float64)
+                y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
+            weights = check_sample_weight(sample_weight, rows.shape[0], all_zero=True)
+            names = getattr(estimator, "feature_names_in_", None)
+            own = [] if rows is X else _parts(rows)
+            return Block(self.kind, rows, y, weights, names, own)
         except (ValueError, TypeError) as error:
             return str(error)
 
 
-def _checked_rows(X: Any) -> Any:
-    """X as an array or in CSR; of a frame the faulty column is named."""
-    checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
-    try:
-        rows = check_array(well_formed(X if sp.issparse(X) else np.asarray(X), "X"), **checks)
-        # An array that was sent may begin anywhere, and takes ten times as long.
-        parts = (rows.data, rows.indices, rows.indptr) if sp.issparse(rows) else (rows,)
-        return rows if all(part.flags.aligned for part in parts) else rows.copy()
-    except (ValueError, TypeError):
-        for k, name in enumerate(getattr(X, "columns", ())):
-            try:
-                check_array(np.asarray(X.iloc[:, k])[:, None], **checks)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"column {name!r} of X: {error}") from None
-        raise
-
-
-def _checked_targets(kind: str, y: Any, n: int) -> NDArray:
-    refuse_misread("y", y, dates=kind == "labels")
-    y = np.asarray(y)
-    missing = [row for row, value in enumerate(y.ravel().tolist()) if is_missing(value)]
-    if missing:
-        row = missing[0] // max(y.size // max(len(y), 1), 1)
-        raise ValueError(
-            f"Input y contains NaN or other missing values, first in row {row} of the block."
-        )
-    y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.ndim != 1 and not (kind == "numbers" and y.ndim == 2):
-        raise ValueError(f"y must be of shape (n_samples,), got {y.shape}.")
-    if len(y) != n:
-        raise ValueError(f"X has {n} rows, y has {len(y)}.")
-    if kind == "labels":
-        if y.dtype.kind == "O":
-            distinct(y)  # of labels that cannot be sorted, the block is known here
-        return y
-    checks = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}
-    return np.ascontiguousarray(check_array(y, dtype=np.float64, **checks))
+def _parts(X: Any) -> list[NDArray]:
+    return [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
 
 
 def summary_of(block: Block | str) -> Summary | str:
@@ -167,23 +159,29 @@ def summary_of(block: Block | str) -> Summary | str:
         return block
     X, y, weights = block.X, block.y, block.weights
     n, d = X.shape
-    like = {"features": d, "a dtype of": X.dtype, "columns": block.names}
-    classes, numbers, targets = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
+    names = None if block.names is None else block.names.tolist()
+    like = {"features": d, "a dtype of": X.dtype, "columns": names}
+    classes, places, numbers = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
     if block.kind == "labels":
         classes = distinct(y)
-        numbers = np.searchsorted(classes, y)
+        places = np.searchsorted(classes, y)
         # numpy would convert a mixture of both kinds to strings
         like["labels that are"] = "numbers" if y.dtype.kind in "biuf" else "text"
     elif block.kind == "numbers":
         like["targets"] = y.shape[1] if y.ndim == 2 else None
         if n:
-            every = slice(None, None, -(-n // _SOME_TARGETS))
-            ends = np.array([y.min(axis=0), y.max(axis=0)])
-            targets = Moments.of(y, weights), ends, y[every], weights[every]
-    counts, sums = (np.bincount(numbers, by).astype(float) for by in (None, weights))
-    squares = rows_of(X).squares(np.ones(n)) if n else np.zeros(d)
+            numbers = Moments.of(y, weights), np.array([y.min(axis=0), y.max(axis=0)])
+    counts, sums = (np.bincount(places, by).astype(float) for by in (None, weights))
+    rows = rows_of(X) if n else None
+    columns = (
+        np.zeros((2, d)) if rows is None else [g(np.ones(n)) for g in (rows.gradient, rows.squares)]
+    )
+    every = slice(None, None, max(-(-n // _SOME), 1))
+    some = X[every] if n else X
+    is_small = sum(part.nbytes for part in _parts(some)) <= _FEW_BYTES
+    some = some if is_small else None, None if y is None else y[every], weights[every]
     n_entries = X.nnz if sp.issparse(X) else X.size
-    return Summary(like, n_entries, squares, classes, counts, sums, targets)
+    return Summary(like, n_entries, columns, classes, counts, sums, numbers, some)
 
 
 def digest(block: Block) -> str:
@@ -196,24 +194,19 @@ class BlockedData:
     """Checked training data on workers, without rows of weight zero.
 
     ``shares`` are the weights of the classes, ``total`` the sum of all weights before they were
-    normalized; ``extremes`` have the smallest and largest targets, ``some`` a few with
-    ``some_weights``. What data in memory have too is explained there (``MemoryData``).
+    normalized; ``numbers`` and ``some`` are those of all summaries together. What data in memory
+    have too is explained there (``MemoryData``).
     """
 
     rounds: Rounds
-    n_samples: int
-    n_features: int
-    n_entries: int
-    column_norms: Array
+    rows: BlockedRows
     total: float
     classes: Any
     factors: Any
     shares: Array
     n_targets: int | None
-    moments: Any
-    extremes: Any
-    some: Any
-    some_weights: Any
+    numbers: Any
+    some: tuple[Any, Any, Array]
     names: Sequence[str] = ("",)
     units: Sequence[float] = (1.0,)
     threads: tuple[int, int] = (1, 1)
@@ -225,6 +218,14 @@ class BlockedData:
     def n_problems(self) -> int:
         return len(self.prepared)
 
+    @property
+    def n_samples(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.shape[1]
+
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
 
@@ -234,9 +235,10 @@ class BlockedData:
 
     def spreads(self, centered: bool) -> list[float]:
         """The spread of each target; 1 if it is constant, or zero without centering."""
-        about = self.moments.squares / self.moments.weight
-        spreads = np.sqrt(about if centered else about + self.moments.mean**2)
-        constant = centered & (np.ravel(np.ptp(self.extremes, axis=0)) == 0.0)
+        moments, ends = self.numbers
+        about = moments.squares / moments.weight
+        spreads = np.sqrt(about if centered else about + moments.mean**2)
+        constant = centered & (np.ravel(np.ptp(ends, axis=0)) == 0.0)
         usable = (spreads > 0.0) & (spreads < np.inf) & ~constant
         return np.where(usable, spreads, 1.0).tolist()
 
@@ -261,7 +263,7 @@ class BlockedData:
                 f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
                 "place; they lie in blocks here. Fit to arrays in memory."
             )
-        n, classes, ends = self.n_samples, self.classes, self.extremes
+        n, classes, ends = self.n_samples, self.classes, self.numbers and self.numbers[1]
         parts: list[Any]
         if classes is not None and loss.joint:
             targets, parts = [Target(np.arange(len(classes)), len(classes), classes)], [{}]
@@ -285,18 +287,20 @@ class BlockedData:
         self.units = [1.0] * len(parts)
 
     def risk(self, k: int, fit_intercept: bool) -> BlockRisk:
-        """The risk of a problem."""
-        problem, y = self.problems[k], self.some
-        if y is not None and problem.n_outputs is None:
-            y = y if problem.column is None else y[:, problem.column]
-            weights = self.some_weights / self.some_weights.sum()
-            units = problem.loss.start(y, weights, fit_intercept)
-            centered = problem.loss.formula is not None and fit_intercept
-            center = problem.loss.center(y, weights) if centered else 0.0
-            token = f"{problem.token} {center}"
-            problem = replace(problem, units=units, center=center, token=token)
-        rows = BlockedRows((self.n_samples, self.n_features), self.n_entries, self.column_norms)
-        return BlockRisk(self.rounds, problem, rows, self.shares, fit_intercept)
+        """The risk of a problem, with that of the sample if it says enough."""
+        problem, (X, y, weights) = replace(self.problems[k], free=fit_intercept), self.some
+        m, d = len(weights), self.n_features
+        rows = sp.csr_array((m, d)) if X is None else X
+        sample = problem.of_sample(rows, y, weights)
+        if isinstance(sample, ScoreRisk):
+            center, units = sample.center, sample.units
+            problem = replace(
+                problem, units=units, center=center, token=f"{problem.token} {center}"
+            )
+        counts = [m] if self.classes is None else [np.sum(y == label) for label in self.classes]
+        enough = X is not None and m >= ROWS_A_FEATURE * d and min(counts) >= _FEWEST_OF_A_CLASS
+        given = replace(self.rows), self.shares, sample if enough else None
+        return BlockRisk(self.rounds, problem, *given)
 
 
 def check_blocks(
@@ -316,8 +320,8 @@ def check_blocks(
     limit, labels = TimeLimit(params.max_time), kind == "labels"
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    calls = calls_of(ReadBlock(kind), X, None if kind == "nothing" else y, sample_weight, limit)
-    rounds = Rounds(calls, limit, "reading and checking the blocks of rows")
+    calls = calls_of(ReadBlock(kind), X, None if kind == "nothing" else y, sample_weight)
+    rounds = Rounds(calls, limit)
     summaries = _without_faults(rounds.map(summary_of))
     classes, counts, sums = _classes_of(list(summaries.values()))
     _refuse_total(float(sums.sum()))
@@ -334,17 +338,28 @@ def check_blocks(
     filled = {k: s for k, s in summaries.items() if np.isin(s.classes, classes).any()}
     rounds.only(list(filled))
     used = list(filled.values())
-    _name_features(params, used[0].like, getattr(X, "columns", None))
-    targets: Any = [None] * 4
+    like, numbers = used[0].like, None
+    _name_features(params, like, getattr(X, "columns", None))
     if kind == "numbers":
-        moments, *arrays = zip(*(s.targets for s in used if s.targets), strict=True)
-        targets = [reduce(add, moments), *map(np.concatenate, arrays)]
+        moments, ends = zip(*(s.numbers for s in used if s.numbers), strict=True)
+        low, high = np.array(ends).min(axis=0)[0], np.array(ends).max(axis=0)[1]
+        numbers = reduce(add, moments), np.array([low, high])
+    n, column_sums = int(counts.sum()), reduce(add, (s.columns for s in used))
+    shape, n_entries = (n, like["features"]), sum(s.n_entries for s in used)
+    rows = BlockedRows(shape, n_entries, np.sqrt(column_sums[1]), column_sums[0] / n)
+    given = (classes, factors) if labels else (None, None)
+    some = [_joined(column) for column in zip(*(s.some for s in used), strict=True)]
+    shares, targets = sums / sums.sum(), like.get("targets")
     return BlockedData(
-        *(rounds, int(counts.sum()), used[0].like["features"], sum(s.n_entries for s in used)),
-        *(np.sqrt(reduce(add, (s.column_squares for s in used))), float(sums.sum())),
-        *((classes, factors) if labels else (None, None)),
-        *(sums / sums.sum(), used[0].like.get("targets"), *targets),
+        rounds, rows, float(sums.sum()), *given, shares, targets, numbers, tuple(some)
     )
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Parts of all blocks, None if one is missing."""
+    if any(part is None for part in parts):
+        return None
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _refuse_total(total: float) -> None:
