@@ -136,12 +136,10 @@ def test_a_fit_without_a_point_says_what_it_waited_for(cluster, monkeypatch):
     cluster(1, processes=False)
     model = BMRMClassifier(max_time=1.0)
     at_round(monkeypatch, 2, lambda: never)
-    with pytest.raises(ClusterTimeout, match="the round 'never': 0 of 1 tasks"):
+    with pytest.raises(ClusterTimeout, match=r"in round 2 .* 0 of 1 tasks"):
         model.fit(*collected(X, TWO))
-    with pytest.raises(ClusterTimeout, match=r"at reading and checking .*: [01] of 2 tasks"):
+    with pytest.raises(ClusterTimeout, match=r"in round 1 .* [01] of 2 tasks"):
         model.fit([dask.delayed(never)(), dask.delayed(X)], [dask.delayed(TWO)] * 2)
-    with pytest.raises(ClusterTimeout, match="at counting rows"):
-        model.fit([dask.delayed(never)(), dask.delayed(X)], TWO)
     assert not [name for name in vars(model) if name.endswith("_")]
 
 

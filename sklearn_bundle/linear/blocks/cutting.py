@@ -1,6 +1,6 @@
 """Collections of dask as delayed blocks of rows that are cut alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def aligned(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
             return _columns(given, _joint(list(given.values())))
     if any(isinstance(values, list | tuple) and is_collection(values) for values in given.values()):
         return _columns(given, [blocks_of(name, values) for name, values in given.items()])
-    return _columns(given, _cut({name: _array(name, values) for name, values in given.items()}))
+    return _columns(given, [blocks_of("X", X), *_cut(given)])
 
 
 def blocks_of(name: str, values: Any) -> list[Any]:
@@ -132,19 +132,18 @@ def _array(name: str, values: Any) -> Any:
     return values.rechunk({1: -1}) if values.ndim == 2 and values.numblocks[1] > 1 else values
 
 
-def _cut(arrays: dict[str, Any]) -> list[list[Any]]:
-    """The blocks of arrays, all cut where X is cut; unknown numbers of rows are counted."""
+def _cut(given: dict[str, Any]) -> Iterator[list[Any]]:
+    """The blocks of all but X, cut where X is cut; unknown numbers of rows are counted."""
+    arrays = {name: _array(name, values) for name, values in given.items()}
     if len(arrays) > 1:
         for name, values in arrays.items():
             if np.isnan(values.shape[:1]).any():
                 arrays[name] = values.compute_chunk_sizes()
-    X = arrays["X"]
+    X = arrays.pop("X")
     for name, values in arrays.items():
-        if name != "X" and values.shape[:1] != X.shape[:1]:
+        if values.shape[:1] != X.shape[:1]:
             raise ValueError(
                 f"{name} must have an entry for each of the {X.shape[0]} rows of X, got shape "
                 f"{values.shape}."
             )
-        if values.chunks[0] != X.chunks[0]:
-            arrays[name] = values.rechunk({0: X.chunks[0]})
-    return [list(values.to_delayed().ravel()) for values in arrays.values()]
+        yield list(values.rechunk({0: X.chunks[0]}).to_delayed().ravel())

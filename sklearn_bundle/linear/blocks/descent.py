@@ -14,7 +14,7 @@ from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE
 from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, split
 from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear.certificate import Proof, bound_of
-from sklearn_bundle.linear.solvers.base import Solver, step_length
+from sklearn_bundle.linear.solvers.base import Solver
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
@@ -22,12 +22,14 @@ _WIDEST = 2.0  # first width, in units of the scores: every row bends at w = 0
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
+_STEPS, _LONGEST = 24, 1e4  # in a round: shorter or longer than 1 by at most so much
 _SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
 _COARSE = 0.1  # and above which it takes twice the rows
+_FEW_STEPS = 3  # before which nothing is known of the gain
 _ROWS_A_FEATURE = 4  # of the first Hessian, or as many as take about as long
-_PRODUCTS, _AT_ONCE = 4, 2e7  # as two passes over all rows, or 2 ms: a round takes 10 anyway
+_PRODUCTS, _AT_ONCE = 4, 1e8  # as two passes over all rows, or 10 ms, which a round takes anyway
 
 
 class BlockDescent(Descent):
@@ -92,20 +94,31 @@ class BlockDescent(Descent):
                 self._width = narrower
                 self.arrive(end)
                 return 1.0
-        points = {0.0: here}
-
-        def derivative(t: float) -> tuple[float, float]:
-            points[t] = self._at(here, along, t, here.width)
-            first = float(blas.ddot(along, self._slopes_at(points[t])))
-            return first, (first + promised) / t
-
-        t = step_length(derivative, left)
+        end = self._at(here, along, 1.0, here.width)
+        first = blas.ddot(along, self._slopes_at(end))
+        t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
         elif t > _WHOLE:
             self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
-        self.arrive(points[t])
+        if t > 0.0:
+            self.arrive(end if t == 1.0 else self._at(here, along, t, here.width))
         return t
+
+    def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
+        """About where the slope is 0, from the slopes at several steps at once."""
+        here, lam, w = self.point, self.reg_lambda, along[: len(self.point.w)]
+        image = lam * self.omega.image(w)
+        steps = np.geomspace(1.0, _LONGEST, _STEPS) ** (1.0 if first < 0.0 else -1.0)
+        found = self.risk.slopes(here, end, steps)
+        found = found + blas.ddot(image, here.w) + steps * blas.ddot(image, w)
+        steps, found = np.append(0.0, np.sort(steps)), np.append(start, found[np.argsort(steps)])
+        beyond = int(np.argmax(~(found < 0.0)))  # NaN, from an overflow, counts as too far
+        if beyond == 0:
+            return float(steps[-1])
+        (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
+        share = -below / (above - below) if np.isfinite(above) else 0.0
+        return float(low + share * (high - low))
 
     def _slopes_at(self, point: BlockPoint) -> Array:
         slopes = point.gradient + self.reg_lambda * self.omega.image(point.w)
@@ -166,6 +179,7 @@ class BlockDescent(Descent):
         if not (self._newton and self.risk.has_curvature):
             return 0
         near = self.best.gap**2 <= self.tol * self.best.primal**2  # Newton's steps square the gap
+        near = near and (self.n_steps < _FEW_STEPS or self.fall <= _COARSE)
         if loss.smooth and known and (loss.quadratic or near or self.fall <= _SLOW):
             return 0
         if loss.quadratic:

@@ -150,6 +150,13 @@ def _bordered(rows: Any, places: Any, coefs: Array, centered: bool) -> Array:
                      [total * mean, np.array([total])]])  # fmt: skip
 
 
+def slopes(risk: Any, free: bool, here: Point, along: Point, width: float, steps: Array) -> Any:
+    """Derivatives of the smoothed risk at steps from a point."""
+    start = replace(here, scores=risk.scores(here.w))
+    given = start, risk.scores(along.w), along.b, width
+    return [np.array([risk.slopes(*given, float(t))[0] for t in steps])]
+
+
 def moments(risk: Any, free: bool) -> list[Array]:
     """The covariance of the features, as a Hessian."""
     return [_bordered(risk.rows, np.arange(len(risk.weights)), risk.weights, free)]
@@ -273,6 +280,12 @@ class BlockRisk(Risk):
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
         return self._plane(shares @ point.sides)
+
+    def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
+        """Derivatives of the smoothed risk at steps towards the end: one round."""
+        b, moved = float(start.b[0]), float(end.b[0] - start.b[0])
+        ends = Point(start.w, None, b), Point(end.w - start.w, None, moved)
+        return self._total(slopes, *ends, start.width, steps)[0]
 
     def line(self, start: Point, end: Point) -> Line:
         """Of full points, whose planes have the slopes; second derivatives are secants."""

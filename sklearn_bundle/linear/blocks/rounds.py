@@ -91,7 +91,7 @@ class Rounds:
             given.insert(0, self.client.scatter([args], broadcast=True) * len(numbers))
         futures = self.client.map(call, *given, pure=False)
         self._held.append(futures)
-        found = self._results(futures, task.__name__)
+        found = self._results(futures)
         self._longest = max(self._longest, monotonic() - began)
         numbered = [pair for pairs in map(zip, numbers, found) for pair in pairs]
         return [answer for _, answer in sorted(numbered, key=lambda pair: pair[0])]
@@ -119,10 +119,10 @@ class Rounds:
             held[worker] += 1
         return list(places.values())
 
-    def _results(self, futures: list[Any], name: str) -> list[Any]:
+    def _results(self, futures: list[Any]) -> list[Any]:
         """What futures hold in the end; the tasks are canceled if that is not awaited."""
         try:
-            self._wait(futures, name)
+            self._wait(futures)
             return self.client.gather(futures)
         except CancelledError as error:
             raise ClusterLost(
@@ -132,7 +132,7 @@ class Rounds:
             self.client.cancel(futures)
             raise
 
-    def _wait(self, futures: list[Any], name: str) -> None:
+    def _wait(self, futures: list[Any]) -> None:
         from distributed import wait
 
         alone_since = monotonic()
@@ -145,8 +145,8 @@ class Rounds:
                 if self.limit.left == 0.0:
                     done = sum(future.done() for future in futures)
                     raise ClusterTimeout(
-                        f"the time limit passed while the cluster was at the round {name!r}: "
-                        f"{done} of {len(futures)} tasks were done"
+                        f"the time limit passed in round {self.n_rounds} on the cluster (round 1 "
+                        f"reads and checks the blocks): {done} of {len(futures)} tasks were done"
                     ) from None
                 if self.client.status == "running" and self.client.nthreads():
                     alone_since = monotonic()
