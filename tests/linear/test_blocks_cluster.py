@@ -93,16 +93,9 @@ def test_a_worker_that_dies_changes_nothing(cluster, monkeypatch, act, solver):
     assert after.lower_bound_ == model.lower_bound_
 
 
-def scale_down(client):
-    client.cluster.scale(0)
-    client.retire_workers()
-
-
-@pytest.mark.parametrize("act", [scale_down, lambda client: client.restart()])
-def test_a_lost_cluster_is_an_error(cluster, monkeypatch, act):
+def test_a_lost_cluster_is_an_error(cluster, monkeypatch):
     client = cluster(1)
-    monkeypatch.setattr("sklearn_bundle.linear.blocks.rounds.PATIENCE", 1.0)
-    at_round(monkeypatch, 6, lambda: act(client))
+    at_round(monkeypatch, 6, client.restart)
     model = BMRMClassifier(reg_lambda=1e-3)
     with pytest.raises(ClusterLost):
         model.fit(*collected(X, TWO))

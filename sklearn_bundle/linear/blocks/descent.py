@@ -67,15 +67,6 @@ class BlockDescent(Descent):
         b = np.full(max(self.risk.n_free, 1), self.risk.units.intercept) if b is None else b
         self.arrive(self.risk.arrive(w, w, b, self._width, self._every))
 
-    def arrive(self, point: Any) -> None:
-        self.point = point
-        self.value = self.objective(point.w, point.risk)
-        if self.best.point is None and not np.isfinite(self.value):
-            raise ValueError(
-                "The loss is not finite at the starting point: check the loss, and the scale of X "
-                "and y."
-            )
-
     def differentiate(self) -> Array:
         return self._slopes_at(self.point)
 

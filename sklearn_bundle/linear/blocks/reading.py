@@ -50,11 +50,15 @@ _PIECE = 1 << 14
 
 @dataclass
 class Moments:
-    """The weight of targets, and of each column the mean and the weighted squares about it."""
+    """The weight of targets, and of each column the mean and the weighted squares about it.
+
+    ``missed`` are weighted squares about predictions.
+    """
 
     weight: float
     mean: Array
     squares: Array
+    missed: Any = 0.0
 
     @classmethod
     def of(cls, y: Array, weights: Array) -> "Moments":
@@ -68,7 +72,7 @@ class Moments:
         weight, apart = self.weight + other.weight, other.mean - self.mean
         share = other.weight / weight
         squares = self.squares + other.squares + self.weight * share * apart**2
-        return Moments(weight, self.mean + share * apart, squares)
+        return Moments(weight, self.mean + share * apart, squares, self.missed + other.missed)
 
 
 class Summary(NamedTuple):

@@ -15,9 +15,7 @@ from typing import Any
 
 from sklearn_bundle.core.contract import TimeLimit
 
-# Seconds without any worker after which a fit gives up: one needs a few seconds to restart.
-PATIENCE = 30.0
-_CHECK_SECONDS = 1.0  # between checks of the workers
+_SOON = 1e-3  # seconds that are waited in any case: dask takes 0 for none
 _CONFIRMED = 2.0  # times the longest round: what the last one may take after the time limit
 # Rounds after which blocks are looked up, and answers released: dask sends what follows a release
 # up to 10 ms later.
@@ -27,7 +25,7 @@ _LARGE = 1 << 20
 
 
 class ClusterLost(RuntimeError):
-    """No worker or no scheduler is left, so results will not arrive."""
+    """The scheduler is gone or was restarted, so results will not arrive."""
 
 
 class ClusterTimeout(TimeoutError):
@@ -121,8 +119,18 @@ class Rounds:
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """What futures hold in the end; the tasks are canceled if that is not awaited."""
+        from distributed import wait
+
+        left = self.limit.left
         try:
-            self._wait(futures)
+            try:
+                wait(futures, timeout=None if left is None else left + _SOON)
+            except TimeoutError:
+                done = sum(future.done() for future in futures)
+                raise ClusterTimeout(
+                    f"the time limit passed in round {self.n_rounds} on the cluster (round 1 reads "
+                    f"and checks the blocks): {done} of {len(futures)} tasks were done"
+                ) from None
             return self.client.gather(futures)
         except CancelledError as error:
             raise ClusterLost(
@@ -131,27 +139,6 @@ class Rounds:
         except BaseException:
             self.client.cancel(futures)
             raise
-
-    def _wait(self, futures: list[Any]) -> None:
-        from distributed import wait
-
-        alone_since = monotonic()
-        while True:
-            left = self.limit.left
-            try:
-                wait(futures, timeout=_CHECK_SECONDS if left is None else min(left, 1.0) + 1e-3)
-                return
-            except TimeoutError:
-                if self.limit.left == 0.0:
-                    done = sum(future.done() for future in futures)
-                    raise ClusterTimeout(
-                        f"the time limit passed in round {self.n_rounds} on the cluster (round 1 "
-                        f"reads and checks the blocks): {done} of {len(futures)} tasks were done"
-                    ) from None
-                if self.client.status == "running" and self.client.nthreads():
-                    alone_since = monotonic()
-                elif monotonic() - alone_since > PATIENCE:
-                    raise ClusterLost(f"No worker has answered for {PATIENCE:g} s.") from None
 
 
 def _answers(task: Callable[..., Any], args: tuple, blocks: list[Any]) -> list[Any]:
