@@ -67,8 +67,10 @@ class BlockDescent(Descent):
         b = np.full(max(self.risk.n_free, 1), self.risk.units.intercept) if b is None else b
         self.arrive(self.risk.arrive(w, w, b, self._width, self._every))
 
-    def differentiate(self) -> Array:
-        return self._slopes_at(self.point)
+    def differentiate(self, point: BlockPoint | None = None) -> Array:
+        point = self.point if point is None else point
+        slopes = point.gradient + self.reg_lambda * self.omega.image(point.w)
+        return np.append(slopes, self.risk.balance(point)) if self.risk.n_free else slopes
 
     def proof(self) -> tuple[Proof, float]:
         plane = self.risk.balanced_plane(self.point)
@@ -86,7 +88,7 @@ class BlockDescent(Descent):
                 self.arrive(end)
                 return 1.0
         end = self._at(here, along, 1.0, here.width)
-        first = blas.ddot(along, self._slopes_at(end))
+        first = blas.ddot(along, self.differentiate(end))
         t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
@@ -110,10 +112,6 @@ class BlockDescent(Descent):
         (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
         share = -below / (above - below) if np.isfinite(above) else 0.0
         return float(low + share * (high - low))
-
-    def _slopes_at(self, point: BlockPoint) -> Array:
-        slopes = point.gradient + self.reg_lambda * self.omega.image(point.w)
-        return np.append(slopes, self.risk.balance(point)) if self.risk.n_free else slopes
 
     def _at(self, here: BlockPoint, along: Array, t: float, width: float) -> BlockPoint:
         p = len(here.w)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -85,6 +85,7 @@ class Summary(NamedTuple):
     """
 
     like: dict[str, Any]
+    names: Any
     n_entries: int
     columns: Array
     classes: NDArray
@@ -111,9 +112,9 @@ class Block:
             n = len(self.weights)
             step = n if sp.issparse(self.X) else _PIECE  # others are not copied
             cuts = [slice(start, start + step) for start in range(0, n, step)]
-            columns = self.X, self.y, self.weights
-            pieces = [[None if c is None else c[cut] for c in columns] for cut in cuts]
-            risks = [problem.of_rows(*piece) for piece in pieces]
+            y = [None if self.y is None else self.y[cut] for cut in cuts]
+            pieces = zip(cuts, y, strict=True)
+            risks = [problem.of_rows(self.X[c], some, self.weights[c]) for c, some in pieces]
             self._risks = problem.token, risks
         return risks
 
@@ -125,33 +126,26 @@ class Block:
         return sum(getattr(array, "nbytes", 0) for array in self._own)
 
 
-@dataclass(frozen=True)
-class ReadBlock:
-    """The task that checks a block; it returns what is wrong, so that the first one is reported."""
-
-    kind: str
-
-    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
-        estimator, given = BaseEstimator(), []
-        try:
-            if self.kind != "nothing":
-                given = [y if self.kind == "labels" else as_numbers("y", y)]
-            checks = X_CHECKS | _CHECKS[self.kind] | {"ensure_min_samples": 0}
-            found = checked_data(estimator, X, *given, **checks)
-            rows, y = found if given else (found, None)
-            if not all(part.flags.aligned for part in _parts(rows)):
-                rows = rows.copy()  # an array that was sent; it takes ten times as long
-            if self.kind == "labels" and y.dtype.kind == "O":
-                distinct(y)  # of labels that cannot be sorted, the block is known here
-            elif given and self.kind == "numbers":
-                y = np.ascontiguousarray(y, dtype=np.float64)
-                y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
-            weights = check_sample_weight(sample_weight, rows.shape[0], all_zero=True)
-            names = getattr(estimator, "feature_names_in_", None)
-            own = [] if rows is X else _parts(rows)
-            return Block(self.kind, rows, y, weights, names, own)
-        except (ValueError, TypeError) as error:
-            return str(error)
+def read_block(kind: str, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
+    """A checked block, or what is wrong with it, so that the first one is reported."""
+    estimator, given = BaseEstimator(), []
+    try:
+        if kind != "nothing":
+            given = [y if kind == "labels" else as_numbers("y", y)]
+        checks = X_CHECKS | _CHECKS[kind] | {"ensure_min_samples": 0}
+        found = checked_data(estimator, X, *given, **checks)
+        rows, y = found if given else (found, None)
+        if not all(part.flags.aligned for part in _parts(rows)):
+            rows = rows.copy()  # an array that was sent; it takes ten times as long
+        if kind == "labels" and y.dtype.kind == "O":
+            distinct(y)  # of labels that cannot be sorted, the block is known here
+        elif kind == "numbers":
+            y = np.ascontiguousarray(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y)
+        weights = check_sample_weight(sample_weight, rows.shape[0], all_zero=True)
+        names = getattr(estimator, "feature_names_in_", None)
+        return Block(kind, rows, y, weights, names, [] if rows is X else _parts(rows))
+    except (ValueError, TypeError) as error:
+        return str(error)
 
 
 def _parts(X: Any) -> list[NDArray]:
@@ -163,8 +157,8 @@ def summary_of(block: Block | str) -> Summary | str:
         return block
     X, y, weights = block.X, block.y, block.weights
     n, d = X.shape
-    names = None if block.names is None else block.names.tolist()
-    like = {"features": d, "a dtype of": X.dtype, "columns": names}
+    names = block.names
+    like = {"features": d, "a dtype of": X.dtype, "columns": None if names is None else list(names)}
     classes, places, numbers = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
     if block.kind == "labels":
         classes = distinct(y)
@@ -176,16 +170,14 @@ def summary_of(block: Block | str) -> Summary | str:
         if n:
             numbers = Moments.of(y, weights), np.array([y.min(axis=0), y.max(axis=0)])
     counts, sums = (np.bincount(places, by).astype(float) for by in (None, weights))
-    rows = rows_of(X) if n else None
-    columns = (
-        np.zeros((2, d)) if rows is None else [g(np.ones(n)) for g in (rows.gradient, rows.squares)]
-    )
+    columns, rows = np.zeros((2, d)), rows_of(X)
+    if n:
+        columns[:] = rows.gradient(np.ones(n)), rows.squares(np.ones(n))
     every = slice(None, None, max(-(-n // _SOME), 1))
     some = X[every] if n else X
     is_small = sum(part.nbytes for part in _parts(some)) <= _FEW_BYTES
     some = some if is_small else None, None if y is None else y[every], weights[every]
-    n_entries = X.nnz if sp.issparse(X) else X.size
-    return Summary(like, n_entries, columns, classes, counts, sums, numbers, some)
+    return Summary(like, names, rows.n_entries, columns, classes, counts, sums, numbers, some)
 
 
 def digest(block: Block) -> str:
@@ -204,31 +196,22 @@ class BlockedData:
 
     rounds: Rounds
     rows: BlockedRows
+    n_samples: int
+    n_features: int
     total: float
     classes: Any
     factors: Any
     shares: Array
     n_targets: int | None
     numbers: Any
-    some: tuple[Any, Any, Array]
+    some: list[Any]
+    n_problems: int = 1
     names: Sequence[str] = ("",)
     units: Sequence[float] = (1.0,)
     threads: tuple[int, int] = (1, 1)
     prepared: Sequence[Prepared] = ()
     spreads_of_problems: Sequence[float] = ()  # of a regressor
     problems: Sequence[Problem] = ()
-
-    @property
-    def n_problems(self) -> int:
-        return len(self.prepared)
-
-    @property
-    def n_samples(self) -> int:
-        return self.rows.shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self.rows.shape[1]
 
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
@@ -288,19 +271,16 @@ class BlockedData:
         ]
         several = range(len(parts)) if classes is None else classes
         self.names = names_of(several) if len(parts) > 1 else [""]  # type: ignore[arg-type]
-        self.units = [1.0] * len(parts)
+        self.n_problems, self.units = len(parts), [1.0] * len(parts)
 
     def risk(self, k: int, fit_intercept: bool) -> BlockRisk:
         """The risk of a problem, with that of the sample if it says enough."""
         problem, (X, y, weights) = replace(self.problems[k], free=fit_intercept), self.some
         m, d = len(weights), self.n_features
         rows = sp.csr_array((m, d)) if X is None else X
-        sample = problem.of_sample(rows, y, weights)
+        sample = problem.of_rows(rows, y, weights, stand_for_all=True)
         if isinstance(sample, ScoreRisk):
-            center, units = sample.center, sample.units
-            problem = replace(
-                problem, units=units, center=center, token=f"{problem.token} {center}"
-            )
+            problem = replace(problem, units=sample.units, center=sample.center, token=uuid4().hex)
         counts = [m] if self.classes is None else [np.sum(y == label) for label in self.classes]
         enough = X is not None and m >= ROWS_A_FEATURE * d and min(counts) >= _FEWEST_OF_A_CLASS
         given = replace(self.rows), self.shares, sample if enough else None
@@ -324,11 +304,10 @@ def check_blocks(
     limit, labels = TimeLimit(params.max_time), kind == "labels"
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    calls = calls_of(ReadBlock(kind), X, None if kind == "nothing" else y, sample_weight)
+    calls = calls_of(partial(read_block, kind), X, None if kind == "nothing" else y, sample_weight)
     rounds = Rounds(calls, limit)
     summaries = _without_faults(rounds.map(summary_of))
     classes, counts, sums = _classes_of(list(summaries.values()))
-    _refuse_total(float(sums.sum()))
     factors = np.ones(1)
     if labels:
         check_discrete(classes)
@@ -338,25 +317,27 @@ def check_blocks(
         classes, factors, counts = classes[present], factors[present], counts[present]
         refuse_one_class(params, classes)
         sums = sums[present] * factors
-        _refuse_total(float(sums.sum()))
+    total = float(sums.sum())
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
     filled = {k: s for k, s in summaries.items() if np.isin(s.classes, classes).any()}
     rounds.only(list(filled))
     used = list(filled.values())
     like, numbers = used[0].like, None
-    _name_features(params, like, getattr(X, "columns", None))
+    params.n_features_in_ = like["features"]
+    vars(params).pop("feature_names_in_", None)
+    if used[0].names is not None:
+        params.feature_names_in_ = used[0].names
     if kind == "numbers":
         moments, ends = zip(*(s.numbers for s in used if s.numbers), strict=True)
         low, high = np.array(ends).min(axis=0)[0], np.array(ends).max(axis=0)[1]
         numbers = reduce(add, moments), np.array([low, high])
-    n, column_sums = int(counts.sum()), reduce(add, (s.columns for s in used))
-    shape, n_entries = (n, like["features"]), sum(s.n_entries for s in used)
-    rows = BlockedRows(shape, n_entries, np.sqrt(column_sums[1]), column_sums[0] / n)
-    given = (classes, factors) if labels else (None, None)
+    n, columns = int(counts.sum()), reduce(add, (s.columns for s in used))
+    n_entries, d = sum(s.n_entries for s in used), like["features"]
+    rows = BlockedRows((n, d), n_entries, np.sqrt(columns[1]), columns[0] / n)
     some = [_joined(column) for column in zip(*(s.some for s in used), strict=True)]
-    shares, targets = sums / sums.sum(), like.get("targets")
-    return BlockedData(
-        rounds, rows, float(sums.sum()), *given, shares, targets, numbers, tuple(some)
-    )
+    given = total, *((classes, factors) if labels else (None, None)), sums / total
+    return BlockedData(rounds, rows, n, d, *given, like.get("targets"), numbers, some)
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -366,20 +347,12 @@ def _joined(parts: Sequence[Any]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _refuse_total(total: float) -> None:
-    if not 0.0 < total < np.inf:
-        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
-
-
 def _without_faults(found: list[Summary | str]) -> dict[int, Summary]:
     """Those of blocks with rows, by number; ValueError for a faulty block or an odd one."""
-    faults = [f"Block {k}: {one}" for k, one in enumerate(found) if isinstance(one, str)]
-    if faults:
-        more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
-        raise ValueError(faults[0] + more)
-    filled = {
-        k: one for k, one in enumerate(found) if isinstance(one, Summary) and len(one.classes)
-    }
+    for k, one in enumerate(found):
+        if isinstance(one, str):
+            raise ValueError(f"Block {k}: {one}")
+    filled = {k: s for k, s in enumerate(found) if isinstance(s, Summary) and len(s.classes)}
     if not filled:
         raise ValueError("X has no rows with a positive weight in any block.")
     number, first = next(iter(filled.items()))
@@ -400,12 +373,3 @@ def _classes_of(summaries: list[Summary]) -> tuple[NDArray, Array, Array]:
         counts[places] += s.counts
         sums[places] += s.weights
     return classes, counts, sums
-
-
-def _name_features(params: Any, like: dict[str, Any], columns: Any) -> None:
-    """Set names like scikit-learn, for a frame whose columns all have names."""
-    params.n_features_in_ = like["features"]
-    vars(params).pop("feature_names_in_", None)
-    names = like["columns"] if columns is None else list(columns)
-    if names is not None and all(isinstance(name, str) for name in names):
-        params.feature_names_in_ = np.array(names, dtype=object)

@@ -12,7 +12,6 @@ the balance, the gradient. Sides add up over blocks, and are multiplied by share
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,19 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.linear.blocks.rounds import sums
-from sklearn_bundle.linear.losses import Softmax, Target
+from sklearn_bundle.linear.losses import Target
 from sklearn_bundle.linear.losses.base import SampleLoss
 from sklearn_bundle.linear.losses.one_score import Start as Units
-from sklearn_bundle.linear.risk import Line, Plane, Point, Risk, ScoreRisk, Sizes, risk_of
+from sklearn_bundle.linear.risk import (
+    ClassRisk,
+    Line,
+    Plane,
+    Point,
+    Risk,
+    ScoreRisk,
+    Sizes,
+    risk_of,
+)
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
@@ -51,25 +59,11 @@ class Problem:
     center: float = 0.0
     free: bool = False
 
-    def of_rows(self, X: Any, y: Any, weights: Array) -> Risk:
-        """The risk of some of the rows, whose weights sum to their share of all."""
-        rows, y, weights = self._selected(X, y, weights)
-        risk = risk_of(rows, y, weights / self.total, self.loss, False)
-        risk.n_outputs = self.n_outputs
-        if isinstance(risk, ScoreRisk):
-            risk.center = self.center
-        return risk
-
-    def of_sample(self, X: Any, y: Any, weights: Array) -> Risk:
-        """The risk of rows that stand for all."""
-        rows, y, weights = self._selected(X, y, weights)
-        return risk_of(rows, y, weights / weights.sum(), self.loss, self.free)
-
-    def _selected(self, X: Any, y: Any, weights: Array) -> tuple[Any, Any, Array]:
-        """The rows with a weight, and their targets as the loss takes them."""
+    def of_rows(self, X: Any, y: Any, weights: Array, *, stand_for_all: bool = False) -> Risk:
+        """The risk of some of the rows, whose weights sum to their share of all or to one."""
         if self.classes is not None:
             numbers = np.searchsorted(self.classes, y)
-            known = self.classes.take(numbers, mode="clip") == y
+            known = self.classes.take(numbers, mode="clip") == y  # others have no weight
             if not known.all():
                 X, weights, numbers = X[known], weights[known], numbers[known]
             weights = weights * self.factors[numbers]
@@ -80,7 +74,13 @@ class Problem:
             y = self.loss.prepare_target(Target(None, len(weights))).y
         elif self.column is not None:
             y = np.ascontiguousarray(y[:, self.column])
-        return rows_of(X), y, weights
+        if stand_for_all:
+            return risk_of(rows_of(X), y, weights / weights.sum(), self.loss, self.free)
+        risk = risk_of(rows_of(X), y, weights / self.total, self.loss, False)
+        risk.n_outputs = self.n_outputs
+        if isinstance(risk, ScoreRisk):
+            risk.center = self.center
+        return risk
 
 
 # ---- what a block answers ------------------------------------------------------------------------
@@ -150,10 +150,11 @@ def _bordered(rows: Any, places: Any, coefs: Array, centered: bool) -> Array:
                      [total * mean, np.array([total])]])  # fmt: skip
 
 
-def slopes(risk: Any, free: bool, here: Point, along: Point, width: float, steps: Array) -> Any:
-    """Derivatives of the smoothed risk at steps from a point."""
-    start = replace(here, scores=risk.scores(here.w))
-    given = start, risk.scores(along.w), along.b, width
+def slopes(risk: Any, free: bool, start: Any, end: Any, width: float, steps: Array) -> list[Array]:
+    """Derivatives of the smoothed risk at steps from one point (w, b) to another one."""
+    (w, b), (_, b_end) = start, end
+    point, direction = Point(w, risk.scores(w), b), risk.scores(end[0] - w)
+    given = point, direction, b_end - b, width
     return [np.array([risk.slopes(*given, float(t))[0] for t in steps])]
 
 
@@ -212,6 +213,9 @@ class BlockRisk(Risk):
         self.n_free = (self.n_outputs or 1) if problem.free else 0
         # Of one score sizes cost little: they come with every point, and none is asked for again.
         self._sized = self.n_outputs is None and self.loss.formula is not None
+        self.kinked = self._sized and not self.loss.smooth  # bends over a width
+        own = type(self.loss).curvature is not SampleLoss.curvature
+        self.has_curvature = self._sized or own
         self._last: deque[tuple[bytes, BlockPoint]] = deque(maxlen=_POINTS)
 
     def limit(self, seconds: float | None) -> None:
@@ -283,8 +287,7 @@ class BlockRisk(Risk):
 
     def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
         """Derivatives of the smoothed risk at steps towards the end: one round."""
-        b, moved = float(start.b[0]), float(end.b[0] - start.b[0])
-        ends = Point(start.w, None, b), Point(end.w - start.w, None, moved)
+        ends = (start.w, float(start.b[0])), (end.w, float(end.b[0]))
         return self._total(slopes, *ends, start.width, steps)[0]
 
     def line(self, start: Point, end: Point) -> Line:
@@ -324,21 +327,7 @@ class BlockRisk(Risk):
         means = self.rows.column_means * self.problem.free
         return self.rows.column_norms**2 / self.rows.shape[0], means
 
-    def first_intercepts(self) -> Array:
-        if not (self.n_free and isinstance(self.loss, Softmax)):
-            return np.zeros(self.n_outputs)
-        return np.log(self.shares) - np.log(self.shares).mean()
-
-    @cached_property
-    def kinked(self) -> bool:
-        """Whether the loss bends over a width, which may be narrowed."""
-        return self.n_outputs is None and not self.loss.smooth and self.loss.formula is not None
-
-    @cached_property
-    def has_curvature(self) -> bool:
-        """Whether second derivatives are known."""
-        loss = self.loss
-        return loss.formula is not None or type(loss).curvature is not SampleLoss.curvature
+    first_intercepts = ClassRisk.first_intercepts
 
 
 def split(curved: Array) -> tuple[Array, Array, float]:
