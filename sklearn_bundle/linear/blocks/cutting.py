@@ -120,7 +120,8 @@ def _array(name: str, values: Any) -> Any:
     if isinstance(values, Delayed):
         raise TypeError(f"{name} is one delayed object; pass a list of blocks of rows, [{name}].")
     if not is_collection(values):
-        return array.asarray(np.asarray(values))
+        values = np.asarray(values)
+        return array.from_array(values, chunks=values.shape)  # type: ignore[arg-type]
     if _is_frame(values):
         with config.set(_BLOCKS_AS_GIVEN):
             return _existing(values).to_dask_array(lengths=True)

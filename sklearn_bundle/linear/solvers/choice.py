@@ -23,7 +23,7 @@ from sklearn_bundle.linear.solvers.lasso import Lasso
 NAMES = "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"
 BUNDLES = "line-search", "cutting-plane"
 _SAMPLE_STEPS = 30  # at most, on rows of blocks
-_SAMPLE_WIDTH = 32.0  # times features a row of the sample, in units: where kinks are then narrowed
+_SAMPLE_WIDTH = 16.0  # times features a row of the sample, in units: where kinks are then narrowed
 _SMALL = 5e6  # products of a Hessian of all rows: Newton's method then takes 2 to 5 ms in whole
 
 
