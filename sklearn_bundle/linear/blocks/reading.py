@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.validation import (
@@ -126,9 +125,11 @@ class Block:
         return sum(getattr(array, "nbytes", 0) for array in self._own)
 
 
-def read_block(kind: str, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
-    """A checked block, or what is wrong with it, so that the first one is reported."""
-    estimator, given = BaseEstimator(), []
+def read_block(
+    owner: type, kind: str, X: Any, y: Any = None, sample_weight: Any = None
+) -> Block | str:
+    """A block checked for an estimator, or what is wrong: the first one is reported."""
+    estimator, given = owner(), []
     try:
         if kind != "nothing":
             given = [y if kind == "labels" else as_numbers("y", y)]
@@ -304,7 +305,8 @@ def check_blocks(
     limit, labels = TimeLimit(params.max_time), kind == "labels"
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    calls = calls_of(partial(read_block, kind), X, None if kind == "nothing" else y, sample_weight)
+    task, y = partial(read_block, type(params), kind), None if kind == "nothing" else y
+    calls = calls_of(task, X, y, sample_weight)
     rounds = Rounds(calls, limit)
     summaries = _without_faults(rounds.map(summary_of))
     classes, counts, sums = _classes_of(list(summaries.values()))
