@@ -118,6 +118,9 @@ def test_empty_blocks_weightless_rows_and_missing_labels():
     assert float(score) == pytest.approx(model.score(rows, labels), rel=1e-12)
     model = BMRMClassifier(class_weight={0: 0.0, 1: 1.0, 2: 3.0}, reg_lambda=1e-2)
     judge(model.fit(blocks_of(rows, cuts), blocks_of(labels, cuts)), rows, labels)
+    targets = rows[:, 0] + labels
+    model = BMRMRegressor(reg_lambda=1e-2).fit(blocks_of(rows, cuts), blocks_of(targets, cuts))
+    judge(model, rows, targets)
     with pytest.raises(NotFittedError):
         BMRMClassifier().predict(blocks_of(rows, cuts))
 

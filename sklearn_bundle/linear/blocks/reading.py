@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.validation import (
@@ -34,11 +35,6 @@ from sklearn_bundle.linear.risk import ROWS_A_FEATURE, ScoreRisk
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
-_CHECKS: dict[str, dict[str, Any]] = {
-    "labels": {},
-    "numbers": {"y_numeric": True, "multi_output": True},
-    "nothing": {},
-}
 # Rows of each block that a sample has, if they take no more than so many bytes; always targets.
 _SOME, _FEW_BYTES = 1000, 1 << 20
 _FEWEST_OF_A_CLASS = 20  # in a sample
@@ -129,18 +125,18 @@ def read_block(
     owner: type, kind: str, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Block | str:
     """A block checked for an estimator, or what is wrong: the first one is reported."""
-    estimator, given = owner(), []
+    estimator, labels = owner(), [y] if kind == "labels" else []
     try:
-        if kind != "nothing":
-            given = [y if kind == "labels" else as_numbers("y", y)]
-        checks = X_CHECKS | _CHECKS[kind] | {"ensure_min_samples": 0}
-        found = checked_data(estimator, X, *given, **checks)
-        rows, y = found if given else (found, None)
+        found = checked_data(estimator, X, *labels, **X_CHECKS, ensure_min_samples=0)
+        rows, y = found if labels else (found, y)
         if not all(part.flags.aligned for part in _parts(rows)):
             rows = rows.copy()  # an array that was sent; it takes ten times as long
         if kind == "labels" and y.dtype.kind == "O":
             distinct(y)  # of labels that cannot be sorted, the block is known here
         elif kind == "numbers":
+            checks = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}
+            y = check_array(as_numbers("y", y), **checks)
+            check_consistent_length(rows, y)
             y = np.ascontiguousarray(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y)
         weights = check_sample_weight(sample_weight, rows.shape[0], all_zero=True)
         names = getattr(estimator, "feature_names_in_", None)
