@@ -177,8 +177,7 @@ class Risk(ABC):
     ) -> tuple[float, Any, Sizes]:
         """The risk from the data, an intercept that is better if it may move, and sizes there."""
         scores = self.scores(w) if scores is None else scores
-        value = self.value(scores, b)
-        return value, b, self._sizes(scores, b)
+        return self.value(scores, b), b, self.sizes(w, scores, b)
 
     def proved(self, proof: Any) -> Plane:
         """The plane of a proof, from the data."""
@@ -191,7 +190,7 @@ class Risk(ABC):
         """``-sum_i s_i l*(g_i / s_i)``: of a plane, where no intercept changes it."""
         raise NotImplementedError(f"{type(self.loss).__name__} has no conjugate")
 
-    def _sizes(self, scores: Array, b: Any) -> Sizes:
+    def sizes(self, w: Array, scores: Array, b: Any) -> Sizes:
         """The largest derivatives at the scores and near them: kinks may be on either side."""
         G = np.zeros_like(scores)
         near = _NEAR * float(np.sqrt(np.mean(np.square(scores))))
@@ -273,10 +272,14 @@ class ScoreRisk(Risk):
             best = self.best_intercept(scores, b)
             there = self.value(scores, best)
             value, b = (there, best) if there <= value else (value, b)
+        return value, b, self.sizes(w, scores, b)
+
+    def sizes(self, w: Array, scores: Array, b: Any) -> Sizes:
+        """The largest derivatives at scores that are off by their rounding."""
         d, reach = self.rows.shape[1], float(np.abs(w) @ self.rows.column_norms)
         moved = scores + b
         off = DOUBLE * ((likely(d) + _FEW) * reach + _FEW * float(np.abs(moved).max(initial=0.0)))
-        return value, b, self.form.sizes(moved, self.y, self.weights, off)
+        return self.form.sizes(moved, self.y, self.weights, off)
 
     def offset(self, g: Array) -> float:
         def part(rows: slice) -> tuple[float]:
