@@ -98,6 +98,9 @@ class Regularizer(Parameters, ABC):
     is_euclidean: ClassVar[bool] = False
     #: Whether the domain is the cone ``w >= 0``.
     nonnegative: ClassVar[bool] = False
+    #: Features whose weights are 0, once it is bound. `fit` sets their columns of X to 0, so that
+    #: any penalty will do; the bound regularizer has a finite one.
+    excluded: NDArray[np.int64] | None = None
 
     def __init_subclass__(cls, **further: Any):
         super().__init_subclass__(**further)
@@ -290,6 +293,13 @@ class Regularizer(Parameters, ABC):
             Where Omega is 0.
         """
         return np.zeros(size)
+
+
+def split_infinite(penalties: Array) -> tuple[NDArray[np.int64] | None, Array]:
+    """The places of infinities, and the penalties with the largest finite one there."""
+    infinite = penalties == np.inf
+    largest = penalties[~infinite].max(initial=0.0)
+    return places(infinite), np.where(infinite, largest, penalties)
 
 
 def places(chosen: Any) -> NDArray[np.int64] | None:

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer, places
+from sklearn_bundle.linear.regularizers.base import (
+    Array,
+    LassoForm,
+    Regularizer,
+    places,
+    split_infinite,
+)
 from sklearn_bundle.linear.regularizers.norms import L2
 
 
@@ -97,7 +103,8 @@ class WeightedL1(SparseNorm):
     Parameters
     ----------
     weights : array-like of shape (n_features,)
-        Finite, not negative, and one of them positive: 0 is a feature that is not penalized.
+        Not negative, and one of them positive and finite: 0 is a feature that is not penalized,
+        infinity one that gets the weight 0 in w.
 
     Raises
     ------
@@ -130,15 +137,16 @@ class WeightedL1(SparseNorm):
                 f"weights of WeightedL1 must have shape ({n_features},), one per feature; got "
                 f"{shown(self.weights)} of shape {weights.shape}."
             )
-        wrong = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
+        wrong = np.flatnonzero(~(weights >= 0.0))
         if len(wrong):
             raise ValueError(
-                f"weights of WeightedL1 must be finite and not negative; weights[{wrong[0]}] is "
+                f"weights of WeightedL1 must not be negative; weights[{wrong[0]}] is "
                 f"{weights[wrong[0]]}."
             )
-        if not weights.any():
-            raise ValueError("weights of WeightedL1 must have one that is positive.")
         bound = copy(self)
+        bound.excluded, weights = split_infinite(weights)
+        if not weights.any():
+            raise ValueError("weights of WeightedL1 must have one that is positive and finite.")
         bound.weights, bound._n_features = np.tile(weights, dimension // n_features), n_features
         return bound
 
