@@ -378,7 +378,7 @@ class _Compiled:
     def cut(
         self, f, y, s, b: float, width: float, center: float, out: Array
     ) -> tuple[float, float]:
-        return loops.cut(self.formula, f, y, s, self.steepness(width), b, 0.0, center, out)
+        return loops.cut(self.formula, f, y, s, self.steepness(width), b, center, out)
 
     def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
         first, second = loops.along(self.formula, f, h, y, s, self.steepness(width), b, db, t)
@@ -394,7 +394,7 @@ class _Compiled:
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
         """Of scores that may be off by so much."""
-        square, total, _, _ = loops.sizes(self.formula, moved, y, s, off, 0.0)
+        square, total = loops.sizes(self.formula, moved, y, s, off)
         return Sizes(np.array([np.sqrt(square)]), np.array([total]))
 
     def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:

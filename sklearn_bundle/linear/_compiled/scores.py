@@ -73,27 +73,6 @@ def residual(f, y, b, more):
     return (b - (y - f)) + more
 
 
-# ---- entry by entry ------------------------------------------------------------------------------
-
-
-@jit
-def values(loss, scores, y, out):
-    for i in range(len(scores)):
-        out[i] = value(loss, scores[i], scores[i] - y[i], y[i])
-
-
-@jit
-def slopes(loss, scores, y, steepness, out):
-    for i in range(len(scores)):
-        out[i] = slope(loss, scores[i], scores[i] - y[i], y[i], steepness)
-
-
-@jit
-def curvatures(loss, scores, y, steepness, out):
-    for i in range(len(scores)):
-        out[i] = curvature(loss, scores[i], scores[i] - y[i], y[i], steepness)
-
-
 # ---- sums ----------------------------------------------------------------------------------------
 
 
@@ -107,14 +86,11 @@ def risk(loss, scores, y, weights, b):
 
 
 @jit
-def cut(loss, scores, y, weights, steepness, b, fine, center, out):
-    """The risk at ``b + fine``, and the offset of the plane with the derivatives in ``out``.
-
-    The sum may be finer than the floats near b.
-    """
+def cut(loss, scores, y, weights, steepness, b, center, out):
+    """The risk at b, and the offset of the plane with the derivatives in ``out``."""
     total = offset = 0.0
     for i in range(len(scores)):
-        f, r = scores[i] + b, residual(scores[i], y[i], b, fine)
+        f, r = scores[i] + b, residual(scores[i], y[i], b, 0.0)
         u = slope(loss, f, r, y[i], steepness)
         out[i] = weights[i] * u
         total += weights[i] * value(loss, f, r, y[i])
@@ -152,26 +128,20 @@ def curved(loss, scores, y, weights, steepness, b, rows, coefs):
 
 
 @jit
-def sizes(loss, scores, y, weights, near, share):
-    """Sums of G^2, G and G |f|, where G is the largest absolute derivative at scores nearby.
+def sizes(loss, scores, y, weights, near):
+    """Sums of G^2 and G, G the largest absolute derivative at ``f - near`` and ``f + near``.
 
-    These are ``f - near``, ``f + near`` and ``(1 - share) f``. Slopes rise with the score, so that
-    the outer two suffice; those that overflow are left out. The last sum is that of derivatives at
-    the scores themselves.
+    Slopes rise with the score: none between is larger. Those that overflow are left out.
     """
-    squares = totals = moved = signed = 0.0
+    squares = totals = 0.0
     for i in range(len(scores)):
-        f = scores[i]
-        low, high = min(f - near, (1.0 - share) * f), max(f + near, (1.0 - share) * f)
+        low, high = scores[i] - near, scores[i] + near
         below = weights[i] * abs(slope(loss, low, low - y[i], y[i], np.inf))
         above = weights[i] * abs(slope(loss, high, high - y[i], y[i], np.inf))
-        below, above = below if below < np.inf else 0.0, above if above < np.inf else 0.0
-        largest = max(below, above)
+        largest = max(below if below < np.inf else 0.0, above if above < np.inf else 0.0)
         squares += largest * largest
         totals += largest
-        moved += largest * abs(f)
-        signed += weights[i] * slope(loss, f, f - y[i], y[i], np.inf)
-    return squares, totals, moved, signed
+    return squares, totals
 
 
 @jit

@@ -156,7 +156,6 @@ class SquaredHinge(BinaryLoss):
     """
 
     smooth = True
-    flat = True
     dual_steps = True
 
     @property

@@ -119,7 +119,6 @@ class LogLoss(BinaryLoss):
 
     smooth = True
     dual_steps = True
-    multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
     @property
     def formula(self):

@@ -41,16 +41,12 @@ class ScoreLoss(SampleLoss):
 
     _from_values = (
         *SampleLoss._from_values,
-        *("formula", "kinks", "quadratic", "flat", "dual_steps", "multiplications"),
+        *("formula", "kinks", "quadratic", "dual_steps"),
     )
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
-    #: Whether the loss is smooth, and yet 0 on a part of the line.
-    flat: ClassVar[bool] = False
     #: Whether the formula has compiled steps of dual coordinate ascent that solvers should take.
     dual_steps: ClassVar[bool] = False
-    #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.
-    multiplications: ClassVar[float] = 0.0
 
     @property
     def formula(self) -> tuple[Any, ...] | None:
