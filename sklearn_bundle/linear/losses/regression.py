@@ -29,25 +29,25 @@ class TubeLoss(RegressionLoss):
         return ((-half, -low), (half, high)) if half else ((0.0, high - low),)
 
     def value(self, scores, y) -> Array:
-        beyond, u = self._slopes(scores, y)
-        return u * (beyond - 0.5 * self._tube.square * u)
+        u, r = TubeLoss.gradient(self, scores, y), scores - y
+        return u * (_beyond(r, self._tube.half) - 0.5 * self._tube.square * u)
 
     def gradient(self, scores, y) -> Array:
-        return self._slopes(scores, y)[1]
+        (low, high, half, square), r = self._tube, scores - y
+        if square:
+            return np.clip(_beyond(r, half), low, high)
+        return np.where(r > half, high, np.where(r < -half, low, 0.0))
 
     def curvature(self, scores, y) -> Array | None:
         low, high, half, square = self._tube
-        u = self._slopes(scores, y)[1]
+        u = TubeLoss.gradient(self, scores, y)
         bends = (u > low) & (u < high) & (np.abs(scores - y) >= half)
         return bends.astype(float) if square else None
 
-    def _slopes(self, scores: Array, y: Array) -> tuple[Array, Array]:
-        """Residuals less the tube, and the derivatives there."""
-        (low, high, half, square), r = self._tube, scores - y
-        beyond = np.copysign(np.maximum(np.abs(r) - half, 0.0), r)
-        if square:
-            return beyond, np.clip(beyond, low, high)
-        return beyond, np.where(beyond > 0.0, high, np.where(beyond < 0.0, low, 0.0))
+
+def _beyond(r: Array, half: float) -> Array:
+    """Residuals less the tube."""
+    return r - np.clip(r, -half, half)
 
 
 class AbsoluteError(TubeLoss):
