@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.jit import decorators
-from sklearn_bundle.jit.decorators import fallback, inner
+from sklearn_bundle.jit.decorators import inner
 
 TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
@@ -52,12 +52,6 @@ def conjugate(loss, u, y, center) -> Any:
     terms small.
     """
     raise NotImplementedError
-
-
-@fallback
-def height(loss, f, r, y, u, center) -> Any:
-    """Minus the conjugate of the slope u at f; a loss may register what is cheaper from both."""
-    return -conjugate(loss, u, y, center)
 
 
 def sides(loss, b, t, y) -> Any:
@@ -94,7 +88,7 @@ def cut(loss, scores, y, weights, steepness, b, center, out):
         u = slope(loss, f, r, y[i], steepness)
         out[i] = weights[i] * u
         total += weights[i] * value(loss, f, r, y[i])
-        offset += weights[i] * height(loss, f, r, y[i], u, center)
+        offset -= weights[i] * conjugate(loss, u, y[i], center)
     return total, offset
 
 
