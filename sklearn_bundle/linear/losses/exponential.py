@@ -57,10 +57,7 @@ class Exponential(BinaryLoss):
     """
 
     smooth = True
-
-    @property
-    def formula(self):
-        return ExponentialFormula()
+    formula = ExponentialFormula()
 
     def value(self, scores, y) -> Array:
         with np.errstate(over="ignore"):

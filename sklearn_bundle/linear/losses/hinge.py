@@ -88,14 +88,8 @@ class Hinge(BinaryLoss):
     """
 
     dual_steps = True
-
-    @property
-    def formula(self):
-        return HingeFormula(0.0)
-
-    @property
-    def kinks(self):
-        return ((0.0, 1.0),)
+    formula = HingeFormula(0.0)
+    kinks = ((0.0, 1.0),)
 
     def value(self, scores, y) -> Array:
         return np.maximum(0.0, 1.0 - y * scores)
@@ -124,10 +118,7 @@ class SquaredHinge(BinaryLoss):
 
     smooth = True
     dual_steps = True
-
-    @property
-    def formula(self):
-        return HingeFormula(1.0)
+    formula = HingeFormula(1.0)
 
     def value(self, scores, y) -> Array:
         return 0.5 * np.maximum(0.0, 1.0 - y * scores) ** 2

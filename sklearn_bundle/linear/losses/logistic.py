@@ -112,10 +112,7 @@ class LogLoss(BinaryLoss):
 
     smooth = True
     dual_steps = True
-
-    @property
-    def formula(self):
-        return LogFormula()
+    formula = LogFormula()
 
     def value(self, scores, y) -> Array:
         return np.logaddexp(0.0, -y * scores)

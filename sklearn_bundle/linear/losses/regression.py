@@ -69,10 +69,7 @@ class AbsoluteError(TubeLoss):
     """
 
     degree = 1.0
-
-    @property
-    def _tube(self):
-        return Tube(-1.0, 1.0, 0.0, 0.0)
+    _tube = Tube(-1.0, 1.0, 0.0, 0.0)
 
 
 class Quantile(TubeLoss):
@@ -268,16 +265,13 @@ class SquaredError(TubeLoss):
     degree = 2.0
     smooth = True
     quadratic = True
+    _tube = Tube(-np.inf, np.inf, 0.0, 1.0)
     dual_steps = False
 
     def prepare_target(self, target) -> Prepared:
         if np.ndim(target.y) == 2 and self.formula is not None:
             return MultivariateSquaredError().prepare_target(target)
         return super().prepare_target(target)
-
-    @property
-    def _tube(self):
-        return Tube(-np.inf, np.inf, 0.0, 1.0)
 
     def closed_intercept(self, scores, y, weights) -> float:
         """The mean residual, and the mean of what rounding left of the residuals."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,13 +25,11 @@ class SparseNorm(Regularizer):
     Its conjugate is ``sum_j max(|m_j| - t_j, 0)^2 / (2 r)``. For r = 0 this is 0 or infinity.
     """
 
-    @property
-    @abstractmethod
-    def lasso_form(self) -> LassoForm:
-        """The t and r."""
+    lasso_form: Any  # the t and r, a LassoForm
 
     def value(self, w) -> float:
-        return self._weighted(np.abs(w)) + 0.5 * self.lasso_form.ridge * float(np.sum(w * w))
+        thresholds, ridge = self.lasso_form
+        return float(np.sum(thresholds * np.abs(w))) + 0.5 * ridge * float(np.sum(w * w))
 
     def conjugate(self, m) -> float:
         thresholds, ridge = self.lasso_form
@@ -54,14 +52,10 @@ class SparseNorm(Regularizer):
         return active @ active.T / ridge
 
     def slope(self, w, direction) -> tuple[float, float]:
-        ridge = self.lasso_form.ridge
+        thresholds, ridge = self.lasso_form
         moved = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = self._weighted(moved) + ridge * float(np.sum(w * direction))
+        first = float(np.sum(thresholds * moved)) + ridge * float(np.sum(w * direction))
         return first, ridge * float(np.sum(direction * direction))
-
-    def _weighted(self, sizes: Array) -> float:
-        """Their sum by the thresholds."""
-        return float(np.sum(self.lasso_form.thresholds * sizes))
 
 
 class L1(SparseNorm):
@@ -84,13 +78,11 @@ class L1(SparseNorm):
     (0.0, inf)
     """
 
+    lasso_form = LassoForm(1.0, 0.0)
+
     @property
     def degree(self) -> float:
         return 1.0
-
-    @property
-    def lasso_form(self) -> LassoForm:
-        return LassoForm(1.0, 0.0)
 
 
 class WeightedL1(SparseNorm):
