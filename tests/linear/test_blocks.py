@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor
 from sklearn_bundle.losses import Softmax
+from sklearn_bundle.regularizers import WeightedL1
 from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
@@ -177,6 +178,12 @@ def test_other_cuts_of_y():
         BMRMClassifier().fit(given[0], given[1][:150])
     with pytest.raises(TypeError, match="X is one delayed object; pass a list of blocks"):
         BMRMClassifier().fit(dask.delayed(X), TWO)
+
+
+def test_excluded_features_need_rows_in_memory():
+    omega = WeightedL1(np.r_[np.inf, np.ones(X.shape[1] - 1)])
+    with pytest.raises(ValueError, match="need rows in memory: leave those out"):
+        BMRMClassifier(regularizer=omega).fit(*collected(X, TWO))
 
 
 # ---- frames --------------------------------------------------------------------------------------
