@@ -38,17 +38,9 @@ def _conjugate(loss, u, y, center):
     return u * (y - center) + 0.5 * ((1.0 + v) * log1p_unit(v) + (1.0 - v) * small)
 
 
-@registered(scores.height, LogCoshFormula)
-def _height(loss, f, r, y, u, center):
-    return scores.value(loss, f, r, y) - u * (r + (y - center))
-
-
 class LogCosh(RegressionLoss):
     smooth = True
-
-    @property
-    def formula(self):
-        return LogCoshFormula()
+    formula = LogCoshFormula()
 
     def value(self, scores, y):
         size = np.abs(scores - y)

@@ -25,11 +25,9 @@ from sklearn_bundle.linear.rows import Rows
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
-_MANY = 1 << 12  # kinks, of which only those near the best intercept are sorted:
-_SOME = (
-    2048  # of them say where that is, to so many roots of their number: four standard deviations
-)
-_MARGIN = 2.0
+# Of more kinks, only those near the best intercept are sorted. Some of them say where that is, to
+# so many roots of their number: four standard deviations.
+_MANY, _SOME, _MARGIN = 1 << 12, 2048, 2.0
 _FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _STEPS_IN_B = 500  # usually two or three; at most a bisection
@@ -177,8 +175,7 @@ class Risk(ABC):
     ) -> tuple[float, Any, Sizes]:
         """The risk from the data, an intercept that is better if it may move, and sizes there."""
         scores = self.scores(w) if scores is None else scores
-        value = self.value(scores, b)
-        return value, b, self._sizes(scores, b)
+        return self.value(scores, b), b, self.sizes(w, scores, b)
 
     def proved(self, proof: Any) -> Plane:
         """The plane of a proof, from the data."""
@@ -191,7 +188,7 @@ class Risk(ABC):
         """``-sum_i s_i l*(g_i / s_i)``: of a plane, where no intercept changes it."""
         raise NotImplementedError(f"{type(self.loss).__name__} has no conjugate")
 
-    def _sizes(self, scores: Array, b: Any) -> Sizes:
+    def sizes(self, w: Array, scores: Array, b: Any) -> Sizes:
         """The largest derivatives at the scores and near them: kinks may be on either side."""
         G = np.zeros_like(scores)
         near = _NEAR * float(np.sqrt(np.mean(np.square(scores))))
@@ -203,6 +200,12 @@ class Risk(ABC):
     def size_of_targets(self, sizes: Array) -> float:
         """``sum |g_i y_i|``, for a loss whose offset has such terms."""
         return 0.0
+
+    def _moved(self, scores: Array, b: Any) -> Array:
+        """Scores with intercepts, one or one per output."""
+        if not np.any(b):
+            return scores
+        return scores + (np.ravel(b)[0] if scores.ndim == 1 else np.reshape(b, (-1, 1)))
 
 
 class ScoreRisk(Risk):
@@ -273,10 +276,14 @@ class ScoreRisk(Risk):
             best = self.best_intercept(scores, b)
             there = self.value(scores, best)
             value, b = (there, best) if there <= value else (value, b)
+        return value, b, self.sizes(w, scores, b)
+
+    def sizes(self, w: Array, scores: Array, b: Any) -> Sizes:
+        """The largest derivatives at scores that are off by their rounding."""
         d, reach = self.rows.shape[1], float(np.abs(w) @ self.rows.column_norms)
         moved = scores + b
         off = DOUBLE * ((likely(d) + _FEW) * reach + _FEW * float(np.abs(moved).max(initial=0.0)))
-        return value, b, self.form.sizes(moved, self.y, self.weights, off)
+        return self.form.sizes(moved, self.y, self.weights, off)
 
     def offset(self, g: Array) -> float:
         def part(rows: slice) -> tuple[float]:
@@ -370,11 +377,9 @@ class _Compiled:
         self.formula, self.loss = loss.formula, loss
 
     def steepness(self, width: float) -> float:
-        return 1.0 / width if width > 0.0 and not self.loss.smooth else self._unsmoothed
-
-    @property
-    def _unsmoothed(self) -> float:
-        return 1.0 if self.loss.smooth else np.inf
+        if self.loss.smooth:
+            return 1.0
+        return 1.0 / width if width > 0.0 else np.inf
 
     def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
         return loops.risk(self.formula, f, y, s, b)
@@ -382,7 +387,7 @@ class _Compiled:
     def cut(
         self, f, y, s, b: float, width: float, center: float, out: Array
     ) -> tuple[float, float]:
-        return loops.cut(self.formula, f, y, s, self.steepness(width), b, 0.0, center, out)
+        return loops.cut(self.formula, f, y, s, self.steepness(width), b, center, out)
 
     def along(self, f, h, y, s, b: float, db: float, width: float, t: float) -> tuple[float, float]:
         first, second = loops.along(self.formula, f, h, y, s, self.steepness(width), b, db, t)
@@ -398,7 +403,7 @@ class _Compiled:
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
         """Of scores that may be off by so much."""
-        square, total, _, _ = loops.sizes(self.formula, moved, y, s, off, 0.0)
+        square, total = loops.sizes(self.formula, moved, y, s, off)
         return Sizes(np.array([np.sqrt(square)]), np.array([total]))
 
     def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:
@@ -488,9 +493,8 @@ def _quantile(risk: ScoreRisk, scores: Array) -> float:
         jumps = np.concatenate([risk.weights * jump for _, jump in pairs])
     upward = -low <= high
     values, needed = (kinks, -low) if upward else (-kinks, high)
-    lower, upper, before = _around(values, jumps, needed)
-    among = np.flatnonzero((values >= lower) & (values <= upper))
-    order = among[np.argsort(values[among], kind="stable")]
+    among, before = _near(values, jumps, needed)
+    order = among[np.argsort(values[among])]
     reached = before + np.cumsum(jumps[order])
     if upward:
         k = int(np.searchsorted(reached, needed * (1.0 - _WEIGHT_ROUNDING)))
@@ -500,10 +504,10 @@ def _quantile(risk: ScoreRisk, scores: Array) -> float:
     return float(kinks[order[min(max(k, 0), len(order) - 1)]])
 
 
-def _around(values: Array, jumps: Array, needed: float) -> tuple[float, float, float]:
-    """Two values around the one at which the sum of jumps, in order, reaches ``needed``.
+def _near(values: Array, jumps: Array, needed: float) -> tuple[NDArray[np.intp], float]:
+    """Places around where the sum of jumps, in order of values, reaches ``needed``; the sum below.
 
-    Also the sum below them. A few values say where that is; if they are wrong, all are taken.
+    A few values say where that is; if they are wrong, all are taken.
     """
     n = len(values)
     if n > _MANY:
@@ -513,11 +517,11 @@ def _around(values: Array, jumps: Array, needed: float) -> tuple[float, float, f
         k = int(np.searchsorted(reached, needed * reached[-1] / float(jumps.sum())))
         margin = int(_MARGIN * np.sqrt(len(ranked)))
         lower, upper = ranked[max(k - margin, 0)], ranked[min(k + margin, len(ranked) - 1)]
-        before = float(jumps @ (values < lower))
-        inside = float(jumps @ ((values >= lower) & (values <= upper)))
-        if before < needed * (1.0 - _FEW * _WEIGHT_ROUNDING) and before + inside > needed:
-            return float(lower), float(upper), before
-    return -np.inf, np.inf, 0.0
+        inside, before = (values >= lower) & (values <= upper), float(jumps @ (values < lower))
+        exact = before < needed * (1.0 - _FEW * _WEIGHT_ROUNDING)
+        if exact and before + float(jumps @ inside) > needed:
+            return np.flatnonzero(inside), before
+    return np.arange(n), 0.0
 
 
 class ClassRisk(Risk):
@@ -589,9 +593,6 @@ class ClassRisk(Risk):
         drawn = np.arange(0, n, 1 if exact else max(1, n // enough))
         return rows.hessian(drawn, self.weights[drawn] / self.weights[drawn].sum(), centered)
 
-    def _moved(self, scores: Array, b: Any) -> Array:
-        return scores + np.reshape(b, (-1, 1)) if np.any(b) else scores
-
 
 class PlaneRisk(Risk):
     """A risk that is a maximum of planes, which the loss gives: measures, rankings."""
@@ -613,9 +614,6 @@ class PlaneRisk(Risk):
             return value, float(g @ direction), np.nan
 
         return risk
-
-    def _moved(self, scores: Array, b: Any) -> Array:
-        return scores + np.ravel(b)[0] if self.n_free else scores
 
 
 def risk_of(rows: Rows, y: Any, weights: Array, loss: Loss, fit_intercept: bool) -> Risk:

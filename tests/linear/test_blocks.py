@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor
 from sklearn_bundle.losses import Softmax
+from sklearn_bundle.regularizers import WeightedL1
 from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
@@ -118,6 +119,9 @@ def test_empty_blocks_weightless_rows_and_missing_labels():
     assert float(score) == pytest.approx(model.score(rows, labels), rel=1e-12)
     model = BMRMClassifier(class_weight={0: 0.0, 1: 1.0, 2: 3.0}, reg_lambda=1e-2)
     judge(model.fit(blocks_of(rows, cuts), blocks_of(labels, cuts)), rows, labels)
+    targets = rows[:, 0] + labels
+    model = BMRMRegressor(reg_lambda=1e-2).fit(blocks_of(rows, cuts), blocks_of(targets, cuts))
+    judge(model, rows, targets)
     with pytest.raises(NotFittedError):
         BMRMClassifier().predict(blocks_of(rows, cuts))
 
@@ -138,7 +142,7 @@ def test_planes_of_other_rows_behind_the_same_names_are_not_taken_up():
     [
         (1, lambda X: X[:, :5], "Block 1 has features 5, block 0 has 6"),
         (3, lambda X: X.astype(np.float32), "Block 3 has a dtype of float32, block 0 has float64"),
-        (2, lambda X: X[:-1], "Block 2: X has 114 rows, y has 115"),
+        (2, lambda X: X[:-1], r"Block 2: .*numbers of samples: \[114, 115\]"),
     ],
 )
 def test_what_is_wrong_with_a_block_is_told_with_its_number(number, spoil, message):
@@ -154,9 +158,9 @@ def test_what_is_wrong_with_a_block_is_told_with_its_number(number, spoil, messa
     "y, message",
     [
         (lambda y: y.astype(str), "Block 1 has labels that are text"),
-        (lambda y: np.array(["NaN", *y[1:]], dtype=object), "Block 1: .* can be sorted"),
+        (lambda y: np.array(["NaN", *y[1:]], dtype=object), "Block 1: .* of one kind"),
         (lambda y: np.where(y == 1, np.nan, y), "Block 1: .* NaN"),
-        (lambda y: [None, *y[1:]], "Block 1: .* NaN .* first in row 0"),
+        (lambda y: [None, *y[1:]], "Block 1: .* can be sorted"),
     ],
 )
 def test_labels_of_a_block(y, message):
@@ -170,10 +174,16 @@ def test_other_cuts_of_y():
     judge(BMRMClassifier(reg_lambda=1e-2).fit(*given), X, TWO)
     with pytest.raises(ValueError, match="y must have an entry for each of the 300 rows of X"):
         BMRMClassifier().fit(given[0], TWO[1:])
-    with pytest.raises(ValueError, match="y has 150 rows in 3 blocks, X has 300 rows in 3 blocks"):
+    with pytest.raises(ValueError, match=r"each of the 300 rows of X, got shape \(150,\)"):
         BMRMClassifier().fit(given[0], given[1][:150])
     with pytest.raises(TypeError, match="X is one delayed object; pass a list of blocks"):
         BMRMClassifier().fit(dask.delayed(X), TWO)
+
+
+def test_excluded_features_need_rows_in_memory():
+    omega = WeightedL1(np.r_[np.inf, np.ones(X.shape[1] - 1)])
+    with pytest.raises(ValueError, match="need rows in memory: leave those out"):
+        BMRMClassifier(regularizer=omega).fit(*collected(X, TWO))
 
 
 # ---- frames --------------------------------------------------------------------------------------
@@ -221,9 +231,9 @@ def test_x_and_y_of_the_same_files(files, way):
     assert float(model.score(x, y)) == pytest.approx(model.score(alike, rows["y"]), rel=1e-12)
 
 
-def test_faults_name_block_and_column(files):
+def test_faults_name_the_block(files):
     ddf, _ = files
     spoiled = ddf[COLUMNS].to_delayed()
     spoiled[2] = dask.delayed(lambda f: f.assign(c="x"))(spoiled[2])
-    with pytest.raises(ValueError, match=r"Block 2: column 'c' of X: could not convert string"):
+    with pytest.raises(ValueError, match="Block 2: could not convert string to float: 'x'"):
         BMRMClassifier().fit(spoiled, [part["y"] for part in ddf.to_delayed()])

@@ -93,16 +93,9 @@ def test_a_worker_that_dies_changes_nothing(cluster, monkeypatch, act, solver):
     assert after.lower_bound_ == model.lower_bound_
 
 
-def scale_down(client):
-    client.cluster.scale(0)
-    client.retire_workers()
-
-
-@pytest.mark.parametrize("act", [scale_down, lambda client: client.restart()])
-def test_a_lost_cluster_is_an_error(cluster, monkeypatch, act):
+def test_a_lost_cluster_is_an_error(cluster, monkeypatch):
     client = cluster(1)
-    monkeypatch.setattr("sklearn_bundle.linear.blocks.rounds.PATIENCE", 1.0)
-    at_round(monkeypatch, 6, lambda: act(client))
+    at_round(monkeypatch, 6, client.restart)
     model = BMRMClassifier(reg_lambda=1e-3)
     with pytest.raises(ClusterLost):
         model.fit(*collected(X, TWO))
@@ -136,12 +129,10 @@ def test_a_fit_without_a_point_says_what_it_waited_for(cluster, monkeypatch):
     cluster(1, processes=False)
     model = BMRMClassifier(max_time=1.0)
     at_round(monkeypatch, 2, lambda: never)
-    with pytest.raises(ClusterTimeout, match="the round 'never': 0 of 1 tasks"):
+    with pytest.raises(ClusterTimeout, match=r"in round 2 .* 0 of 1 tasks"):
         model.fit(*collected(X, TWO))
-    with pytest.raises(ClusterTimeout, match=r"at reading and checking .*: [01] of 2 tasks"):
+    with pytest.raises(ClusterTimeout, match=r"in round 1 .* [01] of 2 tasks"):
         model.fit([dask.delayed(never)(), dask.delayed(X)], [dask.delayed(TWO)] * 2)
-    with pytest.raises(ClusterTimeout, match="at counting rows"):
-        model.fit([dask.delayed(never)(), dask.delayed(X)], TWO)
     assert not [name for name in vars(model) if name.endswith("_")]
 
 

@@ -98,14 +98,19 @@ def test_covariances_and_closed_intercepts(name):
         assert G.sum(axis=1) == pytest.approx(np.zeros(K), abs=1e-14)
 
 
-def test_a_mixed_plane_of_softmax():
+def test_a_balanced_plane_of_softmax():
     loss, F, G = Softmax(), RANDOM.normal(size=(K, N)) * 5.0, np.empty((K, N))
     loss.cut(F, LABELS, WEIGHTS, G)
-    moved, given = np.array([0.1, 0.0, 0.3, 0.0]), np.array([0.0, 0.5, 0.0, 0.5])
-    P = G / WEIGHTS + (np.arange(K)[:, None] == LABELS)
-    Q = (1.0 - moved[:, None]) * P + given[:, None] * (moved @ P)
+    indicators, surplus = np.arange(K)[:, None] == LABELS, G.sum(axis=1)
+    P, shares = G / WEIGHTS + indicators, indicators @ WEIGHTS
+    balanced = loss.balanced(G, LABELS, WEIGHTS, surplus, shares)
+    assert balanced.sum(axis=1) == pytest.approx(np.zeros(K), abs=1e-15)
+    lost, given = np.maximum(surplus, 0.0), np.maximum(-surplus, 0.0)
+    moved = lost / (lost + shares)
+    Q = (1.0 - moved[:, None]) * P + given[:, None] / given.sum() * (moved @ P)
+    assert balanced == pytest.approx(WEIGHTS * (Q - indicators), rel=1e-11, abs=1e-16)
     entropy = -WEIGHTS @ np.sum(Q * np.log(Q), axis=0)
-    assert loss.mixed_offset(G, LABELS, WEIGHTS, moved, given) == pytest.approx(entropy, rel=1e-12)
+    assert loss.offset(balanced, LABELS, WEIGHTS) == pytest.approx(entropy, rel=1e-12)
 
 
 def test_certain_probabilities_keep_their_digits():

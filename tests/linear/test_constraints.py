@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import (
     BMRMClassifier,
+    BMRMClassifierCV,
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
@@ -33,7 +36,8 @@ OMEGAS = {
     "l1": lambda w: np.abs(w).sum(),
     "elasticnet": lambda w: np.abs(w).sum() / 2 + w @ w / 4,
 }
-WEIGHTS = np.array([0.0, 1.0, 1.0, 1.0, 4.0, 2.0])
+WEIGHTS = np.array([0.0, 1.0, 1.0, 1.0, np.inf, 2.0])
+FINITE = np.where(np.isinf(WEIGHTS), 0.0, WEIGHTS)
 
 
 def fitted(loss, **kind):
@@ -68,13 +72,14 @@ def test_positive(loss, omega):
 
 @pytest.mark.parametrize("kind", [WeightedL1, Quadratic])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_features_without_a_penalty(loss, kind):
+def test_features_without_a_penalty_and_without_a_weight(loss, kind):
     def omega(w):
-        return WEIGHTS @ np.abs(w) if kind is WeightedL1 else WEIGHTS @ w**2 / 2
+        return FINITE @ np.abs(w) if kind is WeightedL1 else FINITE @ w**2 / 2
 
     model = fitted(loss, regularizer=kind(WEIGHTS))
-    assert model.converged_
-    best = best_near(model, loss, omega, *np.full((2, 6), np.inf) * [[-1], [1]])
+    ends = np.where(np.isinf(WEIGHTS), 0.0, np.inf)
+    assert model.converged_ and model.coef_.ravel()[4] == 0.0
+    best = best_near(model, loss, omega, -ends, ends)
     assert model.lower_bound_ <= best * (1 + 1e-12)
     assert model.objective_ <= best * (1 + 2e-6)
 
@@ -137,8 +142,41 @@ def test_what_fits_no_solver_says_what_does(kind, message):
         BMRMClassifier(**kind).fit(X, Y)
 
 
-def test_pragam_solves_the_problem_of_the_hinge_loss():
-    other = BMRMClassifier("hinge", C=2.0, fit_intercept=False, tol=1e-6).fit(X, Y)
+@pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_matrix])
+def test_excluded_features_of_all_classes_searches_and_paths(as_rows):
+    labels, prices = (
+        np.digitize(X[:, 0] + X[:, 4], [-0.5, 0.5]),
+        np.r_[1.0, 1.0, 1.0, 1.0, np.inf, 2.0],
+    )
+    rest = [0, 1, 2, 3, 5]
+    for kind in (WeightedL1, Quadratic):
+        of_all, of_rest = kind(prices), kind(prices[rest])
+        for loss in ("log_loss", "softmax"):
+            kwargs = {"reg_lambda": 1e-2, "tol": 1e-8}
+            all_, few = (
+                BMRMClassifier(loss, regularizer=omega, **kwargs).fit(rows, labels)
+                for omega, rows in ((of_all, as_rows(X)), (of_rest, as_rows(X[:, rest])))
+            )
+            assert not all_.coef_[:, 4].any()
+            assert all_.coef_[:, rest] == pytest.approx(few.coef_, abs=1e-3)
+            assert np.all(all_.lower_bound_ <= few.objective_)
+            assert np.all(few.lower_bound_ <= all_.objective_)
+        values = {"reg_lambdas": [1e-1, 1e-2], "loss": "squared_hinge"}
+        path = bmrm_path(as_rows(X), Y, regularizer=of_all, **values)
+        assert path.coefs.any() and not path.coefs[4].any()
+        search = BMRMClassifierCV(regularizer=of_all, cv=3, **values).fit(as_rows(X), Y)
+        assert search.coef_.any() and search.coef_[0, 4] == 0.0
+    largest = reg_lambda_max(as_rows(X), Y, loss="log_loss", regularizer=WeightedL1(prices))
+    assert largest == reg_lambda_max(
+        as_rows(X[:, rest]), Y, loss="log_loss", regularizer=WeightedL1(prices[rest])
+    )
+
+
+def test_pragam_names_what_solves_its_problem():
+    with pytest.warns(ConvergenceWarning, match="solves the same problem to any gap") as caught:
+        PragamSVC(C=2.0, fit_intercept=False, max_iter=1).fit(X, Y)
+    expression = str(caught[0].message).partition("BMRMClassifier(")[2].partition(")")[0]
+    other = eval(f"BMRMClassifier({expression}, tol=1e-6)").fit(X, Y)
     ours = PragamSVC(C=2.0, fit_intercept=False, tol=1e-4).fit(X, Y)
     assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
 

@@ -29,16 +29,17 @@ KINDS = {
     "sparse": Quadratic(
         sp.csr_matrix(np.eye(D) * 2 + 0.5 * np.eye(D, k=1) + 0.5 * np.eye(D, k=-1))
     ),
-    "free": Quadratic(np.r_[0.0, POSITIVE[1:]]),
+    "free": Quadratic(np.r_[0.0, np.inf, POSITIVE[2:]]),
     "smooth": Quadratic(WIDE.T @ WIDE),
     "elastic": ElasticNet(0.3),
     "entropy": Entropy(),
     "simplex": EntropySimplex(),
     "l1": L1(),
-    "weighted": WeightedL1(np.r_[0.0, POSITIVE[1:]]),
+    "weighted": WeightedL1(np.r_[0.0, np.inf, POSITIVE[2:]]),
 }
 CONES = ("l2", "lp", "diagonal", "elastic", "l1")
 KINDS |= {f"{name}+": Nonnegative(KINDS[name]) for name in CONES}
+KINDS["excluded+"] = Nonnegative(Quadratic(np.r_[np.inf, POSITIVE[1:]]))
 CASES = [(name, 2 * D if name in ("diagonal", "smooth", "weighted") else D) for name in KINDS]
 each = pytest.mark.parametrize(("name", "p"), CASES)
 
@@ -101,7 +102,7 @@ def test_domains_and_free_directions():
     assert Nonnegative(L2()).slope(np.zeros(2), np.array([1.0, -1.0]))[0] == np.inf
     for name in ("free", "weighted"):
         omega = bound[name]
-        assert omega.unpenalized.tolist() == [0]
+        assert omega.unpenalized.tolist() == [0] and omega.excluded.tolist() == [1]
         w = np.zeros(2 * D if name == "weighted" else D)
         w[0] = 5.0
         assert omega.value(w) == omega.conjugate(w) == 0.0
@@ -115,13 +116,11 @@ def test_domains_and_free_directions():
     [
         (Lp(2.5), "p=2.5 must be greater than 1"),
         (ElasticNet(1.5), "a number from 0 to 1"),
-        (WeightedL1([1.0, -1.0]), r"finite and not negative; weights\[1\] is -1.0"),
-        (WeightedL1([1.0, np.inf]), r"finite and not negative; weights\[1\] is inf"),
-        (WeightedL1([0.0, 0.0]), "one that is positive"),
+        (WeightedL1([1.0, -1.0]), r"must not be negative; weights\[1\] is -1.0"),
+        (WeightedL1([0.0, np.inf]), "one that is positive and finite"),
         (WeightedL1([1.0]), r"must have shape \(2,\)"),
         (Quadratic([1.0, -1.0]), "positive semidefinite"),
-        (Quadratic([1.0, np.inf]), "must be finite"),
-        (Quadratic([0.0, 0.0]), "entry that is positive"),
+        (Quadratic([0.0, np.inf]), "positive and finite"),
         (Quadratic([[1.0, 2.0], [2.0, 1.0]]), "positive semidefinite"),
         (Quadratic([[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (Quadratic(sp.csr_matrix([[1.0, 1.0], [1.0, 1.0]])), "a dense B may be semidefinite"),

@@ -84,15 +84,18 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, out):
 
 
 @jit
-def solve_pairs(a, strip, own, starts, costs, lengths, ratios, squared, s, tol, error, coef, found):
+def solve_pairs(
+    a, points, strip, own, starts, costs, lengths, ratios, squared, s, tol, error, coef, found
+):
     """The machines of class a, as +1, and every class b > a, as -1, at ascending costs.
 
-    Points are sorted by class; class c has those from ``starts[c]`` on. ``strip`` has the values of
-    the points of later classes with those of class a, ``own`` those of each point with its class,
-    both with no more than the relative ``error``. Costs are ``ratios[r] * costs``; ``squared`` says
-    which hinge, and s is the prior variance of the intercept. ``coef[r]`` gets the coefficients as
-    in SVC: that of a point of class i against class j in row j, or j - 1 if j > i; ``found[r, p]``
-    gets what ``FIELDS`` names. A pair that is not within ``tol`` has a negative number of steps.
+    Points are sorted by class; class c has those from ``starts[c]`` on. ``points`` has them, or
+    only their k(x, x); then ``strip`` has the values of the points of later classes with those of
+    class a, ``own`` those of each point with its class. All are off by the relative ``error``, or
+    less. Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance
+    of the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i
+    against class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair
+    that is not within ``tol`` has a negative number of steps.
     """
     first, m = starts[a], starts[a + 1] - starts[a]
     longest = np.int64(0)
@@ -105,7 +108,7 @@ def solve_pairs(a, strip, own, starts, costs, lengths, ratios, squared, s, tol, 
         size = m + n
         side = (size + LANES) // LANES * LANES
         values = space[: side * side].reshape(side, side)
-        pair = Pair(strip, own, known[:size], m, first, starts[b], size)
+        pair = Pair(points, strip, own, known[:size], m, first, starts[b], size)
         for k in range(size):
             known[k] = False
         of, beta, g, diagonal = start_of_set(side)
@@ -114,7 +117,7 @@ def solve_pairs(a, strip, own, starts, costs, lengths, ratios, squared, s, tol, 
             i = first + k if k < m else starts[b] + k - m
             of.target[k] = 1.0 if k < m else -1.0
             of_pair[0, k], of_pair[1, k] = costs[i], lengths[i]
-            of_pair[2, k] = own[i, i - (first if k < m else starts[b])]
+            of_pair[2, k] = points.squares[i]
         extra = size if s < np.inf else -1
         if extra >= 0:
             of.low[size], of.high[size], of.ridge[size], diagonal[size] = -np.inf, np.inf, s, s

@@ -14,11 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_bundle.core.limits import SIX_DIGITS
+from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.lanes import entry, first_largest, load, splat, store, where_above, width_of
 from sklearn_bundle.jit.vector import fma, larger, minus, over, plus, times
+from sklearn_bundle.kernel._compiled.tiles import POLY, RBF
 
 LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
+FOUR = 4  # features that are taken together
 CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
 # Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
 # below minus the second is not.
@@ -132,12 +135,29 @@ def _step_to(i, value, of, beta, up, down):
     up[i], down[i] = _slopes(value, of.low[i], of.high[i], of.width[i])
 
 
-class Pair(NamedTuple):
-    """Where rows of a pair of classes come from: values of one with the other, and with their own.
+class Points(NamedTuple):
+    """Dense points as columns, a multiple of four, with a kernel that is known; or no points.
 
-    The first class has the m points from ``first`` on, the second those from ``start`` on.
+    ``norms`` are ``gamma |x|^2``, ``squares`` k(x, x).
     """
 
+    columns: np.ndarray
+    norms: np.ndarray
+    squares: np.ndarray
+    kind: int
+    gamma: float
+    coef0: float
+    degree: int
+
+
+class Pair(NamedTuple):
+    """Where rows of a pair of classes come from: points, or blocks of values.
+
+    ``strip`` has values of one class with the other, ``own`` those of each class. The first class
+    has the m points from ``first`` on, the second those from ``start`` on.
+    """
+
+    points: Points
     strip: np.ndarray
     own: np.ndarray
     known: np.ndarray
@@ -148,23 +168,48 @@ class Pair(NamedTuple):
 
 
 @inner
+def _compute(points, i, start, out):
+    """Kernel values of point i with as many from ``start`` on as ``out`` is long."""
+    n = out.shape[0]
+    for k in range(n):
+        out[k] = 0.0
+    for f in range(0, points.columns.shape[0], FOUR):  # so out is read and written less often
+        x0, x1 = points.columns[f, i], points.columns[f + 1, i]
+        x2, x3 = points.columns[f + 2, i], points.columns[f + 3, i]
+        c0, c1 = points.columns[f, start : start + n], points.columns[f + 1, start : start + n]
+        c2, c3 = points.columns[f + 2, start : start + n], points.columns[f + 3, start : start + n]
+        for k in range(n):
+            out[k] += (x0 * c0[k] + x1 * c1[k]) + (x2 * c2[k] + x3 * c3[k])
+    if points.kind == RBF:
+        norms, norm, scale = points.norms[start : start + n], points.norms[i], 2.0 * points.gamma
+        for k in range(n):
+            out[k] = elementary.exp(min(scale * out[k] - (norm + norms[k]), 0.0))
+    elif points.kind == POLY:
+        for k in range(n):
+            base, out[k] = points.gamma * out[k] + points.coef0, 1.0
+            for _ in range(points.degree):
+                out[k] *= base
+
+
+@inner
 def _fill(pair, i, row):
-    """Row i of a pair."""
-    m, rest = pair.m, pair.size - pair.m
-    if i < m:
-        for k in range(m):
-            row[k] = pair.own[pair.first + i, k]
-        for k in range(rest):
-            row[m + k] = pair.strip[pair.start - pair.first - m + k, i]
+    """Row i of a pair: its values with the point's own class, then with the other."""
+    m, later = pair.m, pair.start - pair.first - pair.m
+    is_first = i < m
+    place = pair.first + i if is_first else pair.start + i - m
+    own = row[:m] if is_first else row[m : pair.size]
+    other = row[m : pair.size] if is_first else row[:m]
+    if pair.own.shape[0] > 0:
+        for k in range(own.shape[0]):
+            own[k] = pair.own[place, k]
     else:
-        of_strip, of_own = (
-            pair.strip[pair.start - pair.first - m + i - m],
-            pair.own[pair.start + i - m],
-        )
-        for k in range(m):
-            row[k] = of_strip[k]
-        for k in range(rest):
-            row[m + k] = of_own[k]
+        _compute(pair.points, place, pair.first if is_first else pair.start, own)
+    if pair.points.columns.shape[0] > 0:
+        _compute(pair.points, place, pair.start if is_first else pair.first, other)
+    else:
+        for k in range(other.shape[0]):
+            other[k] = pair.strip[later + k, i] if is_first else pair.strip[later + i - m, k]
+    row[i] = pair.points.squares[place]
     for k in range(pair.size, row.shape[0]):
         row[k] = 0.0
     pair.known[i] = True

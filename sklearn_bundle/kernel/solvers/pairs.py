@@ -8,20 +8,26 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.kernel._compiled.pairs import FIELDS, solve_pairs
-from sklearn_bundle.kernel.solvers.working_sets import WHOLE, WorkingSets
+from sklearn_bundle.kernel._compiled.steps import FOUR, Points
+from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
-from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows, function_of
 
 Array = NDArray[np.float64]
 
+_MOST = 4096  # points of a pair; with more, working sets take less time
+_LARGE = 256  # points of a class, beyond which pairs compute the few rows that they need
+_NARROW = 64  # features up to which values within a class are computed for each of its pairs
 _NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
 
 def suit(values: KernelData, labels: NDArray[np.intp], cache_bytes: float) -> bool:
     """Whether pairs of more than two classes are small enough to be solved in one call each."""
     counts = np.sort(np.bincount(labels))
-    memory = 8.0 * len(labels) * counts[-1] * 2  # values of a class with all, and within classes
-    return len(counts) > 2 and counts[-2:].sum() <= WHOLE and memory <= cache_bytes
+    largest = int(counts[-2:].sum())
+    # Values of a class with all, within classes, and of a pair.
+    memory = 8.0 * (2 * len(labels) * counts[-1] + largest**2)
+    return len(counts) > 2 and largest <= _MOST and memory <= cache_bytes
 
 
 class Pairs(NamedTuple):
@@ -96,8 +102,11 @@ def solve_all(
     order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
     n, K, starts = len(labels), len(counts), np.concatenate([[0], np.cumsum(counts)])
     rows = KernelRows(values.X, values.kernel, np.float64)
-    own = np.zeros((n, counts.max()))
-    for c in range(K):
+    points = _points_of(rows, order, counts.max())
+    known = len(points.columns) > 0
+    kept = not known or len(points.columns) > _NARROW
+    own = np.zeros((n, counts.max()) if kept else (0, 0))
+    for c in range(K if kept else 0):
         members = order[starts[c] : starts[c + 1]]
         own[starts[c] : starts[c + 1], : counts[c]] = rows.block(members, members)
     error = rows.relative_error
@@ -108,9 +117,10 @@ def solve_all(
     s = 1.0 if squared else np.inf
 
     def work(a: int) -> None:
-        strip = rows.block(order[starts[a + 1] :], order[starts[a] : starts[a + 1]])
+        later = order[n if known else starts[a + 1] :]
+        strip = rows.block(later, order[starts[a] : starts[a + 1]])
         of_class = found[:, first[a] : first[a + 1]]
-        given = a, strip, own, starts, costs[order], lengths, ratios
+        given = a, points, strip, own, starts, costs[order], lengths, ratios
         solve_pairs(*given, squared, s, tol, error, coef, of_class)
 
     with BlockRunner(n_threads) as runner:
@@ -118,3 +128,17 @@ def solve_all(
     arranged = np.empty_like(coef)
     arranged[:, :, order] = coef
     return Pairs(arranged, found, s)
+
+
+def _points_of(rows: KernelRows, order: NDArray[np.intp], largest: int) -> Points:
+    """Points from which compiled code computes the rows that it needs, where classes are large.
+
+    Small classes need nearly all rows, which come in blocks.
+    """
+    dense, kernel, squares = rows.dense, rows.kernel, rows.diagonal[order]
+    columns, norms = np.zeros((0, 0)), np.zeros(0)
+    if dense is not None and largest > _LARGE:
+        columns, norms = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n)), dense.norms[order]
+        columns[: dense.terms] = dense.X[order].T
+    kind = function_of(kernel).kind if dense is not None else -1
+    return Points(columns, norms, squares, kind, kernel.gamma, kernel.coef0, kernel.degree)

@@ -340,6 +340,7 @@ class _Part:
 
 
 def _rows_of(problem: Problem) -> Any:
-    if problem.n <= WHOLE and 8 * padded(problem.n) ** 2 <= max(problem.cache_bytes, 1 << 21):
+    most = SET if problem.data.kernel.name == "linear" else WHOLE  # of low rank: many steps
+    if problem.n <= most and 8 * padded(problem.n) ** 2 <= max(problem.cache_bytes, 1 << 21):
         return _Whole(problem)
     return _Part(problem)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.jit import decorators
-from sklearn_bundle.jit.decorators import fallback, inner
+from sklearn_bundle.jit.decorators import inner
 
 TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
@@ -54,12 +54,6 @@ def conjugate(loss, u, y, center) -> Any:
     raise NotImplementedError
 
 
-@fallback
-def height(loss, f, r, y, u, center) -> Any:
-    """Minus the conjugate of the slope u at f; a loss may register what is cheaper from both."""
-    return -conjugate(loss, u, y, center)
-
-
 def sides(loss, b, t, y) -> Any:
     """The derivatives to the left and to the right of b, for ``t = y - f`` without an intercept.
 
@@ -71,27 +65,6 @@ def sides(loss, b, t, y) -> Any:
 @inner
 def residual(f, y, b, more):
     return (b - (y - f)) + more
-
-
-# ---- entry by entry ------------------------------------------------------------------------------
-
-
-@jit
-def values(loss, scores, y, out):
-    for i in range(len(scores)):
-        out[i] = value(loss, scores[i], scores[i] - y[i], y[i])
-
-
-@jit
-def slopes(loss, scores, y, steepness, out):
-    for i in range(len(scores)):
-        out[i] = slope(loss, scores[i], scores[i] - y[i], y[i], steepness)
-
-
-@jit
-def curvatures(loss, scores, y, steepness, out):
-    for i in range(len(scores)):
-        out[i] = curvature(loss, scores[i], scores[i] - y[i], y[i], steepness)
 
 
 # ---- sums ----------------------------------------------------------------------------------------
@@ -107,18 +80,15 @@ def risk(loss, scores, y, weights, b):
 
 
 @jit
-def cut(loss, scores, y, weights, steepness, b, fine, center, out):
-    """The risk at ``b + fine``, and the offset of the plane with the derivatives in ``out``.
-
-    The sum may be finer than the floats near b.
-    """
+def cut(loss, scores, y, weights, steepness, b, center, out):
+    """The risk at b, and the offset of the plane with the derivatives in ``out``."""
     total = offset = 0.0
     for i in range(len(scores)):
-        f, r = scores[i] + b, residual(scores[i], y[i], b, fine)
+        f, r = scores[i] + b, residual(scores[i], y[i], b, 0.0)
         u = slope(loss, f, r, y[i], steepness)
         out[i] = weights[i] * u
         total += weights[i] * value(loss, f, r, y[i])
-        offset += weights[i] * height(loss, f, r, y[i], u, center)
+        offset -= weights[i] * conjugate(loss, u, y[i], center)
     return total, offset
 
 
@@ -152,26 +122,20 @@ def curved(loss, scores, y, weights, steepness, b, rows, coefs):
 
 
 @jit
-def sizes(loss, scores, y, weights, near, share):
-    """Sums of G^2, G and G |f|, where G is the largest absolute derivative at scores nearby.
+def sizes(loss, scores, y, weights, near):
+    """Sums of G^2 and G, G the largest absolute derivative at ``f - near`` and ``f + near``.
 
-    These are ``f - near``, ``f + near`` and ``(1 - share) f``. Slopes rise with the score, so that
-    the outer two suffice; those that overflow are left out. The last sum is that of derivatives at
-    the scores themselves.
+    Slopes rise with the score: none between is larger. Those that overflow are left out.
     """
-    squares = totals = moved = signed = 0.0
+    squares = totals = 0.0
     for i in range(len(scores)):
-        f = scores[i]
-        low, high = min(f - near, (1.0 - share) * f), max(f + near, (1.0 - share) * f)
+        low, high = scores[i] - near, scores[i] + near
         below = weights[i] * abs(slope(loss, low, low - y[i], y[i], np.inf))
         above = weights[i] * abs(slope(loss, high, high - y[i], y[i], np.inf))
-        below, above = below if below < np.inf else 0.0, above if above < np.inf else 0.0
-        largest = max(below, above)
+        largest = max(below if below < np.inf else 0.0, above if above < np.inf else 0.0)
         squares += largest * largest
         totals += largest
-        moved += largest * abs(f)
-        signed += weights[i] * slope(loss, f, f - y[i], y[i], np.inf)
-    return squares, totals, moved, signed
+    return squares, totals
 
 
 @jit

@@ -11,7 +11,7 @@ from scipy.linalg import blas, lapack
 
 from sklearn_bundle.core.contract import OutOfTime, State
 from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE
-from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, Curved
+from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, split
 from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear.certificate import Proof, bound_of
 from sklearn_bundle.linear.solvers.base import Solver
@@ -27,8 +27,9 @@ _SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
 _COARSE = 0.1  # and above which it takes twice the rows
-_ROWS_A_FEATURE = 4  # of the first Hessian,
-_PRODUCTS = 32  # or as many rows as take as long as two passes over dense rows
+_FEW_STEPS = 3  # before which nothing is known of the gain
+_ROWS_A_FEATURE = 4  # of the first Hessian, or as many as take about as long
+_PRODUCTS, _AT_ONCE = 4, 1e8  # as two passes over all rows, or 10 ms, which a round takes anyway
 
 
 class BlockDescent(Descent):
@@ -43,31 +44,33 @@ class BlockDescent(Descent):
     patience = 30
 
     def start_moving(self) -> None:
-        d, kinked = self.risk.dimension, self.risk.kinked
-        self._newton = d <= MOST_SIDE and self.task.solver != "lbfgs"
-        self._width = _WIDEST * self.risk.units.unit if kinked else 0.0
-        self._ridge, self._detail, self._count, self._fresh = 0.0, 1, 0, True
-        self._scale = 1.0
+        risk, known = self.risk, self.start.of(float)
+        self._newton = risk.dimension <= MOST_SIDE and self.task.solver != "lbfgs"
+        self._width = (known or _WIDEST * risk.units.unit) if risk.kinked else 0.0
+        self._ridge, self._detail, self._n_bent = 0.0, 1, risk.rows.shape[0]
         self._factor: Array | None = None
+        self._mean, self._total, self._scale = np.zeros(0), 1.0, 1.0
         self._every = self._next_every()
-        self._moments: Any = None
+
+    def begin(self) -> None:
+        """Go to the start, without a round at w = 0: the next steps lead away from a bad one."""
+        self.start_moving()
+        self.go(*self.first())
+        self.slopes = self.differentiate()
+        self.offer()
+
+    @property
+    def reusable(self) -> float | None:
+        return self._width or None
 
     def go(self, w: Array, b: Any) -> None:
         b = np.full(max(self.risk.n_free, 1), self.risk.units.intercept) if b is None else b
         self.arrive(self.risk.arrive(w, w, b, self._width, self._every))
 
-    def arrive(self, point: Any) -> None:
-        self.point, self._fresh = point, True
-        self.value = self.objective(point.w, point.risk)
-        if self.best.point is None and not np.isfinite(self.value):
-            raise ValueError(
-                "The loss is not finite at the starting point: check the loss, and the scale of X "
-                "and y."
-            )
-
-    def differentiate(self) -> Array:
-        slopes = self.point.gradient + self.reg_lambda * self.omega.image(self.point.w)
-        return np.append(slopes, self.risk.balance(self.point)) if self.risk.n_free else slopes
+    def differentiate(self, point: BlockPoint | None = None) -> Array:
+        point = self.point if point is None else point
+        slopes = point.gradient + self.reg_lambda * self.omega.image(point.w)
+        return np.append(slopes, self.risk.balance(point)) if self.risk.n_free else slopes
 
     def proof(self) -> tuple[Proof, float]:
         plane = self.risk.balanced_plane(self.point)
@@ -85,7 +88,7 @@ class BlockDescent(Descent):
                 self.arrive(end)
                 return 1.0
         end = self._at(here, along, 1.0, here.width)
-        first = self._slope(end, along)
+        first = blas.ddot(along, self.differentiate(end))
         t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
@@ -97,28 +100,18 @@ class BlockDescent(Descent):
 
     def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
         """About where the slope is 0, from the slopes at several steps at once."""
-        if self.risk.loss.quadratic:
-            return start / (start - first)
-        here, lam, p = self.point, self.reg_lambda, len(self.point.w)
-        image = self.omega.image(along[:p])
-        across, square = lam * blas.ddot(image, here.w), lam * blas.ddot(image, along[:p])
+        here, lam, w = self.point, self.reg_lambda, along[: len(self.point.w)]
+        image = lam * self.omega.image(w)
         steps = np.geomspace(1.0, _LONGEST, _STEPS) ** (1.0 if first < 0.0 else -1.0)
-        found = self.risk.slopes(here, end, steps) + across + steps * square
-        steps, found = np.append(0.0, steps), np.append(start, found)
-        order = np.argsort(steps)
-        steps, found = steps[order], found[order]
+        found = self.risk.slopes(here, end, steps)
+        found = found + blas.ddot(image, here.w) + steps * blas.ddot(image, w)
+        steps, found = np.append(0.0, np.sort(steps)), np.append(start, found[np.argsort(steps)])
         beyond = int(np.argmax(~(found < 0.0)))  # NaN, from an overflow, counts as too far
         if beyond == 0:
             return float(steps[-1])
         (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
         share = -below / (above - below) if np.isfinite(above) else 0.0
         return float(low + share * (high - low))
-
-    def _slope(self, point: BlockPoint, along: Array) -> float:
-        """The slope of the smoothed objective at a point."""
-        p = len(point.w)
-        slope = blas.ddot(point.gradient + self.reg_lambda * self.omega.image(point.w), along[:p])
-        return slope + (float(self.risk.balance(point) @ along[p:]) if self.risk.n_free else 0.0)
 
     def _at(self, here: BlockPoint, along: Array, t: float, width: float) -> BlockPoint:
         p = len(here.w)
@@ -130,15 +123,11 @@ class BlockDescent(Descent):
 
         These are proportional to the distance to the kink, over the width.
         """
-        curved = self.point.answer.curved
-        if self._factor is None or not curved.matrix.size:
-            return along
-        factor = cholesky(curved.matrix / share, self.reg_lambda, self.omega)
+        factor, mean, total = self._factored(1.0 / share)
         if factor is None:
             return along
-        steeper = (1.0 / share - 1.0) * curved.bent[: len(self.slopes)]
-        args = factor, curved.mean, max(curved.total / share, self._least_total())
-        return -self._solved(self.slopes + steeper, *args)
+        steeper = (1.0 / share - 1.0) * self.point.bent[: len(self.slopes)]
+        return -self._solved(self.slopes + steeper, factor, mean, total)
 
     def _hidden(self) -> float:
         """What the smoothing alone leaves of the gap of the point and its plane."""
@@ -157,58 +146,59 @@ class BlockDescent(Descent):
             self._scale = self._scale * product / square if good else self._scale
 
     def renew_metric(self) -> None:
-        if not self._fresh:
-            return
-        self._fresh, curved = False, self.point.answer.curved
-        known = isinstance(curved, Curved)
-        self._total = curved.total if known else 1.0
-        if known and curved.matrix.size:
-            self._count = curved.count
-            H = curved.matrix.copy()
-            diagonal = np.einsum("ii->i", H)
-            diagonal += self._ridge * (diagonal.mean() + np.finfo(float).tiny)
-            self._factor, self._mean = cholesky(H, self.reg_lambda, self.omega), curved.mean
+        if len(self.point.curved):
+            self._n_bent = self.point.bent[-1] if len(self.point.bent) else self._n_bent
+            self._factor, self._mean, self._total = self._factored(1.0, self._ridge)
             self.name = "newton"
             self.pairs.clear()
-        if self._factor is None and self._moments is None:
-            squares, mean = self.risk.feature_moments(False, False)
-            self._moments = np.maximum(squares - mean**2, CONSTANT * squares), mean
-        if self.fall > _COARSE:
+        if self.n_steps > 1 and self.fall > _COARSE:
             self._detail *= 2
         self._every = self._next_every()
 
+    def _factored(self, steeper: float, ridge: float = 0.0) -> tuple[Array | None, Array, float]:
+        """The factor of the Hessian times a number, the mean row, the sum of the coefficients."""
+        H, mean, total = split(steeper * self.point.curved)
+        np.einsum("ii->i", H)[:] += ridge * (float(H.diagonal().mean()) + np.finfo(float).tiny)
+        return cholesky(H, self.reg_lambda, self.omega), mean, total
+
     def _next_every(self) -> int:
         """Of how many curved rows the next Hessian takes one; 0 if there is none."""
-        (n, d), loss = self.risk.rows.shape, self.risk.loss
+        rows, loss, known = self.risk.rows, self.risk.loss, self._factor is not None
+        (n, d), entries = rows.shape, max(rows.n_entries / rows.shape[0], 1.0)
         if not (self._newton and self.risk.has_curvature):
             return 0
-        if loss.smooth and self._factor is not None and (loss.quadratic or self.fall <= _SLOW):
+        near = self.best.gap**2 <= self.tol * self.best.primal**2  # Newton's steps square the gap
+        near = near and (self.n_steps < _FEW_STEPS or self.fall <= _COARSE)
+        if loss.smooth and known and (loss.quadratic or near or self.fall <= _SLOW):
             return 0
         if loss.quadratic:
             return 1
-        enough = max(_ROWS_A_FEATURE * d, _PRODUCTS * n // d)
-        return max(1, int(self._count or n) // (self._detail * enough))
+        enough = max(_ROWS_A_FEATURE * d, _PRODUCTS * n / entries, _AT_ONCE / entries**2)
+        return max(1, int(self._n_bent / (self._detail * enough)))
 
     def solve(self, x: Array) -> Array:
-        total = max(self._total, self._least_total())
         if self._factor is not None:
-            return self._solved(x, self._factor, self._mean, total)
-        variances, mean = self._moments
-        diagonal = total * variances + self.reg_lambda * self.omega.diagonal
+            return self._solved(x, self._factor, self._mean, self._total)
+        squares, mean = self.risk.feature_moments(False, False)
+        variances = np.maximum(squares - mean**2, CONSTANT * squares)
+        diagonal = self._total * variances + self.reg_lambda * self.omega.diagonal
         scale = self._scale if len(self.pairs) else 1.0
-        return scale * self._solved(x, diagonal + np.finfo(float).tiny, mean, total)
+        return scale * self._solved(x, diagonal + np.finfo(float).tiny, mean, self._total)
 
     def _solved(self, x: Array, factor: Array, mean: Array, total: float) -> Array:
-        """The metric's inverse times x; b keeps the mean score of the rows that bend."""
-        p, b = len(mean), x[len(mean) :]
+        """The metric's inverse times x; b keeps the mean score of the rows that bend.
+
+        It has a curvature in b with which no step is longer than the unit of scores.
+        """
+        p = len(mean)
+        b = x[p:]
         w = x[:p] - mean * b if len(b) else x
         w = lapack.dpotrs(factor, w, lower=0)[0] if factor.ndim == 2 else w / factor
-        return np.append(w, b / total - float(mean @ w)) if len(b) else w
-
-    def _least_total(self) -> float:
-        """A curvature in b with which no step is longer than the unit of scores."""
+        if not len(b):
+            return w
         balance = float(np.abs(self.risk.balance(self.point)).sum())
-        return max(balance / self.risk.units.unit, np.finfo(float).tiny)
+        total = max(total, balance / self.risk.units.unit, np.finfo(float).tiny)
+        return np.append(w, b / total - float(mean @ w))
 
 
 class OnBlocks:

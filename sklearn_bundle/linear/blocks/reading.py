@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -11,40 +11,49 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 
 from sklearn_bundle.core.contract import TimeLimit
-from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
     X_CHECKS,
     arrays_of,
     check_discrete,
     check_sample_weight,
+    checked_data,
     class_factors,
     distinct,
     names_of,
     refuse_one_class,
-    well_formed,
 )
-from sklearn_bundle.core.values import is_missing, require_y
+from sklearn_bundle.core.values import as_numbers, require_y
 from sklearn_bundle.linear.blocks.cutting import calls_of
 from sklearn_bundle.linear.blocks.risk import BlockedRows, BlockRisk, Problem
 from sklearn_bundle.linear.blocks.rounds import Rounds
 from sklearn_bundle.linear.losses import Loss, Prepared, RegressionLoss, Target
 from sklearn_bundle.linear.losses.base import SampleLoss
+from sklearn_bundle.linear.risk import ROWS_A_FEATURE, ScoreRisk
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
-_SOME_TARGETS = 250  # of each block: they say where regression starts, and in which units
+# Rows of each block that a sample has, if they take no more than so many bytes; always targets.
+_SOME, _FEW_BYTES = 1000, 1 << 20
+_FEWEST_OF_A_CLASS = 20  # in a sample
+# Rows that are looked at together: they stay in the cache, and vectors of so many take no memory
+# from the system, which would take as long as a sum over them.
+_PIECE = 1 << 14
 
 
 @dataclass
 class Moments:
-    """The weight of targets, and of each column the mean and the weighted squares about it."""
+    """The weight of targets, and of each column the mean and the weighted squares about it.
+
+    ``missed`` are weighted squares about predictions.
+    """
 
     weight: float
     mean: Array
     squares: Array
+    missed: Any = 0.0
 
     @classmethod
     def of(cls, y: Array, weights: Array) -> "Moments":
@@ -58,108 +67,86 @@ class Moments:
         weight, apart = self.weight + other.weight, other.mean - self.mean
         share = other.weight / weight
         squares = self.squares + other.squares + self.weight * share * apart**2
-        return Moments(weight, self.mean + share * apart, squares)
+        return Moments(weight, self.mean + share * apart, squares, self.missed + other.missed)
 
 
 class Summary(NamedTuple):
     """What the client needs to know about a block.
 
-    ``like`` has to be the same in all blocks. ``classes`` are its labels, or a single number, with
-    their rows and weights; ``targets`` are moments of numbers, their ends, and some with weights.
+    ``like`` has to be the same in all blocks. ``columns`` are sums of the features and of their
+    squares. ``classes`` are its labels, or a single number, with their rows and weights;
+    ``numbers`` are moments of targets and their ends; ``some`` are rows, if they are small,
+    targets, weights.
     """
 
     like: dict[str, Any]
+    names: Any
     n_entries: int
-    column_squares: Array
+    columns: Array
     classes: NDArray
     counts: Array
     weights: Array
-    targets: tuple[Moments, Array, NDArray, Array] | None
+    numbers: tuple[Moments, Array] | None
+    some: tuple[Any, Any, Array]
 
 
 class Block:
     """Checked rows of positive weight, with what is computed from them once for a problem."""
 
-    def __init__(self, kind: str, X: Any, y: Any, weights: Array, given: Any):
+    def __init__(self, kind: str, X: Any, y: Any, weights: Array, names: Any, own: list[Any]):
         kept = np.flatnonzero(weights)
         if len(kept) < len(weights):
             X, y, weights = X[kept], None if y is None else y[kept], weights[kept]
-        self.X, self.y, self.weights, self.kind = X, y, weights, kind
-        self.names = list(given.columns) if hasattr(given, "columns") else None
-        self._own = [y, weights, *([] if X is given else arrays_of(X))]
-        self._risk: tuple[Any, Any] = None, None
+        self.X, self.y, self.weights, self.kind, self.names = X, y, weights, kind, names
+        self._own, self._risks = [y, weights, *own], (None, None)
 
-    def risk(self, problem: Problem) -> Any:
-        """The problem's part of these rows, kept until another one is asked for."""
-        token, risk = self._risk
+    def risks(self, problem: Problem) -> Any:
+        """The problem's part of these rows, in pieces; kept until another one is asked for."""
+        token, risks = self._risks
         if token != problem.token:
-            risk = problem.of_rows(self.X, self.y, self.weights)
-            self._risk = problem.token, risk
-        return risk
+            n = len(self.weights)
+            step = n if sp.issparse(self.X) else _PIECE  # others are not copied
+            cuts = [slice(start, start + step) for start in range(0, n, step)]
+            y = [None if self.y is None else self.y[cut] for cut in cuts]
+            pieces = zip(cuts, y, strict=True)
+            risks = [problem.of_rows(self.X[c], some, self.weights[c]) for c, some in pieces]
+            self._risks = problem.token, risks
+        return risks
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_risk": (None, None)}
+        return vars(self) | {"_risks": (None, None)}
 
     def __sizeof__(self) -> int:
         """Bytes of arrays of its own: dask counts those that the caller has persisted."""
         return sum(getattr(array, "nbytes", 0) for array in self._own)
 
 
-@dataclass(frozen=True)
-class ReadBlock:
-    """The task that checks a block; it returns what is wrong, so that the first one is reported."""
-
-    kind: str
-
-    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> Block | str:
-        try:
-            refuse_misread("X", X)
-            rows = _checked_rows(X)
-            n = rows.shape[0]
-            y = None if self.kind == "nothing" else _checked_targets(self.kind, y, n)
-            weights = check_sample_weight(sample_weight, n, all_zero=True)
-            return Block(self.kind, rows, y, weights, X)
-        except (ValueError, TypeError) as error:
-            return str(error)
-
-
-def _checked_rows(X: Any) -> Any:
-    """X as an array or in CSR; of a frame the faulty column is named."""
-    checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
+def read_block(
+    owner: type, kind: str, X: Any, y: Any = None, sample_weight: Any = None
+) -> Block | str:
+    """A block checked for an estimator, or what is wrong: the first one is reported."""
+    estimator, labels = owner(), [y] if kind == "labels" else []
     try:
-        rows = check_array(well_formed(X if sp.issparse(X) else np.asarray(X), "X"), **checks)
-        # An array that was sent may begin anywhere, and takes ten times as long.
-        parts = (rows.data, rows.indices, rows.indptr) if sp.issparse(rows) else (rows,)
-        return rows if all(part.flags.aligned for part in parts) else rows.copy()
-    except (ValueError, TypeError):
-        for k, name in enumerate(getattr(X, "columns", ())):
-            try:
-                check_array(np.asarray(X.iloc[:, k])[:, None], **checks)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"column {name!r} of X: {error}") from None
-        raise
-
-
-def _checked_targets(kind: str, y: Any, n: int) -> NDArray:
-    refuse_misread("y", y, dates=kind == "labels")
-    y = np.asarray(y)
-    missing = [row for row, value in enumerate(y.ravel().tolist()) if is_missing(value)]
-    if missing:
-        row = missing[0] // max(y.size // max(len(y), 1), 1)
-        raise ValueError(
-            f"Input y contains NaN or other missing values, first in row {row} of the block."
-        )
-    y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.ndim != 1 and not (kind == "numbers" and y.ndim == 2):
-        raise ValueError(f"y must be of shape (n_samples,), got {y.shape}.")
-    if len(y) != n:
-        raise ValueError(f"X has {n} rows, y has {len(y)}.")
-    if kind == "labels":
-        if y.dtype.kind == "O":
+        found = checked_data(estimator, X, *labels, **X_CHECKS, ensure_min_samples=0)
+        rows, y = found if labels else (found, y)
+        if not all(part.flags.aligned for part in _parts(rows)):
+            rows = rows.copy()  # an array that was sent; it takes ten times as long
+        if kind == "labels" and y.dtype.kind == "O":
             distinct(y)  # of labels that cannot be sorted, the block is known here
-        return y
-    checks = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}
-    return np.ascontiguousarray(check_array(y, dtype=np.float64, **checks))
+        elif kind == "numbers":
+            checks = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}
+            y = check_array(as_numbers("y", y), **checks)
+            check_consistent_length(rows, y)
+            y = np.ascontiguousarray(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y)
+        weights = check_sample_weight(sample_weight, rows.shape[0], all_zero=True)
+        names = getattr(estimator, "feature_names_in_", None)
+        return Block(kind, rows, y, weights, names, [] if rows is X else _parts(rows))
+    except (ValueError, TypeError) as error:
+        return str(error)
+
+
+def _parts(X: Any) -> list[NDArray]:
+    return [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
 
 
 def summary_of(block: Block | str) -> Summary | str:
@@ -167,23 +154,27 @@ def summary_of(block: Block | str) -> Summary | str:
         return block
     X, y, weights = block.X, block.y, block.weights
     n, d = X.shape
-    like = {"features": d, "a dtype of": X.dtype, "columns": block.names}
-    classes, numbers, targets = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
+    names = block.names
+    like = {"features": d, "a dtype of": X.dtype, "columns": None if names is None else list(names)}
+    classes, places, numbers = np.zeros(min(n, 1)), np.zeros(n, dtype=np.intp), None
     if block.kind == "labels":
         classes = distinct(y)
-        numbers = np.searchsorted(classes, y)
+        places = np.searchsorted(classes, y)
         # numpy would convert a mixture of both kinds to strings
         like["labels that are"] = "numbers" if y.dtype.kind in "biuf" else "text"
     elif block.kind == "numbers":
         like["targets"] = y.shape[1] if y.ndim == 2 else None
         if n:
-            every = slice(None, None, -(-n // _SOME_TARGETS))
-            ends = np.array([y.min(axis=0), y.max(axis=0)])
-            targets = Moments.of(y, weights), ends, y[every], weights[every]
-    counts, sums = (np.bincount(numbers, by).astype(float) for by in (None, weights))
-    squares = rows_of(X).squares(np.ones(n)) if n else np.zeros(d)
-    n_entries = X.nnz if sp.issparse(X) else X.size
-    return Summary(like, n_entries, squares, classes, counts, sums, targets)
+            numbers = Moments.of(y, weights), np.array([y.min(axis=0), y.max(axis=0)])
+    counts, sums = (np.bincount(places, by).astype(float) for by in (None, weights))
+    columns, rows = np.zeros((2, d)), rows_of(X)
+    if n:
+        columns[:] = rows.gradient(np.ones(n)), rows.squares(np.ones(n))
+    every = slice(None, None, max(-(-n // _SOME), 1))
+    some = X[every] if n else X
+    is_small = sum(part.nbytes for part in _parts(some)) <= _FEW_BYTES
+    some = some if is_small else None, None if y is None else y[every], weights[every]
+    return Summary(like, names, rows.n_entries, columns, classes, counts, sums, numbers, some)
 
 
 def digest(block: Block) -> str:
@@ -196,34 +187,28 @@ class BlockedData:
     """Checked training data on workers, without rows of weight zero.
 
     ``shares`` are the weights of the classes, ``total`` the sum of all weights before they were
-    normalized; ``extremes`` have the smallest and largest targets, ``some`` a few with
-    ``some_weights``. What data in memory have too is explained there (``MemoryData``).
+    normalized; ``numbers`` and ``some`` are those of all summaries together. What data in memory
+    have too is explained there (``MemoryData``).
     """
 
     rounds: Rounds
+    rows: BlockedRows
     n_samples: int
     n_features: int
-    n_entries: int
-    column_norms: Array
     total: float
     classes: Any
     factors: Any
     shares: Array
     n_targets: int | None
-    moments: Any
-    extremes: Any
-    some: Any
-    some_weights: Any
+    numbers: Any
+    some: list[Any]
+    n_problems: int = 1
     names: Sequence[str] = ("",)
     units: Sequence[float] = (1.0,)
     threads: tuple[int, int] = (1, 1)
     prepared: Sequence[Prepared] = ()
     spreads_of_problems: Sequence[float] = ()  # of a regressor
     problems: Sequence[Problem] = ()
-
-    @property
-    def n_problems(self) -> int:
-        return len(self.prepared)
 
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
@@ -234,9 +219,10 @@ class BlockedData:
 
     def spreads(self, centered: bool) -> list[float]:
         """The spread of each target; 1 if it is constant, or zero without centering."""
-        about = self.moments.squares / self.moments.weight
-        spreads = np.sqrt(about if centered else about + self.moments.mean**2)
-        constant = centered & (np.ravel(np.ptp(self.extremes, axis=0)) == 0.0)
+        moments, ends = self.numbers
+        about = moments.squares / moments.weight
+        spreads = np.sqrt(about if centered else about + moments.mean**2)
+        constant = centered & (np.ravel(np.ptp(ends, axis=0)) == 0.0)
         usable = (spreads > 0.0) & (spreads < np.inf) & ~constant
         return np.where(usable, spreads, 1.0).tolist()
 
@@ -261,7 +247,7 @@ class BlockedData:
                 f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
                 "place; they lie in blocks here. Fit to arrays in memory."
             )
-        n, classes, ends = self.n_samples, self.classes, self.extremes
+        n, classes, ends = self.n_samples, self.classes, self.numbers and self.numbers[1]
         parts: list[Any]
         if classes is not None and loss.joint:
             targets, parts = [Target(np.arange(len(classes)), len(classes), classes)], [{}]
@@ -282,21 +268,20 @@ class BlockedData:
         ]
         several = range(len(parts)) if classes is None else classes
         self.names = names_of(several) if len(parts) > 1 else [""]  # type: ignore[arg-type]
-        self.units = [1.0] * len(parts)
+        self.n_problems, self.units = len(parts), [1.0] * len(parts)
 
     def risk(self, k: int, fit_intercept: bool) -> BlockRisk:
-        """The risk of a problem."""
-        problem, y = self.problems[k], self.some
-        if y is not None and problem.n_outputs is None:
-            y = y if problem.column is None else y[:, problem.column]
-            weights = self.some_weights / self.some_weights.sum()
-            units = problem.loss.start(y, weights, fit_intercept)
-            centered = problem.loss.formula is not None and fit_intercept
-            center = problem.loss.center(y, weights) if centered else 0.0
-            token = f"{problem.token} {center}"
-            problem = replace(problem, units=units, center=center, token=token)
-        rows = BlockedRows((self.n_samples, self.n_features), self.n_entries, self.column_norms)
-        return BlockRisk(self.rounds, problem, rows, self.shares, fit_intercept)
+        """The risk of a problem, with that of the sample if it says enough."""
+        problem, (X, y, weights) = replace(self.problems[k], free=fit_intercept), self.some
+        m, d = len(weights), self.n_features
+        rows = sp.csr_array((m, d)) if X is None else X
+        sample = problem.of_rows(rows, y, weights, stand_for_all=True)
+        if isinstance(sample, ScoreRisk):
+            problem = replace(problem, units=sample.units, center=sample.center, token=uuid4().hex)
+        counts = [m] if self.classes is None else [np.sum(y == label) for label in self.classes]
+        enough = X is not None and m >= ROWS_A_FEATURE * d and min(counts) >= _FEWEST_OF_A_CLASS
+        given = replace(self.rows), self.shares, sample if enough else None
+        return BlockRisk(self.rounds, problem, *given)
 
 
 def check_blocks(
@@ -316,11 +301,11 @@ def check_blocks(
     limit, labels = TimeLimit(params.max_time), kind == "labels"
     if kind != "nothing":
         require_y(type(params).__name__, y)
-    calls = calls_of(ReadBlock(kind), X, None if kind == "nothing" else y, sample_weight, limit)
-    rounds = Rounds(calls, limit, "reading and checking the blocks of rows")
+    task, y = partial(read_block, type(params), kind), None if kind == "nothing" else y
+    calls = calls_of(task, X, y, sample_weight)
+    rounds = Rounds(calls, limit)
     summaries = _without_faults(rounds.map(summary_of))
     classes, counts, sums = _classes_of(list(summaries.values()))
-    _refuse_total(float(sums.sum()))
     factors = np.ones(1)
     if labels:
         check_discrete(classes)
@@ -330,37 +315,42 @@ def check_blocks(
         classes, factors, counts = classes[present], factors[present], counts[present]
         refuse_one_class(params, classes)
         sums = sums[present] * factors
-        _refuse_total(float(sums.sum()))
+    total = float(sums.sum())
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
     filled = {k: s for k, s in summaries.items() if np.isin(s.classes, classes).any()}
     rounds.only(list(filled))
     used = list(filled.values())
-    _name_features(params, used[0].like, getattr(X, "columns", None))
-    targets: Any = [None] * 4
+    like, numbers = used[0].like, None
+    params.n_features_in_ = like["features"]
+    vars(params).pop("feature_names_in_", None)
+    if used[0].names is not None:
+        params.feature_names_in_ = used[0].names
     if kind == "numbers":
-        moments, *arrays = zip(*(s.targets for s in used if s.targets), strict=True)
-        targets = [reduce(add, moments), *map(np.concatenate, arrays)]
-    return BlockedData(
-        *(rounds, int(counts.sum()), used[0].like["features"], sum(s.n_entries for s in used)),
-        *(np.sqrt(reduce(add, (s.column_squares for s in used))), float(sums.sum())),
-        *((classes, factors) if labels else (None, None)),
-        *(sums / sums.sum(), used[0].like.get("targets"), *targets),
-    )
+        moments, ends = zip(*(s.numbers for s in used if s.numbers), strict=True)
+        low, high = np.array(ends).min(axis=0)[0], np.array(ends).max(axis=0)[1]
+        numbers = reduce(add, moments), np.array([low, high])
+    n, columns = int(counts.sum()), reduce(add, (s.columns for s in used))
+    n_entries, d = sum(s.n_entries for s in used), like["features"]
+    rows = BlockedRows((n, d), n_entries, np.sqrt(columns[1]), columns[0] / n)
+    some = [_joined(column) for column in zip(*(s.some for s in used), strict=True)]
+    given = total, *((classes, factors) if labels else (None, None)), sums / total
+    return BlockedData(rounds, rows, n, d, *given, like.get("targets"), numbers, some)
 
 
-def _refuse_total(total: float) -> None:
-    if not 0.0 < total < np.inf:
-        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
+def _joined(parts: Sequence[Any]) -> Any:
+    """Parts of all blocks, None if one is missing."""
+    if any(part is None for part in parts):
+        return None
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _without_faults(found: list[Summary | str]) -> dict[int, Summary]:
     """Those of blocks with rows, by number; ValueError for a faulty block or an odd one."""
-    faults = [f"Block {k}: {one}" for k, one in enumerate(found) if isinstance(one, str)]
-    if faults:
-        more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
-        raise ValueError(faults[0] + more)
-    filled = {
-        k: one for k, one in enumerate(found) if isinstance(one, Summary) and len(one.classes)
-    }
+    for k, one in enumerate(found):
+        if isinstance(one, str):
+            raise ValueError(f"Block {k}: {one}")
+    filled = {k: s for k, s in enumerate(found) if isinstance(s, Summary) and len(s.classes)}
     if not filled:
         raise ValueError("X has no rows with a positive weight in any block.")
     number, first = next(iter(filled.items()))
@@ -381,12 +371,3 @@ def _classes_of(summaries: list[Summary]) -> tuple[NDArray, Array, Array]:
         counts[places] += s.counts
         sums[places] += s.weights
     return classes, counts, sums
-
-
-def _name_features(params: Any, like: dict[str, Any], columns: Any) -> None:
-    """Set names like scikit-learn, for a frame whose columns all have names."""
-    params.n_features_in_ = like["features"]
-    vars(params).pop("feature_names_in_", None)
-    names = like["columns"] if columns is None else list(columns)
-    if names is not None and all(isinstance(name, str) for name in names):
-        params.feature_names_in_ = np.array(names, dtype=object)

@@ -4,25 +4,39 @@ Blocks have the risk of their own rows, as in memory. All intercepts are coordin
 ones would take further rounds. A plane that no intercept changes comes from the same round: with
 ``l >= 0`` the plane of a row may be multiplied by a share in [0, 1]. Of the rows with positive and
 those with negative derivatives the heavier side is scaled down until their sums cancel.
+
+A side is an array: risk, offset, total and terms of its :class:`Plane`, the squares of the norms,
+the balance, the gradient. Sides add up over blocks, and are multiplied by shares.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import TimeLimit
-from sklearn_bundle.linear.losses import Softmax, Target
+from sklearn_bundle.linear.blocks.rounds import sums
+from sklearn_bundle.linear.losses import Target
 from sklearn_bundle.linear.losses.base import SampleLoss
 from sklearn_bundle.linear.losses.one_score import Start as Units
-from sklearn_bundle.linear.risk import Line, Plane, Point, Risk, ScoreRisk, Sizes, risk_of
+from sklearn_bundle.linear.risk import (
+    ClassRisk,
+    Line,
+    Plane,
+    Point,
+    Risk,
+    ScoreRisk,
+    Sizes,
+    risk_of,
+)
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
 _POINTS = 8  # whose answers are kept: a line search returns to one of its last
+_SUMS = 4  # of a side, before the entries of the outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +59,8 @@ class Problem:
     center: float = 0.0
     free: bool = False
 
-    def of_rows(self, X: Any, y: Any, weights: Array) -> Risk:
-        """The risk of some of the rows, whose weights sum to their share of all."""
+    def of_rows(self, X: Any, y: Any, weights: Array, *, stand_for_all: bool = False) -> Risk:
+        """The risk of some of the rows, whose weights sum to their share of all or to one."""
         if self.classes is not None:
             numbers = np.searchsorted(self.classes, y)
             known = self.classes.take(numbers, mode="clip") == y  # others have no weight
@@ -60,6 +74,8 @@ class Problem:
             y = self.loss.prepare_target(Target(None, len(weights))).y
         elif self.column is not None:
             y = np.ascontiguousarray(y[:, self.column])
+        if stand_for_all:
+            return risk_of(rows_of(X), y, weights / weights.sum(), self.loss, self.free)
         risk = risk_of(rows_of(X), y, weights / self.total, self.loss, False)
         risk.n_outputs = self.n_outputs
         if isinstance(risk, ScoreRisk):
@@ -70,141 +86,90 @@ class Problem:
 # ---- what a block answers ------------------------------------------------------------------------
 
 
-@dataclass
-class Curved:
-    """A Hessian about the mean row, of rows with these second derivatives in sum.
+def of_block(block: Any, task: Callable[..., list[Array]], problem: Problem, *args: Any) -> Any:
+    """The sum of what the task answers for pieces of the block."""
+    return sums([task(risk, problem.free, *args) for risk in block.risks(problem)])
 
-    Of a kinked loss ``bent`` is the part of these rows in the gradient, and at last in the balance.
+
+def look(
+    risk: Any, free: bool, w: Array, b: Array, width: float, every: int, sized: bool
+) -> list[Array]:
+    """What is needed at (w, b): sides, curvature, what bends of a kinked loss, and sizes.
+
+    Curvature is the Hessian of one in ``every`` curved rows, if that is not 0, as
+    :func:`_bordered`; of several outputs the covariance of their derivatives. Of the rows that bend
+    there are the gradient, the balance and the number. Rows have two sides, of positive and of
+    negative derivatives; of several outputs they have one.
     """
-
-    count: float
-    total: float
-    mean: Array
-    matrix: Array
-    bent: Any = 0.0
-
-    def __add__(self, other: "Curved") -> "Curved":
-        total, apart = self.total + other.total, other.mean - self.mean
-        share = other.total / total if total > 0.0 else 0.0
-        matrix = self.matrix + other.matrix
-        if matrix.ndim == 2 and matrix.size:
-            matrix += self.total * share * np.outer(apart, apart)
-        mean = self.mean + share * apart
-        return Curved(self.count + other.count, total, mean, matrix, self.bent + other.bent)
-
-
-@dataclass
-class Answer:
-    """Sums over rows; the first index is the side, if rows are apart by their derivatives' signs.
-
-    ``sums`` are risk, offset, total and terms of a :class:`Plane`, ``outputs`` squares of its norms
-    and balance.
-    """
-
-    sums: Array
-    outputs: Array
-    gradient: Array
-    curved: Any = 0.0
-
-    def __add__(self, other: "Answer") -> "Answer":
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Answer(*(a + b for a, b in pairs))
-
-    def __sizeof__(self) -> int:
-        return self.gradient.nbytes + getattr(getattr(self.curved, "matrix", None), "nbytes", 0)
-
-    def plane(self, shares: Array, center: float = 0.0) -> Plane:
-        """The sum of the sides' planes times shares, at targets that are counted from 0."""
-        _, offset, total, terms = shares @ self.sums
-        norms, balance = np.tensordot(shares, self.outputs, 1)
-        gradient = shares @ self.gradient
-        moved = center * float(balance.sum())
-        sizes = np.sqrt(norms), float(total), float(terms) + abs(moved)
-        return Plane(gradient, float(offset) - moved, balance, *sizes)
-
-
-def look(block: Any, problem: Problem, w: Array, b: Array, width: float, every: int) -> Answer:
-    """What is needed at (w, b); the Hessian of one in ``every`` curved rows, if that is not 0."""
-    risk = block.risk(problem)
-    scores = risk.scores(w)
+    scores, of_sizes = risk.scores(w), (none := np.zeros(0))
+    if sized:
+        sizes = risk.sizes(w, scores, b)
+        of_sizes = np.concatenate([[sizes.terms], sizes.norms**2, sizes.totals])
     if not isinstance(risk, ScoreRisk):
         point = risk.arrive(w, scores, b)
-        covariance = risk.covariance(point) if risk.loss.covariance is not None else 0.0
-        return _of_classes(risk, point.g, point.risk, point.offset, covariance)
-    # Few new arrays: workers give freed memory back at once, and to get it takes as long as a sum.
-    point, G = risk.arrive(w, scores, b, width), np.zeros((3 if width > 0.0 else 2, len(scores)))
-    weights, sides = np.where(point.g > 0.0, risk.weights, 0.0), []
-    for g in G[:2]:
-        given = scores, risk.y, weights, point.b, width, risk.center
-        value, offset = risk.form.cut(*given, g)
-        total = float(g.sum())
-        terms = abs(offset) + abs(risk.size_of_targets(g[None]))  # all g have the same sign
-        sides.append(([value, offset, abs(total), terms], [[float(g @ g)], [total]]))
-        np.subtract(risk.weights, weights, out=weights)
-    curved = None
-    if risk.has_curvature:
-        places, coefs = risk.curvature(point, width)
-        curved = _hessian(risk, places, coefs, every, problem.free)
-        if width > 0.0:
-            G[2][places] = point.g[places]
-    gradients = risk.rows.gradient(G)  # of all in one pass over X
-    if curved is not None and width > 0.0:
-        curved.bent = np.append(gradients[2], G[2].sum())
-    return Answer(*map(np.array, zip(*sides, strict=True)), gradients[:2], curved or 0.0)
-
-
-def _hessian(risk: ScoreRisk, places: Any, coefs: Array, every: int, centered: bool) -> Curved:
-    d = risk.rows.shape[1]
+        covariance = none if risk.loss.covariance is None else risk.covariance(point)
+        sides = [_side(risk, point.g, point.risk, point.offset, abs(point.offset))]
+        return [np.array(sides), covariance, none, of_sizes]
+    point = risk.arrive(w, scores, b, width)
+    upper, weights = np.empty_like(scores), np.where(point.g > 0.0, risk.weights, 0.0)
+    _, offset = risk.form.cut(scores, risk.y, weights, point.b, width, risk.center, upper)
+    terms = abs(offset) + abs(point.offset)  # the other side is a difference
+    sides = np.array(
+        [
+            _side(risk, upper, point.risk, offset, terms),
+            _side(risk, point.g - upper, 0.0, point.offset - offset, terms),
+        ]
+    )
     if not every:
-        return Curved(len(places), float(coefs.sum()), np.zeros(d), np.zeros((0, 0)))
-    some = np.ascontiguousarray(places[::every]), np.ascontiguousarray(coefs[::every])
-    matrix, mean = risk.rows.hessian(*some, centered)
-    return Curved(len(places), every * float(some[1].sum()), mean, every * matrix)
+        return [sides, none, none, of_sizes]
+    places, coefs = risk.curvature(point, width)
+    curved = _bordered(risk.rows, places[::every].copy(), every * coefs[::every], free)
+    bent = none
+    if width > 0.0:
+        g = np.zeros_like(scores)
+        g[places] = point.g[places]
+        bent = np.concatenate([risk.rows.gradient(g), [g.sum(), len(places)]])
+    return [sides, curved, bent, of_sizes]
 
 
-def _of_classes(risk: Any, g: Array, value: float, offset: float, covariance: Any = 0.0) -> Answer:
-    """The sums of derivatives of several outputs."""
-    total, gradient = float(np.abs(g).sum()), risk.rows.gradient(g).ravel()
-    outputs = np.array([[np.einsum("ki,ki->k", g, g), g.sum(axis=1)]])
-    sums = np.array([[value, offset, total, abs(offset)]])
-    return Answer(sums, outputs, gradient[None], covariance)
+def _side(risk: Any, g: Array, value: float, offset: float, terms: float) -> Array:
+    outputs = np.atleast_2d(g)
+    sizes, squares = np.abs(outputs), np.einsum("ki,ki->k", outputs, outputs)
+    terms += risk.size_of_targets(sizes)
+    sums = [value, offset, float(sizes.sum()), terms]
+    return np.concatenate([sums, squares, outputs.sum(axis=1), risk.rows.gradient(g).ravel()])
 
 
-def slopes(block: Any, problem: Problem, start: Any, end: Any, width: float, steps: Array) -> Array:
+def _bordered(rows: Any, places: Any, coefs: Array, centered: bool) -> Array:
+    """The Hessian of the features and, if it is ``centered``, of a column of ones.
+
+    Without that, the last row and column are 0 but for the sum of the second derivatives.
+    """
+    total, (matrix, mean) = float(coefs.sum()), rows.hessian(places, coefs, centered)
+    return np.block([[matrix + total * np.outer(mean, mean), total * mean[:, None]],
+                     [total * mean, np.array([total])]])  # fmt: skip
+
+
+def slopes(risk: Any, free: bool, start: Any, end: Any, width: float, steps: Array) -> list[Array]:
     """Derivatives of the smoothed risk at steps from one point (w, b) to another one."""
-    risk = block.risk(problem)
-    scores = risk.scores(start[0])
-    direction, b = risk.scores(end[0] - start[0]), float(np.ravel(start[1])[0])
-    given = Point(start[0], scores, b), direction, float(np.ravel(end[1])[0]) - b, width
-    return np.array([risk.slopes(*given, float(t))[0] for t in steps])
+    (w, b), (_, b_end) = start, end
+    point, direction = Point(w, risk.scores(w), b), risk.scores(end[0] - w)
+    given = point, direction, b_end - b, width
+    return [np.array([risk.slopes(*given, float(t))[0] for t in steps])]
+
+
+def moments(risk: Any, free: bool) -> list[Array]:
+    """The covariance of the features, as a Hessian."""
+    return [_bordered(risk.rows, np.arange(len(risk.weights)), risk.weights, free)]
 
 
 def balanced(
-    block: Any, problem: Problem, w: Array, b: Array, surplus: Array, shares: Array
-) -> Answer:
+    risk: Any, free: bool, w: Array, b: Array, surplus: Array, shares: Array
+) -> list[Array]:
     """The plane of derivatives that sum to zero over all rows, for several outputs."""
-    risk = block.risk(problem)
     g = risk.balanced(risk.arrive(w, risk.scores(w), b).g, surplus, shares)
-    return _of_classes(risk, g, 0.0, risk.offset(g))
-
-
-def reached(block: Any, problem: Problem, w: Array, b: Array) -> Array:
-    """Risk, terms, squares of norms and totals, see :class:`Sizes`."""
-    value, _, sizes = block.risk(problem).reached(w, b, False)
-    return np.concatenate([[value, sizes.terms], sizes.norms**2, sizes.totals])
-
-
-def moments(block: Any, problem: Problem, whole: bool) -> Curved:
-    """Mean and covariance of the features, or without ``whole`` their sums of squares."""
-    risk = block.risk(problem)
-    n, d = risk.rows.shape
-    if whole:
-        matrix, mean = risk.rows.hessian(np.arange(n), risk.weights, problem.free)
-    else:
-        total = float(risk.weights.sum())
-        mean = risk.rows.gradient(risk.weights) / total if problem.free else np.zeros(d)
-        matrix = risk.rows.squares(risk.weights)
-    return Curved(n, float(risk.weights.sum()), mean, matrix)
+    offset = risk.offset(g)
+    return [_side(risk, g, 0.0, offset, abs(offset))]
 
 
 # ---- the client ----------------------------------------------------------------------------------
@@ -212,9 +177,12 @@ def moments(block: Any, problem: Problem, whole: bool) -> Curved:
 
 @dataclass
 class BlockPoint(Point):
-    """A point with what all blocks have answered; w takes the place of its scores."""
+    """A point with the answers of all blocks; w takes the place of its scores."""
 
-    answer: Any = None
+    sides: Any = None
+    curved: Any = None
+    bent: Any = None
+    sizes: Any = None
     width: float = 0.0
 
 
@@ -225,20 +193,29 @@ class BlockedRows:
     shape: tuple[int, int]
     n_entries: int
     column_norms: Array
+    column_means: Array  # without weights
     passes: int = 0  # two in a round
 
 
 class BlockRisk(Risk):
-    """The sum of the risks of all blocks, whose intercepts are all coordinates."""
+    """The sum of the risks of all blocks, whose intercepts are all coordinates.
+
+    ``sample`` is the risk of some rows in memory, None if they would say too little.
+    """
 
     def __init__(
-        self, rounds: Any, problem: Problem, rows: BlockedRows, shares: Array, fit_intercept: bool
+        self, rounds: Any, problem: Problem, rows: BlockedRows, shares: Array, sample: Risk | None
     ):
         self.rows: Any = rows
-        self.rounds, self.problem = rounds, replace(problem, free=fit_intercept)
+        self.rounds, self.problem, self.sample = rounds, problem, sample
         self.loss, self.units, self.shares = problem.loss, problem.units, shares
         self.n_outputs, self.free = problem.n_outputs, False
-        self.n_free = (self.n_outputs or 1) if fit_intercept else 0
+        self.n_free = (self.n_outputs or 1) if problem.free else 0
+        # Of one score sizes cost little: they come with every point, and none is asked for again.
+        self._sized = self.n_outputs is None and self.loss.formula is not None
+        self.kinked = self._sized and not self.loss.smooth  # bends over a width
+        own = type(self.loss).curvature is not SampleLoss.curvature
+        self.has_curvature = self._sized or own
         self._last: deque[tuple[bytes, BlockPoint]] = deque(maxlen=_POINTS)
 
     def limit(self, seconds: float | None) -> None:
@@ -250,20 +227,25 @@ class BlockRisk(Risk):
 
     def arrive(self, w, scores, b, width: float = 0.0, every: int = 0) -> BlockPoint:
         """One round, but for one of the last points."""
+        return self._looked(w, b, width, every, self._sized)
+
+    def _looked(self, w: Array, b: Any, width: float, every: int, sized: bool) -> BlockPoint:
         b = np.ravel(b).astype(np.float64)
-        key = w.tobytes() + b.tobytes() + np.array([width, every]).tobytes()
+        at, how = w.tobytes() + b.tobytes(), np.array([width, every, sized]).tobytes()
         for known, point in self._last:
-            if known == key:
+            if known == at + how:
                 return point
         self.rows.passes += 2
-        answer = self.rounds.total(look, self.problem, w, b, width, every)
-        plane = answer.plane(np.ones(len(answer.sums)), self.problem.center)
-        value = float(answer.sums[:, 0].sum())
+        answer = self._total(look, w, b, width, every, sized)
+        plane, value = self._plane(answer[0].sum(axis=0)), float(answer[0][:, 0].sum())
         given = w, w, b, value, None, plane.offset, plane.gradient
-        point = BlockPoint(*given, answer=answer, width=width)
-        if not every:  # Hessians would fill the memory
-            self._last.append((key, point))
+        point = BlockPoint(*given, *answer, width=width)  # type: ignore[misc]
+        # Hessians would fill the memory: a point that has one is kept for `reached` alone.
+        self._last.append((b"", replace(point, curved=None)) if every else (at + how, point))
         return point
+
+    def _total(self, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
+        return self.rounds.total(of_block, task, self.problem, *args)
 
     def value(self, scores: Array, b: Any) -> float:
         return self.arrive(scores, scores, b).risk
@@ -273,13 +255,22 @@ class BlockRisk(Risk):
 
     def balance(self, point: Any) -> Array:
         """The derivatives in the intercepts."""
-        return point.answer.outputs[:, 1].sum(axis=0)
+        return self._plane(point.sides.sum(axis=0)).balance
 
     def covariance(self, point: Any) -> Array:
-        return point.answer.curved
+        return point.curved
+
+    def _plane(self, side: Array) -> Plane:
+        """A side as a plane, at targets that are counted from 0."""
+        k = self.n_outputs or 1
+        _, offset, total, terms = side[:_SUMS]
+        norms, balance = np.sqrt(side[_SUMS : _SUMS + k]), side[_SUMS + k : _SUMS + 2 * k]
+        moved = self.problem.center * float(balance.sum())
+        sizes = norms, float(total), float(terms) + abs(moved)
+        return Plane(side[_SUMS + 2 * k :], float(offset) - moved, balance, *sizes)
 
     def plane(self, point: Any) -> Plane:
-        plane = point.answer.plane(np.ones(len(point.answer.sums)), self.problem.center)
+        plane = self._plane(point.sides.sum(axis=0))
         return plane if self.n_free else plane._replace(balance=np.zeros(0))
 
     def balanced_plane(self, point: Any) -> Plane:
@@ -288,22 +279,20 @@ class BlockRisk(Risk):
             return self.plane(point)
         if self.n_outputs is not None:
             args = point.w, point.b, self.balance(point), self.shares
-            answer = self.rounds.total(balanced, self.problem, *args)
-            return answer.plane(np.ones(1))
-        sums = np.abs(point.answer.outputs[:, 1, 0])
+            return self._plane(*self._total(balanced, *args))
+        sums = np.abs([self._plane(side).balance[0] for side in point.sides])
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
-        return point.answer.plane(shares, self.problem.center)
+        return self._plane(shares @ point.sides)
 
     def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
         """Derivatives of the smoothed risk at steps towards the end: one round."""
-        ends = (start.w, start.b), (end.w, end.b)
-        return self.rounds.total(slopes, self.problem, *ends, start.width, steps)
+        ends = (start.w, float(start.b[0])), (end.w, float(end.b[0]))
+        return self._total(slopes, *ends, start.width, steps)[0]
 
     def line(self, start: Point, end: Point) -> Line:
         """Of full points, whose planes have the slopes; second derivatives are secants."""
         along, along_b = end.w - start.w, np.ravel(end.b) - np.ravel(start.b)
-        width = getattr(start, "width", 0.0)
 
         def slope(point: Any) -> float:
             free = float(self.balance(point) @ along_b) if self.n_free else 0.0
@@ -315,7 +304,7 @@ class BlockRisk(Risk):
             if t == 0.0:
                 return start.risk, first, np.nan
             w = (1.0 - t) * start.w + t * end.w
-            point = self.arrive(w, w, (1.0 - t) * np.ravel(start.b) + t * np.ravel(end.b), width)
+            point = self.arrive(w, w, (1.0 - t) * np.ravel(start.b) + t * np.ravel(end.b))
             there = slope(point)
             return point.risk, there, (there - first) / t
 
@@ -324,27 +313,27 @@ class BlockRisk(Risk):
     def reached(
         self, w: Array, b: Any, moving: bool, scores: Array | None = None
     ) -> tuple[float, Any, Sizes]:
+        """From the answers of the round at this point; a further one if it had no sizes."""
         b = np.ravel(b).astype(np.float64)
-        value, terms, *sizes = self.rounds.total(reached, self.problem, w, b)
-        squares, totals = np.array_split(sizes, 2)
-        return float(value), b, Sizes(np.sqrt(squares), totals, float(terms))
+        found = [p for _, p in self._last if np.array_equal(p.w, w) and np.array_equal(p.b, b)]
+        sized = [point for point in found if len(point.sizes)]
+        point = sized[0] if sized else self._looked(w, b, 0.0, 0, True)
+        terms, *squares = point.sizes
+        norms, totals = np.array_split(squares, 2)
+        return point.risk, b, Sizes(np.sqrt(norms), totals, float(terms))
 
     def feature_moments(self, whole: bool, exact: bool) -> tuple[Array, Array]:
-        found = self.rounds.total(moments, self.problem, whole)
-        return found.matrix, found.mean
+        """The covariance and the weighted means, or mean squares and means without weights."""
+        if whole:
+            return split(*self._total(moments))[:2]
+        means = self.rows.column_means * self.problem.free
+        return self.rows.column_norms**2 / self.rows.shape[0], means
 
-    def first_intercepts(self) -> Array:
-        if not (self.n_free and isinstance(self.loss, Softmax)):
-            return np.zeros(self.n_outputs)
-        return np.log(self.shares) - np.log(self.shares).mean()
+    first_intercepts = ClassRisk.first_intercepts
 
-    @cached_property
-    def kinked(self) -> bool:
-        """Whether the loss bends over a width, which may be narrowed."""
-        return self.n_outputs is None and not self.loss.smooth and self.loss.formula is not None
 
-    @cached_property
-    def has_curvature(self) -> bool:
-        """Whether second derivatives are known."""
-        loss = self.loss
-        return loss.formula is not None or type(loss).curvature is not SampleLoss.curvature
+def split(curved: Array) -> tuple[Array, Array, float]:
+    """A Hessian about the mean row, that row, and the sum of the second derivatives."""
+    total = float(curved[-1, -1])
+    mean = curved[-1, :-1] / total if total > 0.0 else np.zeros(len(curved) - 1)
+    return curved[:-1, :-1] - total * np.outer(mean, mean), mean, total

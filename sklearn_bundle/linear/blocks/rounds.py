@@ -15,17 +15,17 @@ from typing import Any
 
 from sklearn_bundle.core.contract import TimeLimit
 
-# Seconds without any worker after which a fit gives up: one needs a few seconds to restart.
-PATIENCE = 30.0
-_CHECK_SECONDS = 1.0  # between checks of the workers
+_SOON = 1e-3  # seconds that are waited in any case: dask takes 0 for none
 _CONFIRMED = 2.0  # times the longest round: what the last one may take after the time limit
-_LARGE = (
-    1 << 20
-)  # bytes of arguments, and of an answer: then workers add theirs before they send it
+# Rounds after which blocks are looked up, and answers released: dask sends what follows a release
+# up to 10 ms later.
+_RENEWED = 16
+# Bytes of arguments, and of an answer: then workers add theirs before they send it.
+_LARGE = 1 << 20
 
 
 class ClusterLost(RuntimeError):
-    """No worker or no scheduler is left, so results will not arrive."""
+    """The scheduler is gone or was restarted, so results will not arrive."""
 
 
 class ClusterTimeout(TimeoutError):
@@ -53,25 +53,21 @@ class Rounds:
         One for each block.
     limit : TimeLimit
         Of all rounds; later :class:`ClusterTimeout` is raised.
-    what : str
-        What the calls do, for messages.
     """
 
-    def __init__(self, calls: Sequence[Any], limit: TimeLimit, what: str):
+    def __init__(self, calls: Sequence[Any], limit: TimeLimit):
         self.client, self.limit, self.n_rounds = current_client(), limit, 0
-        self._longest = 0.0
-        self._tasks: Any = None
+        self._longest, self._held = 0.0, []  # futures of the last rounds
         if self.client is None:
             from dask.base import compute
 
             self.blocks = list(compute(*calls))
         else:
             self.blocks = self.client.compute(list(calls))
-            self._wait(self.blocks, what)
 
     def only(self, which: Sequence[int]) -> None:
         """Keep these blocks."""
-        self.blocks, self._tasks = [self.blocks[k] for k in which], None
+        self.blocks = [self.blocks[k] for k in which]
 
     def confirming(self) -> None:
         """Let the last round take a while after the time limit."""
@@ -85,68 +81,57 @@ class Rounds:
         if self.client is None:
             with ThreadPoolExecutor() as pool:
                 return list(pool.map(lambda block: task(block, *args), self.blocks))
-        began, call, sent = monotonic(), partial(_answers, task, args), []
+        began, call = monotonic(), partial(_answers, task, args)
+        numbers = self._numbers()
+        given = [[[self.blocks[k] for k in some] for some in numbers]]
         if sum(getattr(one, "nbytes", 0) for one in args) > _LARGE:  # to each worker once
-            call, sent = partial(_answers, task), self.client.scatter([args], broadcast=True)
-        self._tasks = self._tasks or self._placed()
-        futures = [
-            self.client.submit(
-                *(call, *sent, [self.blocks[k] for k in numbers]),
-                workers=[worker] if worker else None,
-                allow_other_workers=bool(worker),
-                pure=False,
-            )
-            for (worker, _), numbers in self._tasks
-        ]
-        found: Any = self._wait(futures, f"the round {task.__name__!r}")
+            call = partial(_answers, task)
+            given.insert(0, self.client.scatter([args], broadcast=True) * len(numbers))
+        futures = self.client.map(call, *given, pure=False)
+        self._held.append(futures)
+        found = self._results(futures)
         self._longest = max(self._longest, monotonic() - began)
-        numbered = [
-            (k, answer)
-            for (_, numbers), (_, answers) in zip(self._tasks, found, strict=True)
-            for k, answer in zip(numbers, answers, strict=False)  # one if they are added
-        ]
-        if any(
-            place[0] != where for (place, _), (where, _) in zip(self._tasks, found, strict=True)
-        ):
-            self._tasks = None  # a worker is gone, or blocks were copied
+        numbered = [pair for pairs in map(zip, numbers, found) for pair in pairs]
         return [answer for _, answer in sorted(numbered, key=lambda pair: pair[0])]
 
-    def total(self, task: Callable[..., Any], *args: Any) -> Any:
-        """The sum of all answers, which depends on the blocks alone unless it is large."""
-        return reduce(add, self.map(task, *args))
+    def total(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """The sums of all answers, which depend on the blocks alone unless they are large."""
+        return sums(self.map(task, *args))
 
-    def _placed(self) -> list[tuple[tuple[str, int], list[int]]]:
-        """The numbers of the blocks of each task, by its worker and thread."""
+    def _numbers(self) -> list[list[int]]:
+        """The numbers of the blocks of each task: of each block as long as it is not computed."""
+        if self.n_rounds == 1:
+            return [[k] for k in range(len(self.blocks))]
+        if self.n_rounds % _RENEWED == 2:
+            self._held.clear()
+            self._places = self._found()
+        return self._places
+
+    def _found(self) -> list[list[int]]:
+        """Those that lie on the same worker, for each of its threads."""
         holders, threads = self.client.who_has(self.blocks), self.client.nthreads()
         held, places = defaultdict[str, int](int), defaultdict[tuple[str, int], list[int]](list)
         for k, block in enumerate(self.blocks):
             worker = min(holders.get(block.key) or [""], key=lambda name: held[name])
             places[worker, held[worker] % threads.get(worker, 1)].append(k)
             held[worker] += 1
-        return list(places.items())
+        return list(places.values())
 
-    def _wait(self, futures: list[Any], what: str) -> list[Any] | None:
-        """The results, None of blocks; the tasks are canceled if these are not awaited."""
+    def _results(self, futures: list[Any]) -> list[Any]:
+        """What futures hold in the end; the tasks are canceled if that is not awaited."""
         from distributed import wait
 
-        alone_since, is_done = monotonic(), False
+        left = self.limit.left
         try:
-            while not is_done:
-                left = self.limit.left
-                try:
-                    wait(futures, timeout=_CHECK_SECONDS if left is None else min(left, 1.0) + 1e-3)
-                    is_done = True
-                except TimeoutError:
-                    if self.limit.left == 0.0:
-                        raise self._late(futures, what) from None
-                    if self.client.status == "running" and self.client.nthreads():
-                        alone_since = monotonic()
-                    elif monotonic() - alone_since > PATIENCE:
-                        raise ClusterLost(f"No worker has answered for {PATIENCE:g} s.") from None
-            for future in futures if futures is self.blocks else ():
-                if future.status == "error":
-                    future.result()
-            return None if futures is self.blocks else self.client.gather(futures)
+            try:
+                wait(futures, timeout=None if left is None else left + _SOON)
+            except TimeoutError:
+                done = sum(future.done() for future in futures)
+                raise ClusterTimeout(
+                    f"the time limit passed in round {self.n_rounds} on the cluster (round 1 reads "
+                    f"and checks the blocks): {done} of {len(futures)} tasks were done"
+                ) from None
+            return self.client.gather(futures)
         except CancelledError as error:
             raise ClusterLost(
                 "The scheduler no longer has the blocks: it was restarted."
@@ -155,19 +140,14 @@ class Rounds:
             self.client.cancel(futures)
             raise
 
-    def _late(self, futures: list[Any], what: str) -> ClusterTimeout:
-        done = sum(future.done() for future in futures)
-        return ClusterTimeout(
-            f"the time limit passed while the cluster was at {what}: {done} of {len(futures)} "
-            "tasks were done"
-        )
 
-
-def _answers(task: Callable[..., Any], args: tuple, blocks: list[Any]) -> tuple[str, list[Any]]:
-    """What blocks of one worker answer, with its address."""
-    from distributed import get_worker
-
+def _answers(task: Callable[..., Any], args: tuple, blocks: list[Any]) -> list[Any]:
+    """What blocks of one worker answer; large answers are added."""
     answers = [task(block, *args) for block in blocks]
-    if sys.getsizeof(answers[0]) > _LARGE:
-        answers = [reduce(add, answers)]
-    return get_worker().address, answers
+    is_large = isinstance(answers[0], list) and sum(one.nbytes for one in answers[0]) > _LARGE
+    return [sums(answers)] if is_large else answers
+
+
+def sums(answers: list[Any]) -> list[Any]:
+    """Of answers that are lists of arrays."""
+    return [reduce(add, column) for column in zip(*answers, strict=True)]

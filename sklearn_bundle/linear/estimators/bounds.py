@@ -11,7 +11,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.certificate import DOUBLE, likely
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.validation import squared_lengths
-from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses import NuNovelty, RegressionLoss, Softmax
 from sklearn_bundle.linear.risk import Risk, ScoreRisk
 from sklearn_bundle.linear.rows import Rows
@@ -252,10 +251,6 @@ def _of_softmax(
 
 def _slope(risk: ScoreRisk, scores: Array) -> float:
     """Derivative in b of the risk at these scores; 0 if its sign may be rounding."""
-    if risk.is_compiled:
-        given = risk.loss.formula, scores, risk.y, risk.weights
-        _, size, _, slope = loops.sizes(*given, 0.0, 0.0)
-    else:
-        slopes = risk.weights * risk.loss.gradient(scores, risk.y)
-        slope, size = float(slopes.sum()), float(np.abs(slopes).sum())
+    slopes = risk.weights * risk.loss.gradient(scores, risk.y)
+    slope, size = float(slopes.sum()), float(np.abs(slopes).sum())
     return slope if abs(slope) > (likely(len(scores)) + _FEW) * DOUBLE * size else 0.0

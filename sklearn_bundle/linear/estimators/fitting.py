@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core import contract
@@ -78,6 +79,14 @@ class MemoryData:
         self.threads = split_threads(n_jobs, len(prepared))
         self.spreads_of_problems: Sequence[float] = ()  # of a regressor
 
+    def exclude(self, features: NDArray[np.intp]) -> None:
+        """Set the columns of some features to 0, in a copy: their weights then are 0, too."""
+        X: Any = self.samples.X
+        used = np.ones(self.n_features, dtype=X.dtype)
+        used[features] = 0.0
+        X = X.multiply(used).tocsr() if sp.issparse(X) else X * used
+        self.samples = replace(self.samples, X=X)
+
     def fingerprint(self) -> Any:
         """A hash of X, targets and weights."""
         return self.samples.fingerprint()
@@ -136,9 +145,14 @@ def solve_problems(
 
 
 def bound_omega(params: Any, data: Any) -> Regularizer:
-    """The regularizer for these data."""
+    """The regularizer for these data, where columns of features that it excludes become 0."""
     loss, y = data.prepared[0]
-    return omega_of(params).bind(data.n_features, data.n_features * (loss.n_outputs(y) or 1))
+    omega = omega_of(params).bind(data.n_features, data.n_features * (loss.n_outputs(y) or 1))
+    if omega.excluded is not None:
+        if not isinstance(data, MemoryData):
+            raise ValueError("Infinite weights of features need rows in memory: leave those out.")
+        data.exclude(omega.excluded)
+    return omega
 
 
 def _key(params: Any, data: Any) -> Any:

@@ -210,7 +210,16 @@ class PragamSVC(LinearClassifier):
             "support_": samples.rows[support],
             "reg_lambda_": strength,
         }
-        return run.finish(fitted, results)
+        return run.finish(fitted, results, advice=_advice(params, strength))
+
+
+def _advice(params: Any, strength: float) -> dict[Any, str]:
+    """What to change, and what solves the same problem to any gap."""
+    given = {"reg_lambda": float(strength)} if params.C is None else {"C": float(params.C)}
+    given |= {"fit_intercept": params.fit_intercept, "class_weight": params.class_weight}
+    values = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+    same = f'BMRMClassifier("hinge", {values}) solves the same problem to any gap.'
+    return {status: f"{advice} {same}" for status, advice in params._advice.items()}
 
 
 def _attributes(data: MemoryData, points: Points) -> dict[str, Any]:

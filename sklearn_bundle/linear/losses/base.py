@@ -262,8 +262,7 @@ class SampleLoss(Loss):
 
     #: What follows from the values, and is not inherited by a class with others.
     _from_values: ClassVar[tuple[str, ...]] = (
-        *("curvature", "smooth", "cut", "along", "offset", "covariance", "mixed_offset"),
-        "closed_intercept",
+        *("curvature", "smooth", "cut", "along", "offset", "covariance", "closed_intercept"),
     )
     #: Optional method ``offset(derivatives, y, weights)``: the exact height
     #: ``-sum_i s_i l*(g_i / s_i)`` at scores of zero of a plane with given derivatives.
@@ -271,8 +270,6 @@ class SampleLoss(Loss):
     #: Optional method ``covariance(derivatives, y, weights)`` by class: the second derivatives of
     #: the risk in the intercepts, of shape (k, k).
     covariance: ClassVar[Callable[..., Array] | None] = None
-    #: Optional method ``mixed_offset(derivatives, y, weights, moved, given)``, see Softmax.
-    mixed_offset: ClassVar[Callable[..., float] | None] = None
 
     def __init_subclass__(cls, **further: Any):
         super().__init_subclass__(**further)

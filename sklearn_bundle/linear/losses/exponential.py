@@ -31,11 +31,6 @@ def _exponential_curvature(loss, f, r, y, steepness):
     return exp(-y * f)
 
 
-@registered(loops.height, ExponentialFormula)
-def _height(loss, f, r, y, u, center):
-    return exp(-y * f) * (1.0 + y * f)
-
-
 @registered(loops.conjugate, ExponentialFormula)
 def _exponential_conjugate(loss, u, y, center):
     v = max(-y * u, 0.0)
@@ -62,10 +57,7 @@ class Exponential(BinaryLoss):
     """
 
     smooth = True
-
-    @property
-    def formula(self):
-        return ExponentialFormula()
+    formula = ExponentialFormula()
 
     def value(self, scores, y) -> Array:
         with np.errstate(over="ignore"):

@@ -15,42 +15,39 @@ from sklearn_bundle.linear.losses.one_score import BinaryLoss
 
 
 class HingeFormula(NamedTuple):
-    """The type that stands for the hinge loss in compiled code."""
+    """The type that stands for both losses in compiled code: the square has 1.0, the hinge 0.0."""
 
-
-class SquaredHingeFormula(NamedTuple):
-    """The type that stands for the squared hinge loss in compiled code."""
+    square: float
 
 
 @registered(dual.direction, HingeFormula)
-@registered(dual.direction, SquaredHingeFormula)
 def _label(loss, y):
     return y
 
 
-# ---- hinge: max(0, slack) ------------------------------------------------------------------------
-
-
 @registered(loops.value, HingeFormula)
 def _value(loss, f, r, y):
-    return max(-y * r, 0.0)
+    slack = max(-y * r, 0.0)
+    return slack * (0.5 * slack if loss.square > 0.0 else 1.0)
 
 
 @registered(loops.slope, HingeFormula)
 def _slope(loss, f, r, y, steepness):
     slack = max(-y * r, 0.0)
-    return -y * (min(slack * steepness, 1.0) if slack > 0.0 else 0.0)
+    bent = min(slack * steepness, 1.0) if slack > 0.0 else 0.0
+    return -y * (slack if loss.square > 0.0 else bent)
 
 
 @registered(loops.curvature, HingeFormula)
 def _curvature(loss, f, r, y, steepness):
-    p = -y * r * steepness
-    return steepness if 0.0 < p < 1.0 else 0.0
+    factor = 1.0 if loss.square > 0.0 else steepness
+    p = -y * r * factor
+    return factor if (p > 0.0) & ((p < 1.0) | (loss.square > 0.0)) else 0.0
 
 
 @registered(loops.conjugate, HingeFormula)
 def _conjugate(loss, u, y, center):
-    return u * (y - center)
+    return u * (y - center) + 0.5 * loss.square * u * u
 
 
 @registered(loops.sides, HingeFormula)
@@ -61,44 +58,14 @@ def _sides(loss, b, t, y):
 
 @registered(dual.step, HingeFormula)
 def _step(loss, target, margin, alpha, weight, curvature, high, low):
-    slack = 1.0 - margin
-    gap = weight * max(slack, 0.0) - alpha * slack
-    gradient, counts = dual.projected(-slack, -slack, alpha, 0.0, weight, curvature, high, low)
-    new = dual.maximizer(slack + curvature * alpha, curvature, alpha, 0.0, weight)
-    return (new if counts else alpha), gradient, gap, counts
-
-
-# ---- squared hinge: max(0, slack)^2 / 2 ----------------------------------------------------------
-
-
-@registered(loops.value, SquaredHingeFormula)
-def _squared_value(loss, f, r, y):
-    slack = max(-y * r, 0.0)
-    return 0.5 * slack * slack
-
-
-@registered(loops.slope, SquaredHingeFormula)
-def _squared_slope(loss, f, r, y, steepness):
-    return -y * max(-y * r, 0.0)
-
-
-@registered(loops.curvature, SquaredHingeFormula)
-def _squared_curvature(loss, f, r, y, steepness):
-    return 1.0 if -y * r > 0.0 else 0.0
-
-
-@registered(loops.conjugate, SquaredHingeFormula)
-def _squared_conjugate(loss, u, y, center):
-    return u * (y - center) + 0.5 * u * u
-
-
-@registered(dual.step, SquaredHingeFormula)
-def _squared_step(loss, target, margin, alpha, weight, curvature, high, low):
-    slack, bend = 1.0 - margin, 1.0 / weight
-    gap = 0.5 * weight * max(slack, 0.0) ** 2 - alpha * slack + 0.5 * bend * alpha * alpha
+    slack, bend = 1.0 - margin, loss.square / weight
+    most = np.inf if loss.square > 0.0 else weight
+    positive = max(slack, 0.0)
+    gap = weight * positive * (0.5 * positive if loss.square > 0.0 else 1.0)
+    gap += alpha * (0.5 * bend * alpha - slack)
     minus = bend * alpha - slack
-    gradient, counts = dual.projected(minus, minus, alpha, 0.0, np.inf, curvature, high, low)
-    new = dual.maximizer(slack + curvature * alpha, curvature + bend, alpha, 0.0, np.inf)
+    gradient, counts = dual.projected(minus, minus, alpha, 0.0, most, curvature, high, low)
+    new = dual.maximizer(slack + curvature * alpha, curvature + bend, alpha, 0.0, most)
     return (new if counts else alpha), gradient, gap, counts
 
 
@@ -121,14 +88,8 @@ class Hinge(BinaryLoss):
     """
 
     dual_steps = True
-
-    @property
-    def formula(self):
-        return HingeFormula()
-
-    @property
-    def kinks(self):
-        return ((0.0, 1.0),)
+    formula = HingeFormula(0.0)
+    kinks = ((0.0, 1.0),)
 
     def value(self, scores, y) -> Array:
         return np.maximum(0.0, 1.0 - y * scores)
@@ -156,12 +117,8 @@ class SquaredHinge(BinaryLoss):
     """
 
     smooth = True
-    flat = True
     dual_steps = True
-
-    @property
-    def formula(self):
-        return SquaredHingeFormula()
+    formula = HingeFormula(1.0)
 
     def value(self, scores, y) -> Array:
         return 0.5 * np.maximum(0.0, 1.0 - y * scores) ** 2

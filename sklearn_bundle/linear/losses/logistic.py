@@ -45,13 +45,6 @@ def _log_curvature(loss, f, r, y, steepness):
     return q * (1.0 - q)
 
 
-@registered(loops.height, LogFormula)
-def _log_height(loss, f, r, y, u, center):
-    z = abs(f)
-    e = exp(-z)
-    return log1p_unit(e) + z * (e / (1.0 + e))
-
-
 @registered(loops.conjugate, LogFormula)
 def _log_conjugate(loss, u, y, center):
     p = min(max(-y * u, 0.0), 1.0)
@@ -119,11 +112,7 @@ class LogLoss(BinaryLoss):
 
     smooth = True
     dual_steps = True
-    multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
-
-    @property
-    def formula(self):
-        return LogFormula()
+    formula = LogFormula()
 
     def value(self, scores, y) -> Array:
         return np.logaddexp(0.0, -y * scores)

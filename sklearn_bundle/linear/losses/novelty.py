@@ -47,6 +47,8 @@ class Novelty(ScoreLoss):
 
     free_intercept = None
     dual_steps = True
+    formula = Tube(-1.0, 0.0, 0.0, 0.0)
+    kinks = ((0.0, 1.0),)
 
     def __init__(self, rho=1.0):
         self.rho = as_float(rho)
@@ -59,14 +61,6 @@ class Novelty(ScoreLoss):
     def prepare_target(self, target) -> Prepared:
         self.check(None)
         return Prepared(self, np.full(target.n_samples, self.rho))
-
-    @property
-    def formula(self):
-        return Tube(-1.0, 0.0, 0.0, 0.0)
-
-    @property
-    def kinks(self):
-        return ((0.0, 1.0),)
 
     def value(self, scores, y) -> Array:
         return np.maximum(0.0, self.rho - scores)

@@ -41,26 +41,16 @@ class ScoreLoss(SampleLoss):
 
     _from_values = (
         *SampleLoss._from_values,
-        *("formula", "kinks", "quadratic", "flat", "dual_steps", "multiplications"),
+        *("formula", "kinks", "quadratic", "dual_steps"),
     )
     #: Whether second derivatives are the same everywhere.
     quadratic: ClassVar[bool] = False
-    #: Whether the loss is smooth, and yet 0 on a part of the line.
-    flat: ClassVar[bool] = False
     #: Whether the formula has compiled steps of dual coordinate ascent that solvers should take.
     dual_steps: ClassVar[bool] = False
-    #: Cost of a dual step in multiplications, without its products with the row; 0 if only a few.
-    multiplications: ClassVar[float] = 0.0
-
-    @property
-    def formula(self) -> tuple[Any, ...] | None:
-        """The named tuple that stands for the loss in compiled code, if there is one."""
-        return None
-
-    @property
-    def kinks(self) -> tuple[tuple[float, float], ...]:
-        """Of a piecewise linear loss: where ``f - y`` is at each kink, and the slope's jump."""
-        return ()
+    #: The named tuple that stands for the loss in compiled code, if there is one.
+    formula: Any = None
+    #: Of a piecewise linear loss: where ``f - y`` is at each kink, and the slope's jump.
+    kinks: tuple[tuple[float, float], ...] = ()
 
     def start(self, y: Array, weights: Array, free: bool) -> Start:
         """A point from which to start, and units: by default 0 and 1.
@@ -213,11 +203,8 @@ class RegressionLoss(ScoreLoss):
     #: The p in ``l(c y, c f) = c^p l(y, f)``, if parameters in units of the target are multiplied
     #: by c too; None if there is none. The default `reg_lambda` depends on it.
     degree: ClassVar[float | None] = None
-
-    @property
-    def level(self) -> float:
-        """The quantile of the targets from which to start."""
-        return 0.5
+    #: The quantile of the targets from which to start.
+    level: float = 0.5
 
     def n_outputs(self, y) -> int | None:
         return y.shape[1] if np.ndim(y) == 2 else None

@@ -114,10 +114,7 @@ class Poisson(RegressionLoss):
 
     smooth = True
     positive_only = True
-
-    @property
-    def formula(self):
-        return PoissonFormula()
+    formula = PoissonFormula()
 
     def value(self, scores, y) -> Array:
         log_y = np.log(np.where(y > 0.0, y, 1.0))

@@ -1,5 +1,7 @@
 """Losses of a score f and a real target y: functions of the residual ``r = f - y``."""
 
+from typing import Any
+
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between
@@ -9,7 +11,46 @@ from sklearn_bundle.linear.losses.squared_errors import MultivariateSquaredError
 from sklearn_bundle.linear.losses.tube import Tube
 
 
-class AbsoluteError(RegressionLoss):
+class TubeLoss(RegressionLoss):
+    """A loss of the residual that a :class:`~.tube.Tube` describes."""
+
+    dual_steps = True
+    _tube: Any  # whatever a subclass makes of values and formula
+
+    @property
+    def formula(self):
+        return self._tube
+
+    @property
+    def kinks(self):
+        low, high, half, square = self._tube
+        if square:
+            return ()
+        return ((-half, -low), (half, high)) if half else ((0.0, high - low),)
+
+    def value(self, scores, y) -> Array:
+        u, r = TubeLoss.gradient(self, scores, y), scores - y
+        return u * (_beyond(r, self._tube.half) - 0.5 * self._tube.square * u)
+
+    def gradient(self, scores, y) -> Array:
+        (low, high, half, square), r = self._tube, scores - y
+        if square:
+            return np.clip(_beyond(r, half), low, high)
+        return np.where(r > half, high, np.where(r < -half, low, 0.0))
+
+    def curvature(self, scores, y) -> Array | None:
+        low, high, half, square = self._tube
+        u = TubeLoss.gradient(self, scores, y)
+        bends = (u > low) & (u < high) & (np.abs(scores - y) >= half)
+        return bends.astype(float) if square else None
+
+
+def _beyond(r: Array, half: float) -> Array:
+    """Residuals less the tube."""
+    return r - np.clip(r, -half, half)
+
+
+class AbsoluteError(TubeLoss):
     """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
 
     Table 5 of [1]_.
@@ -28,24 +69,10 @@ class AbsoluteError(RegressionLoss):
     """
 
     degree = 1.0
-    dual_steps = True
-
-    @property
-    def formula(self):
-        return Tube(-1.0, 1.0, 0.0, 0.0)
-
-    @property
-    def kinks(self):
-        return ((0.0, 2.0),)
-
-    def value(self, scores, y) -> Array:
-        return np.abs(scores - y)
-
-    def gradient(self, scores, y) -> Array:
-        return np.sign(scores - y)
+    _tube = Tube(-1.0, 1.0, 0.0, 0.0)
 
 
-class Quantile(RegressionLoss):
+class Quantile(TubeLoss):
     """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
 
     Table 5 of [1]_, where tau and 1 - tau are swapped. At 0.5 it is half the absolute error.
@@ -74,7 +101,6 @@ class Quantile(RegressionLoss):
     """
 
     degree = 1.0
-    dual_steps = True
 
     def __init__(self, quantile=0.5):
         self.quantile = as_float(quantile)
@@ -84,26 +110,15 @@ class Quantile(RegressionLoss):
             raise must_be("quantile", "above 0 and below 1", self.quantile)
 
     @property
-    def formula(self):
+    def _tube(self):
         return Tube(-float(self.quantile), 1.0 - float(self.quantile), 0.0, 0.0)
-
-    @property
-    def kinks(self):
-        return ((0.0, 1.0),)
 
     @property
     def level(self):
         return float(self.quantile)
 
-    def value(self, scores, y) -> Array:
-        return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
 
-    def gradient(self, scores, y) -> Array:
-        r = scores - y
-        return np.where(r > 0.0, 1.0 - self.quantile, np.where(r < 0.0, -self.quantile, 0.0))
-
-
-class EpsilonInsensitive(RegressionLoss):
+class EpsilonInsensitive(TubeLoss):
     """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
 
     Table 5 of [1]_. With this risk, SVR's and LIBLINEAR's C is ``1 / (n reg_lambda)``.
@@ -132,7 +147,6 @@ class EpsilonInsensitive(RegressionLoss):
     """
 
     degree = 1.0
-    dual_steps = True
 
     def __init__(self, epsilon=0.1):
         self.epsilon = as_float(epsilon)
@@ -142,19 +156,8 @@ class EpsilonInsensitive(RegressionLoss):
             raise must_be("epsilon", "at least 0 and finite", self.epsilon)
 
     @property
-    def formula(self):
+    def _tube(self):
         return Tube(-1.0, 1.0, float(self.epsilon), 0.0)
-
-    @property
-    def kinks(self):
-        half = float(self.epsilon)
-        return ((-half, 1.0), (half, 1.0)) if half else ((0.0, 2.0),)
-
-    def value(self, scores, y) -> Array:
-        return np.maximum(0.0, np.abs(scores - y) - self.epsilon)
-
-    def gradient(self, scores, y) -> Array:
-        return np.sign(scores - y) * (np.abs(scores - y) > self.epsilon)
 
 
 class SquaredEpsilonInsensitive(EpsilonInsensitive):
@@ -188,24 +191,13 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
 
     degree = 2.0
     smooth = True
-    flat = True
-    dual_steps = True
 
     @property
-    def formula(self):
+    def _tube(self):
         return Tube(-np.inf, np.inf, float(self.epsilon), 1.0)
 
-    def value(self, scores, y) -> Array:
-        return 0.5 * np.maximum(0.0, np.abs(scores - y) - self.epsilon) ** 2
 
-    def gradient(self, scores, y) -> Array:
-        return np.sign(scores - y) * np.maximum(0.0, np.abs(scores - y) - self.epsilon)
-
-    def curvature(self, scores, y) -> Array:
-        return np.where(np.abs(scores - y) >= self.epsilon, 1.0, 0.0)
-
-
-class Huber(RegressionLoss):
+class Huber(TubeLoss):
     """Huber's loss, ``l(y, f) = r^2/2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond.
 
     With ``r = f - y``: [2]_, and table 5 of [1]_ with delta = 1.
@@ -237,7 +229,6 @@ class Huber(RegressionLoss):
 
     degree = 2.0
     smooth = True
-    dual_steps = True
 
     def __init__(self, delta=1.0):
         self.delta = as_float(delta)
@@ -247,21 +238,11 @@ class Huber(RegressionLoss):
             raise must_be("delta", "above 0 and finite", self.delta)
 
     @property
-    def formula(self):
+    def _tube(self):
         return Tube(-float(self.delta), float(self.delta), 0.0, 1.0)
 
-    def value(self, scores, y) -> Array:
-        inner = np.clip(scores - y, -self.delta, self.delta)
-        return inner * (scores - y - 0.5 * inner)
 
-    def gradient(self, scores, y) -> Array:
-        return np.clip(scores - y, -self.delta, self.delta)
-
-    def curvature(self, scores, y) -> Array:
-        return np.where(np.abs(scores - y) < self.delta, 1.0, 0.0)
-
-
-class SquaredError(RegressionLoss):
+class SquaredError(TubeLoss):
     """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
     Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. With several targets
@@ -284,24 +265,13 @@ class SquaredError(RegressionLoss):
     degree = 2.0
     smooth = True
     quadratic = True
+    _tube = Tube(-np.inf, np.inf, 0.0, 1.0)
+    dual_steps = False
 
     def prepare_target(self, target) -> Prepared:
         if np.ndim(target.y) == 2 and self.formula is not None:
             return MultivariateSquaredError().prepare_target(target)
         return super().prepare_target(target)
-
-    @property
-    def formula(self):
-        return Tube(-np.inf, np.inf, 0.0, 1.0)
-
-    def value(self, scores, y) -> Array:
-        return 0.5 * (scores - y) ** 2
-
-    def gradient(self, scores, y) -> Array:
-        return scores - y
-
-    def curvature(self, scores, y) -> Array:
-        return np.ones_like(scores - y)
 
     def closed_intercept(self, scores, y, weights) -> float:
         """The mean residual, and the mean of what rounding left of the residuals."""

@@ -74,32 +74,25 @@ def _along(scores, direction, y, weights, t, out):
 
 
 @jit
-def _mixed_entropy(derivatives, y, weights, moved, given):
-    """``sum_i s_i H(Q_i)`` for ``Q_ik = (1 - moved_k) P_ik + given_k sum_j moved_j P_ij``.
+def _entropy(derivatives, y, weights):
+    """``sum_i s_i H(P_i)`` for ``s_i (P_ik - Y_ik)``.
 
-    Q of the label is 1 minus the others; near 1 its entropy is computed from their sum.
+    P of the label is 1 minus the others; near 1 its entropy is computed from their sum.
     """
     n_classes, n = derivatives.shape
     total = 0.0
-    probabilities = np.empty((n_classes, _CHUNK))
-    taken, entropy, rest = np.empty((3, _CHUNK))
+    entropy, rest = np.empty((2, _CHUNK))
     for start in range(0, n, _CHUNK):
         rows = slice(start, min(start + _CHUNK, n))
         s, own = weights[rows], y[rows]
         for i in range(len(s)):
-            taken[i] = entropy[i] = rest[i] = 0.0
+            entropy[i] = rest[i] = 0.0
         for k in range(n_classes):
-            g, p = derivatives[k, rows], probabilities[k]
+            g = derivatives[k, rows]
             for i in range(len(s)):
-                p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
-                taken[i] += moved[k] * p[i]
-        for k in range(n_classes):
-            p = probabilities[k]
-            for i in range(len(s)):
-                q = (1.0 - moved[k]) * p[i] + given[k] * taken[i]
-                q = 0.0 if own[i] == k else q
-                rest[i] += q
-                entropy[i] -= q * log(max(q, 1e-300))
+                p = 0.0 if own[i] == k else g[i] / s[i]
+                rest[i] += p
+                entropy[i] -= p * log(max(p, TINY))
         for i in range(len(s)):
             label = max(1.0 - rest[i], 0.0)
             total += s[i] * (entropy[i] - label * np.log1p(-min(rest[i], 1.0 - 1e-16)))
@@ -175,33 +168,7 @@ class Softmax(MulticlassLoss):
 
     def offset(self, derivatives, y, weights) -> float:
         """The entropy of the probabilities, from ``s_i (P_ik - Y_ik)``."""
-        still = np.zeros(len(derivatives))
-        return self.mixed_offset(derivatives, y, weights, still, still)
-
-    def mixed_offset(
-        self, derivatives: Array, y: Labels, weights: Array, moved: Array, given: Array
-    ) -> float:
-        """The offset of a plane if every class gives away the share ``moved`` of its probability.
-
-        What a sample's classes give away is divided among the classes by ``given``, of sum one.
-
-        Parameters
-        ----------
-        derivatives : ndarray of shape (K, n)
-            ``s_i (P_ik - Y_ik)``.
-        y : ndarray of shape (n,)
-            Numbers of the classes.
-        weights : ndarray of shape (n,)
-            The s_i, positive and of sum one.
-        moved, given : ndarray of shape (K,)
-            Shares, between 0 and 1.
-
-        Returns
-        -------
-        entropy : float
-            ``sum_i s_i H(Q_i)`` of the mixed probabilities Q.
-        """
-        return _mixed_entropy(derivatives, y, weights, moved, given)
+        return _entropy(derivatives, y, weights)
 
     def covariance(self, derivatives: Array, y: Labels, weights: Array) -> Array:
         """``sum_i s_i (diag P_i - P_i P_i')``: the curvature of the risk in the intercepts.

@@ -7,19 +7,12 @@ from sklearn_bundle.linear.regularizers.norms import L2, Lp
 from sklearn_bundle.linear.regularizers.quadratic import Quadratic
 from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
+# fmt: off
 __all__ = [
-    "L1",
-    "L2",
-    "REGULARIZERS",
-    "ElasticNet",
-    "Entropy",
-    "EntropySimplex",
-    "Lp",
-    "Nonnegative",
-    "Quadratic",
-    "Regularizer",
-    "WeightedL1",
+    "L1", "L2", "REGULARIZERS", "ElasticNet", "Entropy", "EntropySimplex", "Lp", "Nonnegative",
+    "Quadratic", "Regularizer", "WeightedL1",
 ]
+# fmt: on
 
 REGULARIZERS: dict[str, type[Regularizer]] = {
     "l2": L2,

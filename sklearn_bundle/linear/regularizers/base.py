@@ -61,6 +61,23 @@ class Regularizer(Parameters, ABC):
     degree : float or None
         The q in ``Omega(c w) = c^q Omega(w)``, on which the default `reg_lambda` of
         :class:`~sklearn_bundle.BMRMRegressor` depends; None if there is none.
+    strong_convexity : float
+        The s in ``Omega(v) >= Omega(w) + <g, v - w> + s/2 ||v - w||^2``, g a subgradient. Where it
+        is positive, the distance of w to the optimum is bounded by the gap. 0 by default. This and
+        the following are available after :meth:`bind`.
+    lasso_form : LassoForm or None
+        Its coefficients, if it is a weighted sum of the ``|w_j|`` and a multiple of ``||w||^2``.
+    diagonal : float, ndarray of shape (d,) or None
+        The diagonal of B for one output if it is ``w'Bw / 2`` with a known B, for which there are
+        `matrix` and :meth:`image` too; None by default.
+    matrix : ndarray of shape (d,) or (d, d), sparse matrix or None
+        B for one output, as its diagonal if there is nothing else; None for the identity.
+    unpenalized : ndarray of shape (m,) or (d, m), or None
+        Directions of one output that cost nothing: features, or an orthonormal basis; None if
+        there are none. :meth:`conjugate` takes its argument as orthogonal to them.
+    excluded : ndarray of shape (m,) or None
+        Features whose weights are 0. `fit` sets their columns of X to 0, so that any penalty will
+        do; the bound regularizer has a finite one.
 
     Raises
     ------
@@ -98,6 +115,13 @@ class Regularizer(Parameters, ABC):
     is_euclidean: ClassVar[bool] = False
     #: Whether the domain is the cone ``w >= 0``.
     nonnegative: ClassVar[bool] = False
+    # The following are known after bind.
+    strong_convexity: float = 0.0
+    lasso_form: LassoForm | None = None
+    diagonal: Any = None
+    matrix: Any = None
+    unpenalized: Any = None
+    excluded: NDArray[np.int64] | None = None
 
     def __init_subclass__(cls, **further: Any):
         super().__init_subclass__(**further)
@@ -107,36 +131,6 @@ class Regularizer(Parameters, ABC):
     def degree(self) -> float | None:
         """The power of c with which ``Omega(c w)`` grows, if there is one."""
         return 2.0 if self.is_quadratic else None
-
-    @property
-    def strong_convexity(self) -> float:
-        """The s in ``Omega(v) >= Omega(w) + <g, v - w> + s/2 ||v - w||^2``, g a subgradient.
-
-        Where it is positive, the distance of w to the optimum is bounded by the gap. 0 by default.
-        Available after :meth:`bind`.
-        """
-        return 0.0
-
-    @property
-    def lasso_form(self) -> LassoForm | None:
-        """Its coefficients, if it is a weighted sum of the ``|w_j|`` and a multiple of ``||w||^2``.
-
-        Available after :meth:`bind`; None by default.
-        """
-        return None
-
-    @property
-    def diagonal(self) -> float | Array | None:
-        """The diagonal of B for one output if it is ``w'Bw / 2`` with a known B; None by default.
-
-        Available after :meth:`bind`, as :attr:`matrix` and :meth:`image` then are.
-        """
-        return None
-
-    @property
-    def matrix(self) -> Any:
-        """B for one output: of shape (d,) if diagonal, (d, d) or sparse; None for the identity."""
-        return None
 
     def image(self, w: Array) -> Array:
         """``B w``, if there is a :attr:`diagonal`.
@@ -152,15 +146,6 @@ class Regularizer(Parameters, ABC):
             The gradient of Omega.
         """
         return w
-
-    @property
-    def unpenalized(self) -> Array | NDArray[np.int64] | None:
-        """Directions of one output that cost nothing: features, or an orthonormal basis (d, m).
-
-        Available after :meth:`bind`; None if there are none. :meth:`conjugate` takes m as
-        orthogonal to them.
-        """
-        return None
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
         """Check the parameters against the data and do all work that is needed only once.
@@ -290,6 +275,13 @@ class Regularizer(Parameters, ABC):
             Where Omega is 0.
         """
         return np.zeros(size)
+
+
+def split_infinite(penalties: Array) -> tuple[NDArray[np.int64] | None, Array]:
+    """The places of infinities, and the penalties with the largest finite one there."""
+    infinite = penalties == np.inf
+    largest = penalties[~infinite].max(initial=0.0)
+    return places(infinite), np.where(infinite, largest, penalties)
 
 
 def places(chosen: Any) -> NDArray[np.int64] | None:

@@ -54,6 +54,7 @@ class Nonnegative(Regularizer):
             raise ValueError(f"omega of Nonnegative must be one of {names}, but is {self.omega!r}.")
         bound = copy(self)
         bound.omega = self.omega.bind(n_features, dimension)
+        bound.excluded = bound.omega.excluded
         if isinstance(bound.omega, Quadratic) and bound.omega.matrix.ndim > 1:
             raise ValueError("The B of Nonnegative(Quadratic(B)) must be a diagonal of shape (d,).")
         if bound.omega.unpenalized is not None:

@@ -27,14 +27,8 @@ class L2(Regularizer):
 
     is_quadratic = True
     is_euclidean = True
-
-    @property
-    def strong_convexity(self) -> float:
-        return 1.0
-
-    @property
-    def diagonal(self) -> float:
-        return 1.0
+    strong_convexity = 1.0
+    diagonal = 1.0
 
     def value(self, w) -> float:
         return 0.5 * float(np.sum(w * w))

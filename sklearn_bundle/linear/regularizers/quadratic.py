@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 
 from sklearn_bundle.core.validation import well_formed
 from sklearn_bundle.core.values import as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Array, Regularizer, places
+from sklearn_bundle.linear.regularizers.base import Array, Regularizer, places, split_infinite
 
 _ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
 _EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
@@ -29,6 +29,7 @@ class Form:
     matrix: Any
     solve: Callable[[Array], Array]
     unpenalized: Array | NDArray[np.int64] | None = None
+    excluded: NDArray[np.int64] | None = None
 
     @cached_property
     def least(self) -> float:
@@ -55,8 +56,8 @@ class Quadratic(Regularizer):
     ----------
     B : array-like of shape (n_features,) or (n_features, n_features), or sparse
         Symmetric and positive semidefinite, and not all 0; positive definite if it is sparse. One
-        dimension stands for a diagonal matrix, in which 0 is a feature that is not penalized. It is
-        factored once per fit.
+        dimension stands for a diagonal matrix, in which 0 is a feature that is not penalized, and
+        infinity one that gets the weight 0. It is factored once per fit.
 
     Raises
     ------
@@ -88,6 +89,7 @@ class Quadratic(Regularizer):
         """A copy that keeps the factor of B."""
         bound = copy(self)
         bound._bound_to = factored(self.B, n_features)
+        bound.excluded = bound._bound_to.excluded
         return bound
 
     @property
@@ -152,11 +154,11 @@ def factored(B: Any, n_features: int | None) -> Form:
             f"B has shape {matrix.shape}, but X has {n_features} features: B must have one entry, "
             "or one row and one column, per feature."
         )
+    if matrix.ndim == 1:
+        return _diagonal(matrix)
     entries = matrix.data if sparse else matrix
     if not np.all(np.isfinite(entries)):
         raise ValueError("B has entries that are NaN or infinite; all must be finite.")
-    if matrix.ndim == 1:
-        return _diagonal(matrix)
     asymmetry = abs(matrix - matrix.T).max()
     if asymmetry > _ASYMMETRY * np.abs(entries).max(initial=0.0):
         raise ValueError(f"B must be symmetric, but |B - B'| is as large as {asymmetry}.")
@@ -169,10 +171,11 @@ def _diagonal(B: Array) -> Form:
         raise ValueError(
             f"B must be positive semidefinite, but its smallest diagonal entry is {B.min()}."
         )
+    excluded, B = split_infinite(B)
     if not B.any():
-        raise ValueError("B must have a diagonal entry that is positive, but has none.")
+        raise ValueError("B must have a diagonal entry that is positive and finite, but has none.")
     inverse = np.divide(1.0, B, out=np.zeros_like(B), where=B > 0.0)[:, None]
-    return Form(B, lambda M: M * inverse, places(B == 0.0))
+    return Form(B, lambda M: M * inverse, places(B == 0.0), excluded)
 
 
 def _dense(B: Array) -> Form:

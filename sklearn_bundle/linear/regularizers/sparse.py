@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import as_float, as_numbers, shown
-from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer, places
+from sklearn_bundle.linear.regularizers.base import (
+    Array,
+    LassoForm,
+    Regularizer,
+    places,
+    split_infinite,
+)
 from sklearn_bundle.linear.regularizers.norms import L2
 
 
@@ -19,13 +25,11 @@ class SparseNorm(Regularizer):
     Its conjugate is ``sum_j max(|m_j| - t_j, 0)^2 / (2 r)``. For r = 0 this is 0 or infinity.
     """
 
-    @property
-    @abstractmethod
-    def lasso_form(self) -> LassoForm:
-        """The t and r."""
+    lasso_form: Any  # the t and r, a LassoForm
 
     def value(self, w) -> float:
-        return self._weighted(np.abs(w)) + 0.5 * self.lasso_form.ridge * float(np.sum(w * w))
+        thresholds, ridge = self.lasso_form
+        return float(np.sum(thresholds * np.abs(w))) + 0.5 * ridge * float(np.sum(w * w))
 
     def conjugate(self, m) -> float:
         thresholds, ridge = self.lasso_form
@@ -48,14 +52,10 @@ class SparseNorm(Regularizer):
         return active @ active.T / ridge
 
     def slope(self, w, direction) -> tuple[float, float]:
-        ridge = self.lasso_form.ridge
+        thresholds, ridge = self.lasso_form
         moved = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = self._weighted(moved) + ridge * float(np.sum(w * direction))
+        first = float(np.sum(thresholds * moved)) + ridge * float(np.sum(w * direction))
         return first, ridge * float(np.sum(direction * direction))
-
-    def _weighted(self, sizes: Array) -> float:
-        """Their sum by the thresholds."""
-        return float(np.sum(self.lasso_form.thresholds * sizes))
 
 
 class L1(SparseNorm):
@@ -78,13 +78,11 @@ class L1(SparseNorm):
     (0.0, inf)
     """
 
+    lasso_form = LassoForm(1.0, 0.0)
+
     @property
     def degree(self) -> float:
         return 1.0
-
-    @property
-    def lasso_form(self) -> LassoForm:
-        return LassoForm(1.0, 0.0)
 
 
 class WeightedL1(SparseNorm):
@@ -97,7 +95,8 @@ class WeightedL1(SparseNorm):
     Parameters
     ----------
     weights : array-like of shape (n_features,)
-        Finite, not negative, and one of them positive: 0 is a feature that is not penalized.
+        Not negative, and one of them positive and finite: 0 is a feature that is not penalized,
+        infinity one that gets the weight 0 in w.
 
     Raises
     ------
@@ -130,15 +129,16 @@ class WeightedL1(SparseNorm):
                 f"weights of WeightedL1 must have shape ({n_features},), one per feature; got "
                 f"{shown(self.weights)} of shape {weights.shape}."
             )
-        wrong = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
+        wrong = np.flatnonzero(~(weights >= 0.0))
         if len(wrong):
             raise ValueError(
-                f"weights of WeightedL1 must be finite and not negative; weights[{wrong[0]}] is "
+                f"weights of WeightedL1 must not be negative; weights[{wrong[0]}] is "
                 f"{weights[wrong[0]]}."
             )
-        if not weights.any():
-            raise ValueError("weights of WeightedL1 must have one that is positive.")
         bound = copy(self)
+        bound.excluded, weights = split_infinite(weights)
+        if not weights.any():
+            raise ValueError("weights of WeightedL1 must have one that is positive and finite.")
         bound.weights, bound._n_features = np.tile(weights, dimension // n_features), n_features
         return bound
 

@@ -1,15 +1,17 @@
 """Which solver takes a problem: by name, or "auto"."""
 
+from dataclasses import replace
 from typing import Any
 
+from sklearn_bundle.core.contract import run
 from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.blocks.descent import BlockDescent, OnBlocks
 from sklearn_bundle.linear.blocks.risk import BlockRisk
 from sklearn_bundle.linear.losses import MulticlassLoss
 from sklearn_bundle.linear.losses.multiclass import has_dual
 from sklearn_bundle.linear.losses.planes import PlaneLoss
-from sklearn_bundle.linear.risk import ClassRisk, ScoreRisk
-from sklearn_bundle.linear.solvers.base import Solver, Start, Task, in_span
+from sklearn_bundle.linear.risk import ClassRisk, Risk, ScoreRisk
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, in_span
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.class_descent import ClassDescent
 from sklearn_bundle.linear.solvers.class_dual import ClassDual
@@ -20,6 +22,8 @@ from sklearn_bundle.linear.solvers.lasso import Lasso
 
 NAMES = "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"
 BUNDLES = "line-search", "cutting-plane"
+_SAMPLE_STEPS = 30  # at most, on rows of blocks
+_SAMPLE_WIDTH = 16.0  # times features a row of the sample, in units: where kinks are then narrowed
 _SMALL = 5e6  # products of a Hessian of all rows: Newton's method then takes 2 to 5 ms in whole
 
 
@@ -56,6 +60,8 @@ def has_l1(omega: Any) -> bool:
 def solver_for(task: Task, start: Start) -> Any:
     """The solver of a task, by its name or as "auto" chooses it."""
     if isinstance(task.risk, BlockRisk):
+        if start.at is None and task.risk.sample is not None:
+            start = _of_sample(task, task.risk.sample)
         return OnBlocks(_on_blocks(task)(task, start))
     kind = _named(task) if task.solver != "auto" else _chosen(task)
     if kind is Bundle or issubclass(kind, ClassDual | ClassDescent | Lasso):
@@ -72,6 +78,16 @@ def _on_blocks(task: Task) -> type[Solver]:
         return ClassDescent if risk.loss.covariance is not None else Bundle
     narrow = risk.kinked and risk.rows.shape[1] <= MOST_SIDE
     return BlockDescent if narrow or risk.loss.smooth else Bundle
+
+
+def _of_sample(task: Task, sample: Risk) -> Start:
+    """The solution for some rows of the blocks, up to what these say of all rows."""
+    m, d = sample.rows.shape
+    solver = solver_for(replace(task, risk=sample, solver="auto"), Start())
+    limits: dict[str, Any] = {"max_iter": _SAMPLE_STEPS, "max_time": task.risk.rounds.limit.left}
+    result = run(solver, tol=max(task.tol, d / m), **limits)
+    width = _SAMPLE_WIDTH * d / m * task.risk.units.unit
+    return Start(At(result.point, result.intercept), state=width)
 
 
 def _chosen(task: Task) -> type[Solver]:

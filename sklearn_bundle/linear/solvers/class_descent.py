@@ -47,10 +47,6 @@ class ClassDescent(Descent):
             b = self.risk.first_intercepts()
         self.arrive(self.risk.arrive(w, self.risk.scores(w), b))
 
-    def arrive(self, point: Point) -> None:
-        self.point = point
-        self.value = self.objective(point.w, point.risk)
-
     def differentiate(self) -> Array:
         point, lam = self.point, self.reg_lambda
         slopes = self.risk.gradient(point) + lam * self.omega.image(point.w)

@@ -92,6 +92,16 @@ class Descent(Solver):
         """Keep the pair of a step and the change of the slopes."""
         self.pairs.remember(step, change)
 
+    def arrive(self, point: Point) -> None:
+        """Be at a point."""
+        self.point = point
+        self.value = self.objective(point.w, point.risk)
+        if self.best.point is None and not np.isfinite(self.value):
+            raise ValueError(
+                "The loss is not finite at the starting point: check the loss, and the scale of X "
+                "and y."
+            )
+
     def offer(self) -> None:
         """Offer the point, and the bound of its derivatives."""
         point = self.point
@@ -119,10 +129,6 @@ class Descent(Solver):
     @abstractmethod
     def go(self, w: Array, b: Any) -> None:
         """Go to a point: a product with X."""
-
-    @abstractmethod
-    def arrive(self, point: Point) -> None:
-        """Be at a point."""
 
     @abstractmethod
     def differentiate(self) -> Array:
@@ -166,15 +172,6 @@ class ScoreDescent(Descent):
     def go(self, w: Array, b: Any) -> None:
         b = self.risk.units.intercept if b is None else b
         self.arrive(self.risk.arrive(w, self.risk.scores(w), b, left=self._left))
-
-    def arrive(self, point: Point) -> None:
-        self.point = point
-        self.value = self.objective(point.w, point.risk)
-        if self.best.point is None and not np.isfinite(self.value):
-            raise ValueError(
-                "The loss is not finite at the starting point: check the loss, and the scale of X "
-                "and y."
-            )
 
     def differentiate(self) -> Array:
         self._spent += _STEP
