@@ -12,6 +12,7 @@ from sklearn_bundle.core.contract import run
 from sklearn_bundle.kernel._compiled.votes import count_votes, pair_scores
 from sklearn_bundle.kernel.estimators.swap import pairs_of, problem_of_pair
 from sklearn_bundle.kernel.problem import Problem
+from sklearn_bundle.kernel.solvers import pairs as pairs_module
 from sklearn_bundle.kernel.solvers.pairs import solve_all
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
@@ -22,6 +23,8 @@ from tests.kernel.test_problem import LONG, Reference
 TOL, RATIOS = 1e-7, np.array([0.05, 1.0, 20.0])
 FORMS = {
     "dense": (np.asarray, Kernel("rbf", 0.3)),
+    "linear": (np.asarray, Kernel("linear")),
+    "poly": (np.asarray, Kernel("poly", 0.3, 3, 1.0)),
     "sparse": (sp.csr_matrix, Kernel("poly", 0.3, 2, 1.0)),
     "callable": (np.asarray, Kernel(lambda X, Z: (0.3 * X @ Z.T + 1.0) ** 2)),
     "precomputed": (lambda X: (0.3 * X @ X.T + 1.0) ** 2, Kernel("precomputed")),
@@ -36,10 +39,14 @@ def classes(K, n=70):
 
 
 @pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("large", [None, 0], ids=["blocks of rows", "single rows"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("K", [3, 5])
-def test_one_solver_for_each_pair(K, form, squared):
+def test_one_solver_for_each_pair(K, form, large, squared, monkeypatch):
     """Certificates are true by the definition too, and contain the optimum."""
+    if large is not None:
+        monkeypatch.setattr(pairs_module, "_LARGE", large)
+        monkeypatch.setattr(pairs_module, "_NARROW", 2 if K == 3 else 100)
     X, labels, costs = classes(K)
     convert, kernel = FORMS[form]
     data = KernelData(convert(X), kernel, np.float64)
