@@ -15,7 +15,7 @@ FAMILIES = {
         *(("_compiled",), ("", "losses", "regularizers"), ("solvers", "blocks")),
         ("estimators",),
     ),
-    "kernel": (("_compiled",), ("values",), ("problems",), ("solvers",), ("estimators",)),
+    "kernel": (("_compiled",), ("values",), ("",), ("solvers",), ("estimators",)),
     "chain": (
         ("_compiled",),
         ("",),
