@@ -54,8 +54,8 @@ class KernelSearch(Search):
 
     [search_cache_size]
     cache_size : float, default=1000
-        Memory for kernel values in MB. A matrix that folds share takes ``8 n^2`` bytes and must fit
-        into half of it; otherwise every fit computes its own values.
+        Memory for kernel values in MB; others are computed again when needed. What a callable
+        computes is computed once for all folds if ``8 n^2`` bytes are no more than half of it.
 
     [best_C_and_gamma]
     C_ : float

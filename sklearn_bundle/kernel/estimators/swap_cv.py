@@ -39,9 +39,9 @@ def _part_of_numbers(samples: RegressionData, train: NDArray[np.intp]) -> Regres
 class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C, or C and gamma, by cross-validation.
 
-    Take it in place of a grid search. Up to 6,000 rows, folds share one matrix of kernel values, or
-    of squared distances with several gammas, and each fit starts from the one with the next smaller
-    C; see :doc:`/user_guide/kernels`. Then the best values fit all data.
+    Take it in place of a grid search. All pairs of classes and all C of a fold are solved together,
+    or each fit starts from the one with the next smaller C; see :doc:`/user_guide/kernels`. Then
+    the best values fit all data.
     gamma="scale" and "distance" and balanced class weights are computed from all data, not from
     each training part.
 
@@ -53,7 +53,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
         "hinge" is what :class:`~sklearn.svm.SVC` minimizes.
     %(cv: stratified)s
     %(scoring)s
-        accuracy. If the matrix is shared, a callable gets kernel values in place of X.
+        accuracy. With a callable kernel a callable gets kernel values in place of X.
     %(kernel)s
     %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
@@ -140,7 +140,7 @@ n_features_in_, feature_names_in_, shape_fit_
 class SwapSVRCV(KernelSearch, SwapSVR):
     """:class:`SwapSVR` that chooses C, or C and gamma, by cross-validation.
 
-    Take it in place of a grid search. Kernel values are computed once for all values of C, and each
+    Take it in place of a grid search. Kernel values are used for all values of C, and each
     fit starts from the one with the next smaller C; see :doc:`/user_guide/kernels`. Then the model
     is fitted to all data with the best values. gamma="scale" and "distance" are computed from all
     data, not from each training part. To search over epsilon too, put
@@ -154,7 +154,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
         "epsilon_insensitive" is what :class:`~sklearn.svm.SVR` minimizes.
     %(cv: consecutive)s
     %(scoring)s
-        R^2. If folds share kernel values, a callable gets these in place of X.
+        R^2. With a callable kernel a callable gets kernel values in place of X.
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s

@@ -85,11 +85,6 @@ class Kernel:
         elif self.name == "poly":
             passes.poly(out, start, stop, scalar(self.gamma), scalar(self.coef0), int(self.degree))
 
-    def of_all_products(self, out: NDArray[np.float32]) -> None:
-        """Turn ``-1/2 |x - z|^2`` ("rbf") or ``<x, z>`` into kernel values, in place."""
-        zeros = np.zeros(max(out.shape), out.dtype)
-        self.of_products(out, 0, out.shape[1], zeros, zeros)
-
 
 def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = None) -> float:
     """The number that ``gamma`` stands for; a weight 2 in ``weights`` equals a repeated row.

@@ -1,4 +1,8 @@
-"""Kernel values for the folds of a search: from one matrix for all of them, or each its own."""
+"""Kernel values for the folds of a search.
+
+Folds compute their own: fits need few of the values, and all values of up to 2,048 points take less
+time than copies of them. Only what a callable computes is computed once for all folds.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,45 +10,34 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import DOUBLE, SINGLE
-from sklearn_bundle.kernel.values._points import Features, points_of
 from sklearn_bundle.kernel.values.data import KernelData
-from sklearn_bundle.kernel.values.kernel import FAR, KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
 
-_MOST = 6000  # points whose matrix pays: fits of more need few of their kernel values
-_OF_CACHE = 0.5  # share of the memory for kernel values that the matrix may take
+_OF_CACHE = 0.5  # share of the memory for kernel values that the matrix of a callable may take
 
 
 class SharedValues:
     """Kernel values between the points of every fold, for one gamma or several.
 
-    Folds take them from one matrix in double precision if that pays: of kernel values or, with
-    several gammas, of ``-1/2 |x - z|^2`` ("rbf") or ``<x, z>`` ("poly").
-
     Parameters
     ----------
     data : KernelData
-        All points; with several gammas its kernel has the largest.
+        All points.
     gammas : ndarray
         Empty for the gamma of the kernel.
     n_bytes : float
         Memory for kernel values.
     """
 
-    def __init__(self, data: KernelData, gammas: NDArray[np.float64], n_bytes: float):
-        self._data, self._gammas = data, gammas
-        self._matrix: Array | None = None
-        n = data.X.shape[0]
-        costly = callable(data.kernel.name)  # what the caller computes is computed once
-        if data.precomputed or 8 * n**2 > _OF_CACHE * n_bytes or (n > _MOST and not costly):
-            return
-        if not len(gammas):
-            self._matrix = KernelRows(data.X, data.kernel, np.float64).gram()
-        elif gammas.min() >= 1.0 / FAR:
-            self._matrix = _products(data.X, data.kernel)
+    def __init__(self, data: KernelData, gammas: Array, n_bytes: float):
+        self._X, self._kernel, self._dtype = data.X, data.kernel, data.dtype
+        self._gammas = gammas
+        if callable(data.kernel.name) and 8 * data.X.shape[0] ** 2 <= _OF_CACHE * n_bytes:
+            self._X = KernelRows(data.X, data.kernel, np.float64).gram()
+            self._kernel, self._dtype = Kernel("precomputed"), np.dtype(np.float64)
 
     @property
     def n_gammas(self) -> int:
@@ -56,50 +49,14 @@ class SharedValues:
     ) -> Iterator[tuple[KernelData, Matrix]]:
         """For each gamma the values between training points, and the test points.
 
-        If the matrix is shared, the latter are rows of values with the training points.
+        Of a matrix of values the latter are rows of values with the training points.
         """
-        data, matrix, kernels = self._data, self._matrix, self._kernels()
-        if matrix is None:
-            for kernel in kernels:
-                X = data.X[train][:, train] if data.precomputed else data.X[train]
-                Z = data.X[test][:, train] if data.precomputed else data.X[test]
-                values = KernelData(X, kernel, data.dtype)
-                values.definite = True  # the values of all data are checked
-                values.choose_dtype()
-                yield values, Z
-            return
-        for kernel in kernels:
-            K, Z = matrix[np.ix_(train, train)], matrix[np.ix_(test, train)]
-            if len(self._gammas):
-                kernel.of_all_products(K)
-                kernel.of_all_products(Z)
-            values = KernelData(K, Kernel("precomputed"), np.float64)
-            values.definite = True
+        X, Z = self._X[train], self._X[test]
+        if self._kernel.name == "precomputed":
+            X, Z = X[:, train], Z[:, train]
+        kernels = [replace(self._kernel, gamma=float(gamma)) for gamma in self._gammas]
+        for kernel in kernels or [self._kernel]:
+            values = KernelData(X, kernel, self._dtype)
+            values.definite = True  # the values of all data are checked
+            values.choose_dtype()
             yield values, Z
-
-    def _kernels(self) -> list[Kernel]:
-        kernel = self._data.kernel
-        if not len(self._gammas):
-            return [kernel]
-        return [replace(kernel, gamma=float(gamma)) for gamma in self._gammas]
-
-
-def _products(X: Matrix, kernel: Kernel) -> Array | None:
-    """What "rbf" or "poly" of any gamma is computed from: see ``Kernel.of_all_products``.
-
-    None if distances would have fewer digits than single precision.
-    """
-    points, near = points_of(X, kernel, np.dtype(np.float64)), kernel.name == "rbf"
-    assert isinstance(points, Features)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if near and not np.max(points.rounding(points, DOUBLE)) <= SINGLE:
-            return None
-    points.kernel = Kernel("linear")
-    out = np.empty((len(points.squares),) * 2)
-    points.fill(None, points, None, len(out), out)
-    if near:
-        out -= 0.5 * points.squares[:, np.newaxis]
-        out -= 0.5 * points.squares
-        np.minimum(out, 0.0, out=out)
-        np.fill_diagonal(out, 0.0)
-    return out
