@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers.frank_wolfe import ALGORITHMS, KINDS, FrankWolfe
-from sklearn_bundle.kernel.solvers.working_sets import Start, WorkingSets
+from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.kernel.test_problem import LONG, Reference, machine
@@ -22,11 +22,6 @@ def problem(cache_bytes=1e8):
     return Problem(
         KernelData(X, Kernel("rbf", 0.4)), np.arange(N), dual, cache_bytes=cache_bytes
     ), X
-
-
-def full_matrix(X, dual):
-    K = rbf_kernel(X, gamma=0.4) + 1.0
-    return np.outer(dual.target, dual.target) * K + np.diag(dual.ridge)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +74,8 @@ def step_of_numpy(algorithm, M, a):
 @pytest.mark.parametrize("algorithm", ["fw", "mfw", "swap"])
 def test_steps_of_the_paper(algorithm):
     of, X = problem()
-    M, a = full_matrix(X, of.dual), np.eye(N)[0]
+    y, K = of.dual.target, rbf_kernel(X, gamma=0.4) + 1.0
+    M = np.outer(y, y) * K + np.diag(of.dual.ridge)
     for most in (1, 2, 5, 20, 60):
         solver = FrankWolfe(problem()[0], algorithm=algorithm, tol=1e-12, max_steps=most)
         solver._advance()
@@ -89,19 +85,3 @@ def test_steps_of_the_paper(algorithm):
         assert_allclose(solver._a, a, atol=1e-9)
         assert_allclose(solver._q, M @ solver._a, rtol=1e-9)
         assert solver._a.sum() == pytest.approx(1.0) and (solver._a >= 0.0).all()
-
-
-def test_a_start_and_equal_seeds():
-    of, _ = problem()
-    first = FrankWolfe(of, algorithm="swap", tol=1e-6, seed=1)
-    found = run(first, tol=1e-6, max_iter=100_000)
-    again = FrankWolfe(
-        problem()[0], algorithm="swap", tol=1e-6, start=Start(found.point, of.dual), seed=2
-    )
-    assert run(again, tol=1e-6, max_iter=100_000).n_iter <= 1
-    drawn = [
-        run(FrankWolfe(problem()[0], algorithm="swap-2o", tol=1e-4, n_candidates=9, seed=7),
-            tol=1e-4, max_iter=100_000)
-        for _ in range(2)
-    ]  # fmt: skip
-    assert_array_equal(drawn[0].point, drawn[1].point)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from sklearn_bundle.core.contract import run
-from sklearn_bundle.kernel._compiled.votes import count_votes, pair_scores
+from sklearn_bundle.kernel._compiled.votes import count_votes
 from sklearn_bundle.kernel.estimators.swap import pairs_of, problem_of_pair
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers import pairs as pairs_module
@@ -20,6 +20,7 @@ from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.kernel.test_problem import LONG, Reference
 
+LOSSES = "hinge", "squared_hinge"
 TOL, RATIOS = 1e-7, np.array([0.05, 1.0, 20.0])
 FORMS = {
     "dense": (np.asarray, Kernel("rbf", 0.3)),
@@ -39,14 +40,13 @@ def classes(K, n=70):
 
 
 @pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("large", [None, 0], ids=["blocks of rows", "single rows"])
+@pytest.mark.parametrize("large", [100, 0], ids=["blocks of rows", "single rows"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("K", [3, 5])
 def test_one_solver_for_each_pair(K, form, large, squared, monkeypatch):
     """Certificates are true by the definition too, and contain the optimum."""
-    if large is not None:
-        monkeypatch.setattr(pairs_module, "_LARGE", large)
-        monkeypatch.setattr(pairs_module, "_NARROW", 2 if K == 3 else 100)
+    monkeypatch.setattr(pairs_module, "_LARGE", large)
+    monkeypatch.setattr(pairs_module, "_NARROW", 2 if K == 3 else 100)
     X, labels, costs = classes(K)
     convert, kernel = FORMS[form]
     data = KernelData(convert(X), kernel, np.float64)
@@ -55,17 +55,14 @@ def test_one_solver_for_each_pair(K, form, large, squared, monkeypatch):
     matrix, pairs = data.rows(np.float64).gram(), pairs_of(labels)
     for r, ratio in enumerate(RATIOS):
         known = found.certificate(r, TOL)
-        assert known["converged_"] and known["relative_gap_"] <= TOL
-        assert set(known["status_"]) == {"converged"}
+        assert known["relative_gap_"] <= TOL and set(known["status_"]) == {"converged"}
         for k, _ in enumerate(combinations(range(K), 2)):
-            loss = "squared_hinge" if squared else "hinge"
-            members, dual = problem_of_pair(*pairs(k), ratio * costs, loss)
+            members, dual = problem_of_pair(*pairs(k), ratio * costs, LOSSES[squared])
             solver = WorkingSets(Problem(data, members, dual, cache_bytes=1e8), tol=1e-10)
             alone = run(solver, tol=1e-10, max_iter=1000)
             beta, b = pairs.of(k, found.coef[r]), found.found[r, k, 2]
             objective, bound = known["objective_"][k], known["lower_bound_"][k]
             assert bound <= alone.primal and alone.lower_bound <= objective
-            assert known["dual_gap_"][k] == objective - bound
             reference = Reference(matrix[np.ix_(members, members)], dual)
             truth = float(reference.primal(beta.astype(LONG), LONG(b)))
             assert_allclose(objective, truth, rtol=1e-11)
@@ -91,16 +88,6 @@ def test_the_coefficients_of_svc(K):
         assert_array_equal(support, peer.support_)
         assert_allclose(found.coef[r][:, support], peer.dual_coef_, atol=1e-5 * ratio)
         assert_allclose(found.found[r, :, 2], peer.intercept_, atol=1e-5)
-
-
-def test_threads_change_nothing():
-    X, labels, costs = classes(5)
-    data = KernelData(X, Kernel("rbf", 0.3), np.float64)
-    one, two = (
-        solve_all(data, labels, costs, RATIOS, squared=True, tol=1e-4, n_threads=n) for n in (1, 2)
-    )
-    assert_array_equal(one.coef, two.coef)
-    assert_array_equal(one.found, two.found)
 
 
 def test_a_pair_that_is_not_within_tol_says_so():
@@ -131,21 +118,6 @@ def test_values_that_are_off_by_as_much_as_is_said(squared, monkeypatch):
 
 
 # ---- votes ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("K", [2, 3, 6])
-def test_scores_of_pairs(K):
-    rng = np.random.default_rng(K)
-    counts = rng.integers(1, 5, K)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    block, coef = rng.normal(size=(9, ends[-1])), rng.normal(size=(ends[-1], K - 1))
-    pairs = list(combinations(range(K), 2))
-    intercept, out = rng.normal(size=len(pairs)), np.empty((9, len(pairs)))
-    pair_scores(block, coef, ends, intercept, out)
-    for p, (i, j) in enumerate(pairs):
-        of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-        expected = block[:, of_i] @ coef[of_i, j - 1] + block[:, of_j] @ coef[of_j, i]
-        assert_allclose(out[:, p], expected + intercept[p], rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -122,4 +122,7 @@ def test_the_origin_inside_the_data_is_named():
     with pytest.warns(UserWarning, match="^The origin must not lie inside .* Use kernel='rbf'"):
         model = SwapNoveltyDetector(kernel="linear", nu=None).fit(X)
     assert (model.predict(X) == -1).all() and np.abs(model.score_samples(X)).max() < 1e-9
+    with pytest.warns(UserWarning, match="^The origin must not lie inside"):
+        model = SwapNoveltyDetector(kernel="linear").fit(X)
+    assert model.objective_ == 0.0 and -1e-5 <= model.lower_bound_ <= 0.0 and model.n_iter_ <= 1
     assert (SwapNoveltyDetector(kernel="linear", nu=None).fit(X + 5.0).predict(X + 5.0) == 1).any()
