@@ -117,9 +117,6 @@ def test_values_that_are_off_by_as_much_as_is_said(squared, monkeypatch):
     assert set(found.certificate(2, 1e-9)["status_"]) == {"stalled"}
 
 
-# ---- votes ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("K", [3, 4, 7])
 def test_votes(K, ties):

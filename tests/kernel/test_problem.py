@@ -211,8 +211,6 @@ def test_scores_that_may_hide_a_loss_are_summed_again(name):
         assert_allclose(point.scores[lossy], exact[lossy], rtol=1e-12, atol=1e-13)
 
 
-# ---- sums of kernel values -----------------------------------------------------------------------
-
 KERNELS = {
     "rbf": (Kernel("rbf", 0.3), lambda D, G: np.exp(-LONG(0.3) * D)),
     "linear": (Kernel("linear"), lambda D, G: G),
