@@ -4,7 +4,7 @@ Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, w
 in it, and what stands there instead. There are two kinds:
 
 ``[[mutant]]`` breaks what is reported: objectives, bounds, rounding, labels, weights, stops. A test
-of tests/contract must fail. The entry names the file of the test; the files named are run on the
+of tests/contract, or inside a family, must fail. The entry names its file; the files named are run on the
 package as it is, and have to pass (``--tested`` leaves that to the caller); then on a copy for each
 mutant in turn, until one test fails.
 
@@ -65,7 +65,7 @@ WORDS = {"passed": "SURVIVED"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """``tests`` is a file of the folder tests/contract, ``select`` what pytest's -k takes."""
+    """``tests`` is a file, from tests/contract on; ``select`` is what pytest's -k takes."""
 
     name: str
     file: str
