@@ -4,9 +4,9 @@ Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, w
 in it, and what stands there instead. There are two kinds:
 
 ``[[mutant]]`` breaks what is reported: objectives, bounds, rounding, labels, weights, stops. A test
-of tests/contract, or inside a family, must fail. The entry names its file; the files named are run on the
-package as it is, and have to pass (``--tested`` leaves that to the caller); then on a copy for each
-mutant in turn, until one test fails.
+of tests/contract, or one inside a family, must fail. The entry names its file; the files named are
+run on the package as it is, and have to pass (``--tested`` leaves that to the caller); then on a
+copy for each mutant in turn, until one test fails.
 
 ``[[step]]`` breaks a step of a solver: a wrong gradient, a wrong sign, a class that is forgotten.
 Fits may get slow, miss their tol or be refused, but they may not lie: no assertion about a fit that
