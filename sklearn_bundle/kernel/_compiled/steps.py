@@ -405,9 +405,10 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     """
     target, low, high, width, ridge = of
     n = beta.shape[0]
-    square = error = size = losses = most = linear = terms = curved = longest = 0.0
+    square = error = size = sizes = losses = most = linear = terms = curved = longest = 0.0
     for k in range(n):
         size += beta[k]
+        sizes += abs(beta[k])
         longest = max(longest, lengths[k])
     reach, step = np.empty(n), unit * (1.0 + abs(b))
     b = b if s == np.inf else s * size
@@ -433,6 +434,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     curved = (1.0 + unit) * curved + square + error
     bound = linear - 0.5 * curved
     if s < np.inf:
+        size = abs(size) + unit * sizes  # it may cancel
         curved += (1.0 + unit) * s * size * size
         bound = (0.5 - unit) * linear * linear / curved if linear > 0.0 and curved > 0.0 else 0.0
     else:
