@@ -34,7 +34,7 @@ def compared(results: list[dict[str, Any]], solver: str, quantity: str) -> np.nd
 
 def make(solver: str, C: float, n_classes: int, **settings: Any) -> SwapSVC:
     most = MOST_STEPS if n_classes == 2 else _MOST_STEPS_OF_PAIR
-    fixed = {"solver": solver, "active_set": None, "n_jobs": 1, "random_state": 0, "tol": TOL}
+    fixed = {"solver": solver, "n_jobs": 1, "random_state": 0, "tol": TOL}
     return SwapSVC(C, **{**fixed, "max_iter": most, "cache_size": 1500, **settings})
 
 

@@ -3,7 +3,7 @@
 Section 6 compares Frank-Wolfe (fw), with away steps (mfw), SWAP, SWAP-2o and CVM on the kernel
 L2-SVM: running time, test accuracy and support vectors (figures 2 to 9), tests over all data sets
 (table 2), and a polynomial kernel (figures 10 and 11). All are solvers of SwapSVC here and minimize
-one objective, one-versus-one, on all points at once (active_set=None). gamma is half of one over
+one objective, one-versus-one. gamma is half of one over
 the mean squared distance, as there. C is what --search finds on the paper's grid.
 
 A fit ends at a certified relative gap of 1e-3, or after 400,000 steps (40,000 for each pair of

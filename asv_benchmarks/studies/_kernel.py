@@ -65,7 +65,7 @@ GROUPS = {
 CS = (0.1, 1.0, 10.0, 100.0)
 
 # Few rows make another way through the code as many do where the kernel matrix does not fit.
-_SMALL_CACHE = {"active_set": None, "cache_size": 1, "max_iter": 1000}
+_SMALL_CACHE = {"cache_size": 1, "max_iter": 1000}
 _SUMMARY = (
     *(("task", 14), ("peer", 8), ("fit", 7), ("asked", 6), ("predict", 8), ("asked", 6)),
     *(("ours %", 8), ("at C", 6), ("peer %", 8), ("at C", 6), ("points", 7), ("asked for", 22)),

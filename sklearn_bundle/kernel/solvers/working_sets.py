@@ -69,6 +69,8 @@ class WorkingSets:
         self._rng = np.random.default_rng(seed)
         self.n_steps = self._missed = 0
         self.indefinite = self._ended = self._stale = False
+        self._sure: tuple[Certified, Point] | None = None  # the best certified point
+        self._proved = -np.inf  # the best certified bound
         self._set = np.empty(0, np.intp)
         self._slopes, self._violation = np.zeros((2, problem.n)), np.inf
         self._rows = _rows_of(problem) if last is None else last._rows
@@ -116,24 +118,21 @@ class WorkingSets:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, recomputed in float64."""
-        own, point = self._certified(self._best.point)
-        found = [own]
+        own, point = self._rows.certify(self._problem, self._best.point)
+        found = [(own, point)] if self._sure is None else [(own, point), self._sure]
         if not own.primal - own.bound <= self._tol * abs(own.primal):
-            newest, other = self._certified(self._newest)
-            found.append(newest)
-            if moving and newest.primal < own.primal:
-                own, point = newest, other
-        bound = max(certified.bound for certified in found)
-        if any(certified.bound == -np.inf for certified in found):
+            found.append(self._rows.certify(self._problem, self._newest))
+        bound = max([self._proved, *(certified.bound for certified, _ in found)])
+        if any(certified.bound == -np.inf for certified, _ in found):
             self.indefinite, bound = True, -np.inf
+        elif moving:
+            own, point = min(found, key=lambda one: one[0].primal)
+        self._sure, self._proved = (own, point), bound
         ball = own._replace(radius=_radius(own, bound)) if np.isfinite(bound) else None
         self._best.replace(own.primal, point)
         self._best.bound = min(bound, own.primal)
         self._stale = True
         return replace(self._state(), ball=ball)
-
-    def _certified(self, point: Point) -> tuple[Certified, Point]:
-        return self._rows.certify(self._problem, point)
 
     def _from(self, beta: Array) -> Point:
         return Point(beta, self._rows.exact(self._problem, beta))
