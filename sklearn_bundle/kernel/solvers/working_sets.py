@@ -135,7 +135,8 @@ class WorkingSets:
         return replace(self._state(), ball=ball)
 
     def _from(self, beta: Array) -> Point:
-        return Point(beta, self._rows.exact(self._problem, beta))
+        """A point of its own, which may be scaled: what is certified stays as it is."""
+        return Point(beta.copy(), self._rows.exact(self._problem, beta))
 
     def _refine(self) -> None:
         """Continue from scores in float64; later with values in float64."""
