@@ -12,18 +12,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIMITS = {
-    "linear": 9478,
+    "linear": 8769,
     "kernel": 6497,
-    "chain": 3263,
+    "chain": 3264,
     "structured": 6427,
-    "core": 2943,
+    "core": 2515,
     "jit": 975,
-    "other": 945,
-    "compiled functions": 444,
-    "modules": 201,
-    "tests": 28472,
+    "other": 940,
+    "compiled functions": 434,
+    "modules": 197,
+    "tests": 28421,
     "asv_benchmarks": 14455,
-    "doc": 62041,
+    "doc": 61933,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
