@@ -37,8 +37,9 @@ _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
 _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its cost in passes
 _MOST_OF_ALL = 1000  # features in one set: with more, a set of few takes a seventh of the time
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
-# Epochs of a matrix: at most, and before the first Newton step; then twice as many each time.
-_MOST_EPOCHS, _FIRST_EPOCHS = 10_000, 20
+_EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
+_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
+_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _COLUMN_EPOCHS = 200
 # Many values at once: features and passes per value that a matrix may cost; epochs, or products
 # that take about 0.5 ms; scores at a time, 8 MB.
@@ -162,6 +163,8 @@ class Lasso(Solver):
             chosen.weigh(self._curvature(), self.risk.free)
             enough = max(precision, _OF_WORST * worst)
             most = self._trusted if self._sparse else _COLUMN_EPOCHS
+            if chosen.matrix is not None:
+                most = _EPOCHS_OF_SQUARES if quadratic else _EPOCHS
             new = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
             t = self._move(chosen, new - w, a, limits)
             self._trusted = min(2.0 * self._trusted, _MOST_TRUSTED) if t == 1.0 else _TRUSTED
@@ -344,7 +347,7 @@ class Chosen:
         """The v, from w on, that violates its optimality by no more than ``tol``, or nearly."""
         v = w.copy()
         if self.matrix is not None:
-            _minimize(self.matrix, a.copy(), v, limits, ridge, low, 0.25 * tol)
+            _minimize(self.matrix, a.copy(), v, limits, ridge, low, int(most), 0.25 * tol)
             return v
         r, order = np.zeros(len(self._unit)), np.arange(len(v))
         given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, 0.25 * tol, self._seed
@@ -354,25 +357,62 @@ class Chosen:
 
 
 def _minimize(
-    H: Array, slopes: Array, v: Array, limits: Array, ridge: float, low: float, tol: float
+    H: Array,
+    slopes: Array,
+    v: Array,
+    limits: Array,
+    ridge: float,
+    low: float,
+    most: int,
+    tol: float,
 ) -> None:
-    """Epochs, and now and then Newton steps on what is not zero, to the first change of a sign."""
-    sizes, most, epochs = np.abs(H), _MOST_EPOCHS, _FIRST_EPOCHS
-    unseen = RIDGES[1] * float(sizes.max(initial=0.0))  # columns may be repeated
+    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
+    longer, sizes = 1.0, np.abs(H)
     while most > 0:
         tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
-        given = H, slopes, v, limits, ridge, low, min(epochs, most), tol
-        worst, taken = lasso.matrix_epochs(*given)
+        of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
+        epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
+        worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
+        most -= taken
         if worst <= tol:
             return
-        most, epochs, used = most - taken, 2 * epochs, np.flatnonzero(v)
-        x, square = v[used], H[np.ix_(used, used)]
-        np.einsum("ii->i", square)[:] += ridge + unseen
-        left = slopes[used] + ridge * x + np.sign(x) * limits[used]
-        _, step, failed = lapack.dposv(square, -left, lower=1)
-        if failed:
-            continue
-        ends = np.where(step * x < 0.0, -x / step, np.inf)
-        t = min(1.0, float(ends.min(initial=1.0)))
-        v[used] = np.where(ends <= t, 0.0, x + t * step)
-        slopes += (v[used] - x) @ H[used]
+        used, start = np.flatnonzero(v), v.copy()
+        square = H[np.ix_(used, used)]
+        np.einsum("ii->i", square)[:] += ridge
+        x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
+        while len(x):
+            step, failed = _solved(square, -r)
+            if failed:
+                longer *= 2.0
+                break
+            change = _with_signs(square, r, x, step)
+            x, r = x + change, r + square @ change
+            v[used] = x
+            left = x != 0.0
+            if left.all():
+                break
+            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
+        moved = np.flatnonzero(v != start)
+        slopes += (v - start)[moved] @ H[moved]
+
+
+def _solved(H: Array, right: Array) -> tuple[Array, int]:
+    """The solution, with a ridge if columns are repeated, and whether it failed."""
+    for ridge in RIDGES[:3]:
+        M = H.copy()
+        np.einsum("ii->i", M)[:] *= 1.0 + ridge
+        _, x, failed = lapack.dposv(M, right, lower=1)
+        if not failed:
+            break
+    return x, failed
+
+
+def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
+    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
+    for length in _LENGTHS:
+        change = np.where((x + length * step) * x > 0.0, length * step, -x)
+        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
+            return change
+    ends = np.where(step * x < 0.0, -x / step, np.inf)
+    length = min(1.0, float(ends.min()))
+    return np.where(ends <= length, -x, length * step)
