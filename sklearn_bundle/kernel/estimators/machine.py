@@ -165,7 +165,7 @@ class KernelMachine(CertifiedEstimator):
             raise AttributeError("coef_ is only available with kernel='linear'.")
         check_is_fitted(self)
         weights = self._scores.weights()
-        kind = type(self.support_vectors_)
+        kind: Any = type(self.support_vectors_)
         return kind(weights) if sp.issparse(self.support_vectors_) else weights
 
     def __sklearn_tags__(self) -> Tags:

@@ -21,7 +21,7 @@ _NARROW = 64  # features up to which values within a class are computed for each
 _NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
 
-def suit(values: KernelData, labels: NDArray[np.intp], cache_bytes: float) -> bool:
+def suit(values: KernelData, labels: NDArray[np.integer], cache_bytes: float) -> bool:
     """Whether pairs of more than two classes are small enough to be solved in one call each."""
     counts = np.sort(np.bincount(labels))
     largest = int(counts[-2:].sum())
@@ -82,12 +82,14 @@ def put(known: dict[str, Any], k: int, result: SolverResult) -> None:
 def result_of(known: dict[str, Any], k: int) -> SolverResult:
     """What is known of pair k, as a result."""
     primal, bound, _, n_iter = (known[name][k] for name in _NUMBERS)
-    return SolverResult(primal, bound, None, None, Status.CONVERGED, n_iter, known["history_"][k])
+    nothing: Any = None  # of the point
+    end = Status(known["status_"][k]), n_iter, known["history_"][k]
+    return SolverResult(primal, bound, nothing, nothing, *end)
 
 
 def solve_all(
     values: KernelData,
-    labels: NDArray[np.intp],
+    labels: NDArray[np.integer],
     costs: Array,
     ratios: Array,
     *,

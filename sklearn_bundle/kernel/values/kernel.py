@@ -72,8 +72,9 @@ class Tiles:
         """Tiles of dense float32 points, or of sparse ones if dense is faster; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
             points = Dense(points.X.toarray(), points.kernel, np.float32)
-        known = isinstance(points, Dense) and points.kernel.name in _KINDS
-        return cls(points) if known and points.X.dtype == np.float32 else None
+        if not (isinstance(points, Dense) and points.kernel.name in _KINDS):
+            return None
+        return cls(points) if points.X.dtype == np.float32 else None
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: NDArray[np.float64], n_threads: int = 1
