@@ -211,7 +211,7 @@ class Documented:
 
     [max_iter_kernel]
     max_iter : int, default=1000
-        Maximum number of working sets; a problem of up to 2,048 rows is one.
+        Maximum number of states: working sets or, of up to 2,048 rows, some thousand steps each.
 
     [cache_size_rows]
     cache_size : float, default=1000

@@ -24,9 +24,8 @@ PROGRAM = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
 from sklearn_bundle.linear.losses.poisson import PoissonFormula
-values = np.empty(1)
-scores.values(PoissonFormula(), -np.ones(1), np.zeros(1), values)  # exp, of another file
-print(repr(values[0].item()))
+given = -np.ones(1), np.zeros(1), np.ones(1), 0.0
+print(repr(float(scores.risk(PoissonFormula(), *given))))  # exp, of another file
 """
 
 
@@ -88,17 +87,14 @@ OWN_VALUE = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
 from own_loss import Formula
-values = np.empty(1)
-scores.values(Formula(), np.ones(1), np.zeros(1), values)
-print(values[0], scores.values.stats.cache_hits[scores.values.signatures[0]])
+value = scores.risk(Formula(), np.ones(1), np.zeros(1), np.ones(1), 0.0)
+print(value, scores.risk.stats.cache_hits[scores.risk.signatures[0]])
 """
 OTHER_VALUE = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
 from sklearn_bundle.linear.losses import Exponential
-values = np.empty(1)
-scores.values(Exponential().formula, np.zeros(1), np.ones(1), values)
-print(values[0])
+print(scores.risk(Exponential().formula, np.zeros(1), np.ones(1), np.ones(1), 0.0))
 """
 
 
@@ -287,7 +283,7 @@ def test_python_gets_no_named_tuples():
         if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
     ]
     names = [(name, node.name) for name, node in functions]
-    assert "Outcome" in kinds and ("kernel/_compiled/decomposition.py", "solve_whole") in names
+    assert "Variables" in kinds and ("kernel/_compiled/pairs.py", "solve_pairs") in names
     wrong = [
         (name, node.name, ast.unparse(call.func))
         for name, node in functions

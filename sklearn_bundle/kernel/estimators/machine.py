@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit, run
+from sklearn_bundle.core import contract
+from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 from sklearn_bundle.core.estimator import CertifiedEstimator, Fit, Points
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.core.optimum import known_regions
@@ -329,7 +330,7 @@ def run_next(
     else:
         solver = new_solver(kind, problem, params.tol, 0, getattr(last, "kept", None))
     limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": limit.left}
-    result = run(solver, **limits)
+    result = contract.run(solver, **limits)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if limit.left is not None and result.status is Status.MAX_TIME:

@@ -85,6 +85,7 @@ class Kinks(Solver):
         allowed = _SMOOTHED * self.tol * best.primal
         if newton.settled and newton.hidden > allowed:
             newton.narrow(max(_NARROWER, _BELOW * np.sqrt(allowed / newton.hidden)), _LEFT)
+            gap = np.inf  # a narrower width is progress, also where the start is still better
         self.offer(newton.point)
         self.count_idle(gap, moved=length > 0.0)
 

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, Stratifi
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
+from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.kernel.estimators import machine
 from sklearn_bundle.plotting import RegularizationPathDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
@@ -194,7 +194,7 @@ def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
             result = replace(result, status=Status.MAX_TIME)
         return result
 
-    monkeypatch.setattr(machine, "run", late)
+    monkeypatch.setattr(contract, "run", late)
     model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=2, max_time=1e3)
     with pytest.warns(UserWarning, match=r"2 of 6 values of C and gamma .* C=0.3, gamma="):
         model.fit(X, y)
