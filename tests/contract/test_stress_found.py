@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
 from sklearn_bundle.regularizers import Quadratic, WeightedL1
-from tests.contract.draws import draw, draw_plain
+from tests.contract.draws import draw, draw_plain, verdict
 
 
 def fitted(model, *data, **further):
@@ -75,3 +75,10 @@ def test_data_that_a_plane_nearly_separates(seed):
     i = (seed - 1019) % 3
     y = np.sign(X @ rng.normal(size=d) + [0.1, 0.02, 0.3][i] * rng.normal(size=n))
     assert fitted(BMRMClassifier(reg_lambda=[1e-7, 1e-6, 1e-8][i]), X, y).converged_
+
+
+def test_no_scale_of_coefficients_is_negative():
+    """Where kernel values cancel, a square came out negative, and so did the best scale."""
+    problem = draw(884000323, "SwapSVC")
+    found = verdict(problem)
+    assert not found.crashed and not found.faults

@@ -111,7 +111,7 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
         square += value * score
         curved += value * (score + ridge[k] * value)
         linear += target[k] * value - width[k] * abs(value)
-    t = linear / curved if scales and linear > 0.0 else 1.0
+    t = linear / curved if scales and min(linear, curved) > 0.0 else 1.0
     for k in range(n):
         score = np.float64(g[k]) + target[k] - b - ridge[k] * beta[k]
         left = target[k] - t * (score + b + shift)
@@ -331,7 +331,8 @@ def evaluate_point(beta, scores, of, s, total, up, down):
         size += beta[k]
     if s < np.inf:
         curved += s * size * size
-    t = linear / curved if ridge[0] > 0.0 and total == 0.0 and linear > 0.0 else 1.0
+    scales = ridge[0] > 0.0 and total == 0.0 and min(linear, curved) > 0.0  # else it is rounding
+    t = linear / curved if scales else 1.0
     least, most = np.inf, -np.inf
     for k in range(n):
         beta[k] *= t
