@@ -152,11 +152,6 @@ class SolverResult(Certificate):
         end = int(history["iteration"][-1]), history, state.excess, state.ball
         return cls(*values, status, *end, solver=solver)
 
-    def as_state(self) -> State:
-        """What an observer of the last iteration sees."""
-        passes = int(self.history["passes"][-1])
-        return State(self.primal, self.lower_bound, self.point, self.intercept, passes)
-
 
 class TimeLimit:
     """Seconds from now on, without those of compilation; a copy in another process goes on.

@@ -10,9 +10,6 @@ import numpy as np
 # The unit roundoffs: one rounding to nearest is off by at most this share of the result.
 SINGLE = 2.0**-24  # of float32
 DOUBLE = 2.0**-53  # of float64
-# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
-# roundings for 1e9 numbers, 64 are allowed.
-ADDED = 64.0 * DOUBLE
 SIX_DIGITS = 1e-6  # of an objective: rounding that may be larger leaves less than six digits
 TINY = 1e-300  # in place of a 0 in a denominator or a logarithm: far below any number of data
 LAST_PLACE = 1e-15  # of the sizes of a sum's terms: a few units in the last place of a double
@@ -27,12 +24,10 @@ REFRESHED = 32
 SEARCH_STEPS = 40  # of a step that is halved, or made ten times shorter: beyond these it is 0
 MOST_STEPS = 500  # of an inner loop, which usually ends after a few dozen: a limit for safety
 MEMORY = 10  # pairs of a step and a change of the gradient in L-BFGS, as in SciPy
-# Shares of the slope at 0 that a line search may leave. Newton's steps are worth exact ones.
-SLOPE_LEFT, NEWTON_SLOPE_LEFT = 0.4, 0.1
+SLOPE_LEFT = 0.4  # share of the slope at 0 that a line search may leave
 # Of each diagonal entry of a matrix, tried in turn until it has a factor in spite of rounding.
 RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
 MOST_SIDE = 2000  # of a matrix to factor: 32 MB, about 0.1 s
-SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 
 
 def likely(d: Any) -> Any:

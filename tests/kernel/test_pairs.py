@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from sklearn_bundle.core.contract import run
 from sklearn_bundle.kernel._compiled.votes import count_votes
-from sklearn_bundle.kernel.estimators.swap import pairs_of, problem_of_pair
+from sklearn_bundle.kernel.estimators.swap import PairsOfClasses, problem_of_pair
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers import pairs as pairs_module
 from sklearn_bundle.kernel.solvers.pairs import solve_all
@@ -52,7 +52,7 @@ def test_one_solver_for_each_pair(K, form, large, squared, monkeypatch):
     data = KernelData(convert(X), kernel, np.float64)
     found = solve_all(data, labels, costs, RATIOS, squared=squared, tol=TOL)
     assert found.coef.shape == (3, K - 1, 70) and found.found.shape[:2] == (3, K * (K - 1) // 2)
-    matrix, pairs = data.rows(np.float64).gram(), pairs_of(labels)
+    matrix, pairs = data.rows(np.float64).gram(), PairsOfClasses(labels)
     for r, ratio in enumerate(RATIOS):
         known = found.certificate(r, TOL)
         assert known["relative_gap_"] <= TOL and set(known["status_"]) == {"converged"}

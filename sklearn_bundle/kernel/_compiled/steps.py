@@ -451,8 +451,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     if least == 0.0 and excess > SIX_DIGITS * abs(primal):
         primal += excess
     else:
-        room = bound - least
-        primal, bound = primal + max(excess - room, 0.0), max(bound - excess, least)
+        primal, bound = primal + max(excess - (bound - least), 0.0), max(bound - excess, least)
     bound = min(bound, primal)
     radius = np.sqrt(2.0 * (primal - bound)) * (1.0 + unit)
     if s < np.inf:

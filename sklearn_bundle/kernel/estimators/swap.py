@@ -368,7 +368,7 @@ def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], 
     samples: ClassificationData = data.samples
     costs, n_classes = data.costs(params.C), len(samples.classes)
     data.values.check_costs(np.arange(len(costs)), costs)
-    pairs = pairs_of(samples.labels)
+    pairs = PairsOfClasses(samples.labels)
     if _at_once(run, params) and suit(data.values, samples.labels, params.cache_size * 2**20):
         return _solved_at_once(params, data, costs, pairs)
 
@@ -387,7 +387,7 @@ def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], 
     return model(points_of(results)), results
 
 
-class pairs_of:
+class PairsOfClasses:
     """Points and labels of the problems: one for two classes, else one per pair i < j.
 
     As in SVC, +1 is the second of two classes, but the first class of a pair.
@@ -441,7 +441,7 @@ def along_classes(
 ) -> Iterator[tuple[dict[str, Any], list[SolverResult]]]:
     """Attributes and results of all pairs at ascending C; the time limit may end them early."""
     labels, cache_bytes = data.samples.labels, params.cache_size * 2**20
-    costs, pairs = data.costs(1.0), pairs_of(labels)
+    costs, pairs = data.costs(1.0), PairsOfClasses(labels)
     for C in (Cs[-1], Cs[0]):  # all C are in the range if both ends are
         data.values.check_costs(np.arange(len(labels)), data.costs(float(C)))
     if (
@@ -494,7 +494,7 @@ def _at_once(run: Fit, params: Any) -> bool:
 
 
 def _solved_at_once(
-    params: Any, data: Training, costs: Array, pairs: pairs_of
+    params: Any, data: Training, costs: Array, pairs: PairsOfClasses
 ) -> tuple[dict[str, Any], list[SolverResult]]:
     """Fitted attributes, and results of the pairs that needed more steps and were solved alone."""
     labels, squared, alone = data.samples.labels, params.loss == "squared_hinge", []

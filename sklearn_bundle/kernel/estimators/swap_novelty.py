@@ -196,8 +196,8 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
             fitted = attributes_of(data, coef[np.newaxis], np.zeros(1))
             return fitted | _boundary(1.0 if params.nu is None else -b)
 
-        problem = lambda _: (everything, dual)  # noqa: E731
-        results = solved(run, params, data, problem, model, settings=(params.nu,))
+        settings = (params.nu,)
+        results = solved(run, params, data, lambda _: (everything, dual), model, settings=settings)
         fitted, caveat = model(points_of(results)), None
         coef, active = results[0].point, np.flatnonzero(results[0].point)
         scores, _ = data.values.exact_sums(coef[active], active, everything)

@@ -217,17 +217,17 @@ class WorkingSets:
         worst = np.maximum(np.maximum(above, below), 0.0)
         kept = _largest(worst, self._set, int(_KEPT * size))
         worst[kept] = 0.0
-        room = size - len(kept)
+        left = size - len(kept)
         if problem.dual.is_squared:
             found = np.flatnonzero(worst)
             times = self._rng.standard_exponential(len(found))
             times /= np.maximum(worst[found] / worst.max(initial=TINY), TINY)
-            order = np.argpartition(times, room - 1)[:room] if len(found) > room else slice(None)
+            order = np.argpartition(times, left - 1)[:left] if len(found) > left else slice(None)
             return np.sort(np.concatenate([kept, found[order]]))
         chosen = [kept]
         for violations in (above, below):
             found = np.flatnonzero((violations > 0.0) & (worst > 0.0))
-            chosen.append(_largest(violations, self._rng.permutation(found), room // 2))
+            chosen.append(_largest(violations, self._rng.permutation(found), left // 2))
             worst[chosen[-1]] = 0.0
         return np.sort(np.concatenate(chosen))
 

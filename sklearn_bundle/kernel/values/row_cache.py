@@ -69,12 +69,6 @@ class RowCache:
             self.n_computed += len(missing)
         return self.places[indices]
 
-    def filled(self, n_rows: int) -> None:
-        """Say that others have filled rows, of which there are so many now, and their places."""
-        self.n_computed = n_rows
-        known = np.flatnonzero(self.places >= 0)
-        self._owners[self.places[known]] = known
-
     def _free(self, count: int) -> NDArray[np.intp]:
         """Ascending places for new rows: unused ones, then those not used for longest."""
         first = min(self.n_computed, self.n_rows)

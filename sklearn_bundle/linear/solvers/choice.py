@@ -20,7 +20,6 @@ from sklearn_bundle.linear.solvers.dual import Dual, DualThenKinks
 from sklearn_bundle.linear.solvers.kinks import Kinks
 from sklearn_bundle.linear.solvers.lasso import Lasso
 
-NAMES = "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"
 BUNDLES = "line-search", "cutting-plane"
 _SAMPLE_STEPS = 30  # at most, on rows of blocks
 _SAMPLE_WIDTH = 16.0  # times features a row of the sample, in units: where kinks are then narrowed
