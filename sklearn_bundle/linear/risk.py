@@ -25,9 +25,6 @@ from sklearn_bundle.linear.rows import Rows
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
-# Of more kinks, only those near the best intercept are sorted. Some of them say where that is, to
-# so many roots of their number: four standard deviations.
-_MANY, _SOME, _MARGIN = 1 << 12, 2048, 2.0
 _FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
 _CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
 _STEPS_IN_B = 500  # usually two or three; at most a bisection
@@ -510,12 +507,12 @@ def _near(values: Array, jumps: Array, needed: float) -> tuple[NDArray[np.intp],
     A few values say where that is; if they are wrong, all are taken.
     """
     n = len(values)
-    if n > _MANY:
-        stride = n // _SOME
+    if n > 1 << 12:
+        stride = n // 2048
         some = np.argsort(values[::stride])
         ranked, reached = values[::stride][some], np.cumsum(jumps[::stride][some])
         k = int(np.searchsorted(reached, needed * reached[-1] / float(jumps.sum())))
-        margin = int(_MARGIN * np.sqrt(len(ranked)))
+        margin = int(2.0 * np.sqrt(len(ranked)))  # four standard deviations
         lower, upper = ranked[max(k - margin, 0)], ranked[min(k + margin, len(ranked) - 1)]
         inside, before = (values >= lower) & (values <= upper), float(jumps @ (values < lower))
         exact = before < needed * (1.0 - _FEW * _WEIGHT_ROUNDING)

@@ -272,7 +272,7 @@ def _pieces(first: int, last: int) -> list[tuple[int, int]]:
 
 
 class CSRRows(Rows):
-    """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
+    """CSR of float32 or float64 with indices of 32 or 64 bits."""
 
     def __init__(self, X: Any, runner: BlockRunner):
         super().__init__(X, _arrays_of(X), X.nnz, runner)
@@ -303,7 +303,7 @@ class CSRRows(Rows):
         return np.ascontiguousarray(self._summed(add, (self.shape[1], G.shape[1])).T)
 
     def hessian(self, rows: Places, coefs: Array, centered: bool) -> tuple[Array, Array]:
-        d, arrays = self.shape[1], self._whole_arrays
+        d, arrays = self.shape[1], self._arrays
         bounds = self._parts(len(rows), 4.0 * len(rows) * (self.n_entries / self.shape[0]) ** 2)
         H, sums = np.zeros((len(bounds) - 1, d, d)), np.zeros((len(bounds) - 1, d))
 
@@ -312,7 +312,6 @@ class CSRRows(Rows):
 
         self._runner.run(add, len(H))
         matrix, mean, total = H.sum(axis=0), sums.sum(axis=0), float(coefs.sum())
-        passes.fold(matrix)
         if not (centered and total > 0.0):
             return matrix, np.zeros(d)
         matrix -= np.outer(mean, mean / total)
@@ -321,14 +320,11 @@ class CSRRows(Rows):
     def squares(self, weights: Array) -> Array:
         self.passes += 1
         out = np.zeros(self.shape[1])
-        passes.csr_squares(*self._whole_arrays, weights, out)
+        passes.csr_squares(*self._arrays, weights, out)
         return out
 
     def distances(self, center: Array) -> Array:
         return self.row_squares() - 2.0 * self.scores(center) + center @ center
-
-    def row_squares(self) -> Array:
-        return row_norms(self._whole, squared=True).astype(np.float64, copy=False)
 
     def dense(self, rows: Places) -> Array:
         return self.X[rows].toarray().astype(np.float64, copy=False)
@@ -339,7 +335,7 @@ class CSRRows(Rows):
         return CSRRows(part, self._runner)
 
     def transposed(self, which: Places | None = None) -> sp.csr_array:
-        whole = self._whole if which is None else self._whole[:, which]
+        whole = self.X if which is None else self.X[:, which]
         return sp.csr_array(whole.T.tocsr(), dtype=np.float64)
 
     def stored(self) -> Stored:
@@ -348,20 +344,6 @@ class CSRRows(Rows):
     @property
     def hessian_passes(self) -> float:
         return max(self.n_entries / self.shape[0] / _CSR_PRODUCTS, 1.0)
-
-    @cached_property
-    def _whole(self) -> Any:
-        """X, or a copy with sums in place of entries that are stored in parts."""
-        X, (_, indices, indptr) = self.X, self._arrays
-        if X.has_canonical_format or not passes.has_parts(indices, indptr, self.shape[1]):
-            return X
-        X = X.copy()
-        X.sum_duplicates()
-        return X
-
-    @cached_property
-    def _whole_arrays(self) -> tuple[np.ndarray, ...]:
-        return self._arrays if self._whole is self.X else _arrays_of(self._whole)
 
 
 def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
@@ -372,9 +354,14 @@ def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:
 
 
 def rows_of(X: Any, n_threads: int = 1) -> Rows:
-    """The rows of a matrix in memory, without a copy."""
+    """The rows of a matrix in memory: without a copy, unless CSR has entries in parts."""
     runner = BlockRunner(n_threads)
-    return CSRRows(X, runner) if sp.issparse(X) else DenseRows(X, runner)
+    if not sp.issparse(X):
+        return DenseRows(X, runner)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return CSRRows(X, runner)
 
 
 def factor_passes(side: int, n_entries: int) -> float:

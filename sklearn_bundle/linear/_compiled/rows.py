@@ -102,7 +102,7 @@ def dense_scaled(X, rows, coefs, center, start, stop, out):
 
 @_sum
 def csr_hessian(data, indices, indptr, rows, coefs, start, stop, H, sums):
-    """Add c_i x_i x_i' to H, in either triangle, and c_i x_i to ``sums``."""
+    """Add the lower triangle of c_i x_i x_i' to H, and c_i x_i to ``sums``: indices are sorted."""
     for r in range(start, stop):
         first, end = indptr[rows[r]], indptr[rows[r] + 1]
         for k in range(first, end):
@@ -110,14 +110,6 @@ def csr_hessian(data, indices, indptr, rows, coefs, start, stop, H, sums):
             sums[indices[k]] += value
             for m in range(first, k + np.uint64(1)):
                 row[indices[m]] += value * data[m]
-
-
-@jit
-def fold(H):
-    """Add the strictly upper triangle to the lower one: rows of CSR need not be sorted."""
-    for i in range(H.shape[0]):
-        for j in range(i):
-            H[i, j] += H[j, i]
 
 
 @_sum
@@ -135,15 +127,3 @@ def csr_squares(data, indices, indptr, weights, out):
         for k in range(indptr[i], indptr[i + 1]):
             value = np.float64(data[k])
             out[indices[k]] += weights[i] * value * value
-
-
-@jit
-def has_parts(indices, indptr, n_columns):
-    """Whether a row of CSR, sorted or not, stores several parts of an entry."""
-    met = np.full(n_columns, -1, dtype=np.int64)  # the last row with an entry there
-    for i in range(indptr.shape[0] - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            if met[indices[k]] == i:
-                return True
-            met[indices[k]] = i
-    return False

@@ -4,8 +4,6 @@ Numbers per class are padded to whole vectors, k of them; the last ones have a c
 Vectors take half of the time of plain loops here, since all scores of a row stay in registers.
 """
 
-import math
-
 import numpy as np
 
 from sklearn_bundle.jit.decorators import inner, jit
@@ -240,23 +238,3 @@ def sweep(
             for c in range(0, k, WIDTH):
                 store(W, place + c, fma(load(change, c), x, load(W, place + c)))
     return stay, gap, gained
-
-
-@jit
-def follow(rows, alpha, newest, mean, stamps, stamp):
-    """Update the running mean of these rows of alpha, with the weight ``newest`` for the last."""
-    for i in rows:
-        stamps[i] = stamp
-        for c in range(alpha.shape[1]):
-            mean[i, c] += newest * (alpha[i, c] - mean[i, c])
-
-
-@jit
-def catch_up(alpha, mean, stamps, stamp):
-    """The same for rows that have not changed since their stamps, for every update they missed."""
-    for i in range(stamps.shape[0]):
-        if stamps[i] != stamp:
-            left = math.exp(stamp - stamps[i])
-            stamps[i] = stamp
-            for c in range(alpha.shape[1]):
-                mean[i, c] = alpha[i, c] + left * (mean[i, c] - alpha[i, c])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ from sklearn_bundle.core.parameters import POSITIVE, Names
 from sklearn_bundle.core.validation import check_classification_data, check_prediction_data
 from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily
-from sklearn_bundle.linear.estimators.bounds import ScoreRegion
 from sklearn_bundle.linear.estimators.fitting import MemoryData, one_versus_rest, solve_problems
 from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of, refuse_large
 from sklearn_bundle.linear.estimators.linear import (
@@ -54,13 +52,13 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
-"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
+"multiclass_hinge", "softmax"} or loss, default="hinge"
         With the score f and y in {-1, +1}: ``max(0, 1 - y f)``; ``max(0, 1 - y f)^2 / 2``;
         ``log(1 + exp(-y f))``; ``exp(-y f)``. In place of the sum, "roc_auc" is the mean of
         ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j, and "fbeta" is
-        :class:`~sklearn_bundle.losses.FBeta`. The last three are joint: ``max_k f_k - f_y +
-        Delta(y, k)``; ``log sum_k exp f_k - f_y``; :class:`~sklearn_bundle.losses.Ontology`. Or an
-        instance from :mod:`sklearn_bundle.losses`, or your own.
+        :class:`~sklearn_bundle.losses.FBeta`. The last two are joint: ``max_k f_k - f_y +
+        Delta(y, k)``; ``log sum_k exp f_k - f_y``. Or an instance from
+        :mod:`sklearn_bundle.losses`, or your own.
     %(reg_lambda)s
     %(mean_loss_C)s
         With "squared_hinge" it is twice the C of LinearSVC.
@@ -68,12 +66,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
     %(l1_ratio)s
     %(positive: with losses that are not joint)s
     cost : array-like of shape (n_classes, n_classes), default=None
-        For "multiclass_hinge" and "ontology": Delta(y, k) in row y, in the order of ``classes_``.
-        None means 1 or, in a tree, the length of the path between the classes.
-    scaling : {"margin", "slack"}, default="margin"
-        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``.
-    edges : list of (parent, child) pairs, default=None
-        For "ontology": an acyclic graph whose leaves are the classes.
+        For "multiclass_hinge": Delta(y, k) in row y, in the order of ``classes_``. None means 1.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
@@ -86,7 +79,6 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
     %(bundle_size)s
-    %(theta)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per class.
@@ -115,7 +107,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
     Raises
     ------
     %(invalid)s
-        a single class, multilabel y, or weights, a cost or edges that the loss cannot take.
+        a single class, multilabel y, or weights, or a cost that the loss cannot take.
 
     Warns
     -----
@@ -151,16 +143,11 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
 
     positive: bool
     cost: ArrayLike | None
-    scaling: str
-    edges: Sequence[tuple[Hashable, Hashable]] | None
     beta: float
-    _class_maps: np.ndarray  # of a joint loss, from its scores to those of the classes
 
     _losses = losses.BINARY_LOSSES | losses.MULTICLASS_LOSSES | losses.MEASURES
     _used_with = BundleEstimator._used_with | {
-        "cost": ("loss", ("multiclass_hinge", "ontology")),
-        "scaling": ("loss", ("multiclass_hinge",)),
-        "edges": ("loss", ("ontology",)),
+        "cost": ("loss", ("multiclass_hinge",)),
         "beta": ("loss", ("fbeta",)),
     }
     _loss_kinds = losses.BinaryLoss, losses.MulticlassLoss, losses.MeasureLoss
@@ -169,8 +156,6 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         "loss": [Names(_losses), *_loss_kinds],
         "solver": [Names(_SOLVERS)],
         "cost": ["array-like", None],
-        "scaling": [Names({"margin", "slack"})],
-        "edges": ["array-like", None],
         "beta": [POSITIVE],
     }
 
@@ -184,12 +169,9 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         l1_ratio: float = 0.5,
         positive: bool = False,
         cost: ArrayLike | None = None,
-        scaling: str = "margin",
-        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
         beta: float = 1.0,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -265,12 +247,10 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         fitted = {"classes_": data.classes}
         if loss.joint:
             w, b = points[0]
-            k = loss.n_outputs(target)
-            coef = loss.class_scores(w.reshape(k, -1).T).T
-            intercept = loss.class_scores(np.broadcast_to(b, (1, k)))[0]
+            coef = w.reshape(loss.n_outputs(target), -1)
+            intercept = np.array(np.broadcast_to(b, len(coef)))
             if len(coef) == 2:
                 coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-            fitted |= {"_class_maps": loss.class_scores(np.eye(k)).T}
         else:
             coef = np.array([w for w, _ in points])
             intercept = np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64)
@@ -371,20 +351,15 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
             low, high = super()._intervals(X)
             chosen = self.intercept_ if loss.free_intercept is None else 0.0
             return low + chosen, high + chosen
-        region, maps = self._joint_region()
-        return region.intervals(check_prediction_data(self, X), maps)
+        (region,) = regions_of(self)
+        region = region.difference if len(self.classes_) == 2 else region
+        return region.intervals(check_prediction_data(self, X))
 
     def _possible(self, X: Any) -> np.ndarray:
         if not loss_of(self).joint or len(self.classes_) == 2:
             return super()._possible(X)
-        region, maps = self._joint_region()
-        return region.may_be_largest(check_prediction_data(self, X), maps)
-
-    def _joint_region(self) -> tuple[ScoreRegion, np.ndarray]:
-        """The region of a joint loss, and the map from its scores to those of ``coef_``."""
         (region,) = regions_of(self)
-        maps = self._class_maps
-        return region, np.diff(maps, axis=0) if len(maps) == 2 else maps
+        return region.may_be_largest(check_prediction_data(self, X))
 
 
 def _of_classes(scores: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -208,12 +208,9 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(BMRMClassifier.l1_ratio)s
     %(BMRMClassifier.positive)s
     %(BMRMClassifier.cost)s
-    %(BMRMClassifier.scaling)s
-    %(BMRMClassifier.edges)s
     %(BMRMClassifier.beta)s
     %(BMRMClassifier.solver: As in :class:`BMRMClassifier`, which says what each takes.)s
     %(BMRMClassifier.bundle_size)s
-    %(BMRMClassifier.theta)s
     %(search_tol: 1e-3)s
     %(search_max_iter: 1000)s
     %(search_max_time)s
@@ -277,12 +274,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         l1_ratio: float = 0.5,
         positive: bool = False,
         cost: ArrayLike | None = None,
-        scaling: str = "margin",
-        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
         beta: float = 1.0,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -321,10 +315,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         In a fold it is that of its own y.
     %(BMRMRegressor.delta)s
         In a fold it is that of its own y.
-    %(BMRMRegressor.M)s
     %(BMRMRegressor.solver: As in :class:`BMRMRegressor`, which says what each takes.)s
     %(BMRMRegressor.bundle_size)s
-    %(BMRMRegressor.theta)s
     %(search_tol: 1e-3)s
     %(search_max_iter: 1000)s
     %(search_max_time)s
@@ -387,10 +379,8 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         quantile: float = 0.5,
         epsilon: float | None = None,
         delta: float | None = None,
-        M: ArrayLike | None = None,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -72,7 +72,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former with `nu`,
         and with `rho` what "auto" is for the hinge loss of :class:`BMRMClassifier`.
     %(bundle_size)s
-    %(theta)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
@@ -165,7 +164,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         l1_ratio: float = 0.5,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

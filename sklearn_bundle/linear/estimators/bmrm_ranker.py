@@ -77,14 +77,12 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         Regularization strength relative to the mean loss: try 1e-1 to 1e-5; larger is simpler.
     %(regularizer)s
     %(l1_ratio)s
-    cost : {"absolute", "constant", "squared"} or array-like of shape (K, K), default="absolute"
-        For "ordinal": C is the difference of the grades, 1, or the square of the difference; or
-        ``cost[y_i, y_j]`` for grades 0..K-1.
+    cost : {"absolute", "constant", "squared"}, default="absolute"
+        For "ordinal": C is the difference of the grades, 1, or the square of the difference.
     k : int, default=None
         For "ndcg": number of positions that count; None means all.
     %(solver_line_search)s
     %(bundle_size)s
-    %(theta)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
@@ -148,7 +146,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     1.0
     """
 
-    cost: str | ArrayLike
+    cost: str
     k: int | None
     grades_: NDArray[np.float64]  # with thresholds_, if the loss has grades
     thresholds_: NDArray[np.float64]
@@ -164,7 +162,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         **BundleEstimator._common,
         "reg_lambda": [POSITIVE],
         "loss": [Names(_losses), *_loss_kinds],
-        "cost": [Names({"absolute", "constant", "squared"}), "array-like"],
+        "cost": [Names({"absolute", "constant", "squared"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -175,11 +173,10 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
-        cost: str | ArrayLike = "absolute",
+        cost: str = "absolute",
         k: int | None = None,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

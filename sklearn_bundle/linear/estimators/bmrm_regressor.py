@@ -38,11 +38,6 @@ _SOLVERS = (
 )
 
 
-def _squared_error(M: ArrayLike | None) -> losses.RegressionLoss:
-    """Squared error of one or several targets, optionally in a metric M."""
-    return losses.SquaredError() if M is None else losses.MultivariateSquaredError(M)
-
-
 @fill_doc
 class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstimator):
     """Linear regression: a convex loss, a free intercept, and a certificate of the optimum.
@@ -83,9 +78,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
     delta : float, default=None
         For "huber": where the loss becomes linear, in units of y. None means its standard
         deviation.
-    M : array-like of shape (n_targets, n_targets), default=None
-        For "squared_error" with several targets: the loss is ``r' M r / 2``, M symmetric and
-        positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
@@ -98,7 +90,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
     %(bundle_size)s
-    %(theta)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per target.
@@ -167,13 +158,11 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
     quantile: float
     epsilon: float | None
     delta: float | None
-    M: ArrayLike | None
     epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
     delta_: float | NDArray[np.float64]
 
-    _losses = losses.REGRESSION_LOSSES | {"squared_error": _squared_error}
+    _losses = losses.REGRESSION_LOSSES
     _used_with = BundleEstimator._used_with | {
-        "M": ("loss", ("squared_error",)),
         "quantile": ("loss", ("quantile",)),
         "epsilon": ("loss", ("epsilon_insensitive", "squared_epsilon_insensitive")),
         "delta": ("loss", ("huber",)),
@@ -188,7 +177,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
         "delta": [POSITIVE, None],
-        "M": ["array-like", None],
     }
 
     def __init__(
@@ -203,10 +191,8 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         quantile: float = 0.5,
         epsilon: float | None = None,
         delta: float | None = None,
-        M: ArrayLike | None = None,
         solver: str = "auto",
         bundle_size: int | None = None,
-        theta: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -69,39 +69,31 @@ class ScoreRegion(NamedTuple):
         """Whether a gap says anything of the intercept."""
         return not np.isnan(self.low).any()
 
-    def intervals(self, X: Any, maps: Array | None = None) -> tuple[Array, Array]:
-        """Lower and upper bounds of the scores of rows, of shape (n, k).
+    @property
+    def difference(self) -> ScoreRegion:
+        """Of two outputs, that of the second less the first."""
+        radius, weights = np.sqrt(2.0) * self.radius, np.diff(self.weights, axis=0)
+        low, high = self.low[1:] - self.high[:1], self.high[1:] - self.low[:1]
+        return ScoreRegion(weights, radius, self.center, low, high)
 
-        ``maps`` of shape (K, k) makes them bounds of ``maps @ f``, of shape (n, K).
-        """
-        middle, reach, rounding = self._scores(X, maps)
-        low, high = self.low, self.high
-        if maps is not None:
-            reach = reach * np.linalg.norm(maps, axis=1)
-            if np.isfinite(low).all():
-                up, down = np.maximum(maps, 0.0), np.minimum(maps, 0.0)
-                low, high = up @ low + down @ high, up @ high + down @ low
-            else:
-                low, high = np.full((2, len(maps)), [[-np.inf], [np.inf]])
+    def intervals(self, X: Any) -> tuple[Array, Array]:
+        """Lower and upper bounds of the scores of rows, of shape (n, k)."""
+        middle, reach, rounding = self._scores(X)
         reach = reach + rounding
-        return middle + low - reach, middle + high + reach
+        return middle + self.low - reach, middle + self.high + reach
 
-    def may_be_largest(self, X: Any, maps: Array) -> NDArray[np.bool_]:
-        """Whether a row of ``maps @ f*`` may have its largest entry there, of shape (n, K)."""
-        middle, reach, rounding = self._scores(X, maps)
+    def may_be_largest(self, X: Any) -> NDArray[np.bool_]:
+        """Whether the score of a row may be the largest of its k, of shape (n, k)."""
+        middle, reach, rounding = self._scores(X)
         if not np.isfinite(self.low).all():
             return np.ones(middle.shape, dtype=bool)
-        middle += 0.5 * maps @ (self.low + self.high)
-        possible = np.empty(middle.shape, dtype=bool)
-        for k, own in enumerate(maps):
-            sizes = np.linalg.norm(own - maps, axis=1)
-            above = middle[:, [k]] - middle + reach * sizes + self.apart * (sizes > 0.0)
-            possible[:, k] = (above + rounding[:, [k]] + rounding >= 0.0).all(axis=1)
-        return possible
+        middle += 0.5 * (self.low + self.high)
+        highest = middle + np.sqrt(2.0) * reach + self.apart + rounding
+        return highest >= (middle - rounding).max(axis=1, keepdims=True)
 
-    def _scores(self, X: Any, maps: Array | None) -> tuple[Array, Array, Array]:
-        """``<w_m, x - c>`` or its map, ``r ||x - c||`` of shape (n, 1), and their rounding."""
-        weights = self.weights if maps is None else maps @ self.weights
+    def _scores(self, X: Any) -> tuple[Array, Array, Array]:
+        """``<w_m, x - c>``, ``r ||x - c||`` of shape (n, 1), and their rounding."""
+        weights = self.weights
         middle = safe_sparse_dot(X, weights.T, dense_output=True) - weights @ self.center
         norms, products = squared_lengths(X), safe_sparse_dot(X, self.center, dense_output=True)
         sizes = np.sqrt(norms) + float(np.linalg.norm(self.center))

@@ -17,7 +17,7 @@ DEFAULT_REG_LAMBDA = 1e-4  # for a target of spread one
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 _FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 #: Regularizers that a name says all of; others are passed as an instance.
-BY_NAME = "l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"
+BY_NAME = "l2", "l1", "elasticnet", "lp"
 
 
 # ---- what parameters stand for -------------------------------------------------------------------
@@ -116,4 +116,4 @@ def task_of(params: Any, risk: Risk, reg_lambda: float, omega: Regularizer) -> T
             f"bundle_size={size} is too small: with L1, or an intercept that is a coordinate of "
             f"the planes, it needs at least {_FEWEST_PLANES + risk.n_free} planes."
         )
-    return Task(risk, reg_lambda, omega, params.tol, params.theta, size, params.solver)
+    return Task(risk, reg_lambda, omega, params.tol, size, params.solver)

@@ -64,7 +64,6 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", *BUNDLES})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
-        "theta": [Interval(Real, 0, 1, closed="right")],
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
@@ -132,10 +131,6 @@ default="l2"
     bundle_size : int, default=None
         Maximum number of planes, at least 2, with L1 at least 10. None keeps all.
 
-    [theta]
-    theta : float, default=0.1
-        For "line-search", in (0, 1]: planes are cut at ``(1 - theta) best + theta w_t``.
-
     [max_iter_products]
     max_iter : int, default=1000
         Maximum number of iterations. Each is one product with X and one with X'.
@@ -150,7 +145,6 @@ default="l2"
     l1_ratio: float
     solver: str
     bundle_size: int | None
-    theta: float
 
     _unit: ClassVar[str] = "class"  # what has a problem of its own
     #: Factories of losses, by name.
@@ -163,7 +157,6 @@ default="l2"
     #: Also for each parameter of losses the names of these.
     _used_with = {  # noqa: RUF012
         "l1_ratio": ("regularizer", ("elasticnet",)),
-        "theta": ("solver", ("auto", "line-search", "newton", "dual-coordinate")),
     }
 
     @property

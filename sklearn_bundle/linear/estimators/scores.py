@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from sklearn_bundle.core.validation import check_prediction_data
 from sklearn_bundle.linear.estimators.formulation import loss_of
 from sklearn_bundle.linear.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
 
-_SCORES = 1 << 18  # per step of rows and models: 2 MB, which stay in cache
-_FEWEST_MODELS = 16  # lower limit on models per step, since X must not be read too often
 LossScorer = Callable[..., float]  # (model, X, y, sample_weight=None) -> score, larger is better
 
 
@@ -35,34 +32,23 @@ def default_scores(
     For several targets, and targets for which scikit-learn's formulas have exceptions, it calls
     ``score`` of each model.
     """
-    models = iter(models)
-    first = next(models, None)
-    if first is None:
-        return
-    y = np.asarray(y)
+    y, data = np.asarray(y), None
     held_out = weights if weights is not None else np.ones(len(y))
-    loss, labels = loss_of(first), is_classifier(first)
-    denominator = _denominator(y, held_out, labels)
-    data = check_prediction_data(first, X)
-    n_outputs = np.size(first.intercept_)
-    fewest = -(-_FEWEST_MODELS // n_outputs)
-    width = max(_SCORES // max(len(y) * n_outputs, 1), fewest)
-    models = chain([first], models)
-    while part := list(islice(models, width)):
-        if not denominator > 0.0 or (n_outputs != 1 and not labels):
-            yield from (model.score(X, y, weights) for model in part)
+    for model in models:
+        if data is None:
+            data, labels = check_prediction_data(model, X), is_classifier(model)
+            denominator = _denominator(y, held_out, labels)
+        if not denominator > 0.0:
+            yield model.score(X, y, weights)
             continue
-        coefs = np.concatenate([model.coef_.reshape(n_outputs, -1) for model in part])
-        products = np.ascontiguousarray(safe_sparse_dot(data, coefs.T, dense_output=True).T)
-        for model, scores in zip(part, np.split(products, len(part)), strict=True):
-            scores += np.reshape(model.intercept_, (n_outputs, 1))
-            if labels:
-                best = scores.argmax(axis=0) if n_outputs > 1 else (scores[0] > 0.0).astype(np.intp)
-                hits = model.classes_[best] == y
-                yield float(held_out @ hits) / denominator
-            else:
-                errors = y - loss.mean(scores[0])
-                yield 1.0 - float((held_out * errors) @ errors) / denominator
+        scores = safe_sparse_dot(data, model.coef_.T, dense_output=True) + model.intercept_
+        if labels:
+            several = scores.shape[1] > 1
+            best = scores.argmax(axis=1) if several else (scores[:, 0] > 0.0).astype(np.intp)
+            yield float(held_out @ (model.classes_[best] == y)) / denominator
+        else:
+            errors = y - loss_of(model).mean(scores)
+            yield 1.0 - float((held_out * errors) @ errors) / denominator
 
 
 def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> float:

@@ -12,7 +12,6 @@ from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
 from sklearn_bundle.linear.losses.one_score import BinaryLoss, RegressionLoss
-from sklearn_bundle.linear.losses.ontology import Ontology
 from sklearn_bundle.linear.losses.pairs import Ordinal, Preference
 from sklearn_bundle.linear.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear.losses.poisson import Poisson
@@ -26,7 +25,6 @@ from sklearn_bundle.linear.losses.regression import (
     SquaredError,
 )
 from sklearn_bundle.linear.losses.softmax import Softmax
-from sklearn_bundle.linear.losses.squared_errors import MultivariateSquaredError
 
 # By the names that the parameter `loss` of an estimator accepts.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
@@ -38,7 +36,6 @@ BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
 MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
     "multiclass_hinge": MulticlassHinge,
     "softmax": Softmax,
-    "ontology": Ontology,
 }
 MEASURES: dict[str, type[MeasureLoss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
 REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
@@ -61,7 +58,7 @@ __all__ = [
     "BINARY_LOSSES", "MEASURES", "MULTICLASS_LOSSES", "NDCG", "RANKING_LOSSES", "REGRESSION_LOSSES",
     "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "Exponential", "FBeta", "Hinge",
     "Huber", "LogLoss", "Loss", "MeasureLoss", "MulticlassHinge", "MulticlassLoss",
-    "MultivariateSquaredError", "Novelty", "NuNovelty", "Ontology", "Ordinal", "Poisson",
+    "Novelty", "NuNovelty", "Ordinal", "Poisson",
     "PositionMeasure", "PrecisionAtK", "Preference", "Prepared", "Quantile", "RankingLoss",
     "RegressionLoss", "SampleLoss", "Softmax", "SquaredEpsilonInsensitive", "SquaredError",
     "SquaredHinge", "Target",

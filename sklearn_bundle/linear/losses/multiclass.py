@@ -6,8 +6,6 @@ vectorize for any K.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,7 +38,7 @@ class MulticlassLoss(SampleLoss):
 
     See Also
     --------
-    MulticlassHinge, Softmax, Ontology : The built-in losses, with their sources.
+    MulticlassHinge, Softmax : The built-in losses, with their sources.
     Loss : What else a loss has.
 
     Examples
@@ -80,27 +78,12 @@ class MulticlassLoss(SampleLoss):
         """
         return int(y.max()) + 1
 
-    def class_scores(self, scores: Array) -> Array:
-        """Scores of the classes from the scores of the loss; by default the same.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, k)
-            Scores, k per sample.
-
-        Returns
-        -------
-        class_scores : ndarray of shape (n, K)
-            The class with the largest one is predicted.
-        """
-        return scores
-
 
 # ---- hinge ---------------------------------------------------------------------------------------
 
 
 @jit
-def _along(scores, direction, y, weights, costs, slack, t, worst):
+def _along(scores, direction, y, weights, costs, t, worst):
     """The risk at scores + t direction and its derivative in t, or at a kink a subgradient.
 
     ``costs[k, y]`` is that of the class k. ``worst`` becomes the class that attains each row's
@@ -122,9 +105,8 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
             for i in range(len(s)):
                 delta[i] = costs[k, labels[i]]
             for i in range(len(s)):
-                gamma = delta[i] if slack else 1.0
-                step = gamma * (h[i] - drift[i])
-                v = gamma * (f[i] - own[i]) + delta[i] + t * step
+                step = h[i] - drift[i]
+                v = (f[i] - own[i]) + delta[i] + t * step
                 higher = (v > best[i]) | (v != v)
                 best[i] = v if higher else best[i]
                 climb[i] = step if higher else climb[i]
@@ -138,25 +120,21 @@ def _along(scores, direction, y, weights, costs, slack, t, worst):
 class MulticlassHinge(MulticlassLoss):
     """Multiclass hinge loss of Crammer and Singer, with costs Delta of confusing classes.
 
-    ``l(y, f) = max_k f_k - f_y + Delta(y, k)`` with ``scaling="margin"`` and
-    ``max_k Delta(y, k) (f_k - f_y + 1)`` with ``scaling="slack"``; k = y gives 0. These are the
-    first two rows of table 6 in [1]_, equation 29, with its Gamma = 1 and Gamma = Delta.
+    ``l(y, f) = max_k f_k - f_y + Delta(y, k)``; k = y gives 0. It is the first row of table 6 in
+    [1]_, equation 29 with Gamma = 1.
 
     Parameters
     ----------
     cost : array-like of shape (K, K), default=None
         Delta(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None
-        means 1 for every confusion; the two scalings are then the same. For "margin" it is in the
-        unit of the scores; for "slack" it multiplies the loss.
-    scaling : {"margin", "slack"}, default="margin"
-        Whether a costlier confusion requires a larger margin, or is penalized more if the margin is
-        below 1.
+        means 1 for every confusion. It is in the unit of the scores: a costlier confusion requires
+        a larger margin.
 
     Raises
     ------
     ValueError
         If `cost` is not a matrix with one row and one column per class, has a negative or nonfinite
-        entry or a nonzero diagonal, or for an unknown `scaling`; raised by `fit`.
+        entry or a nonzero diagonal; raised by `fit`.
 
     References
     ----------
@@ -171,19 +149,14 @@ class MulticlassHinge(MulticlassLoss):
     >>> cost = [[0, 1, 3], [1, 0, 1], [3, 1, 0]]
     >>> MulticlassHinge().value(scores, y)
     array([3.])
-    >>> MulticlassHinge(cost).value(scores, y), MulticlassHinge(cost, "slack").value(scores, y)
-    (array([3.5]), array([4.5]))
+    >>> MulticlassHinge(cost).value(scores, y)
+    array([3.5])
     """
 
-    def __init__(
-        self, cost: ArrayLike | None = None, scaling: Literal["margin", "slack"] = "margin"
-    ):
+    def __init__(self, cost: ArrayLike | None = None):
         self.cost = cost
-        self.scaling = scaling
 
     def check(self, y) -> None:
-        if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
-            raise must_be("scaling", "'margin' or 'slack'", self.scaling)
         check_cost(self.cost, int(y.max()) + 1)
 
     def costs(self, n_classes: int) -> Array:
@@ -204,48 +177,44 @@ class MulticlassHinge(MulticlassLoss):
         return np.array(self.cost, dtype=np.float64)
 
     def value(self, scores, y) -> Array:
-        return self._pieces(scores, y)[1].max(axis=1)
+        return self._pieces(scores, y).max(axis=1)
 
     def gradient(self, scores, y) -> Array:
-        gamma, pieces = self._pieces(scores, y)
+        pieces = self._pieces(scores, y)
         rows, worst = np.arange(len(y)), pieces.argmax(axis=1)
         worst = np.where(pieces[rows, worst] > 0.0, worst, y)
         gradient = np.zeros_like(scores)
-        gradient[rows, worst] += gamma[rows, worst]
-        gradient[rows, y] -= gamma[rows, worst]
+        gradient[rows, worst] += 1.0
+        gradient[rows, y] -= 1.0
         return gradient
 
-    def _pieces(self, scores: Array, y: Labels) -> tuple[Array, Array]:
-        """Gamma and the losses of all classes."""
-        delta, rows = self.costs(scores.shape[1])[y], np.arange(len(y))
-        gamma = delta if self.scaling == "slack" else np.ones_like(delta)
-        return gamma, gamma * (scores - scores[rows, y][:, None]) + delta
+    def _pieces(self, scores: Array, y: Labels) -> Array:
+        """The losses of all classes."""
+        return scores - scores[np.arange(len(y)), y][:, None] + self.costs(scores.shape[1])[y]
 
     def cut(self, scores, y, weights, out) -> tuple[float, float]:
         worst, rows = np.empty_like(y), np.arange(len(y))
         risk = self._risk(scores, scores, y, weights, 0.0, worst)[0]
         costs = self.costs(len(scores))[y, worst]
-        pull = weights * (costs if self.scaling == "slack" else 1.0)
         out.fill(0.0)
-        out[worst, rows] = pull
-        out[y, rows] -= pull
+        out[worst, rows] = weights
+        out[y, rows] -= weights
         return risk, float(np.sum(weights * costs))
 
     def along(self, scores, direction, y, weights, t) -> tuple[float, float, float]:
         return *self._risk(scores, direction, y, weights, t, np.empty_like(y)), np.nan
 
     def offset(self, derivatives, y, weights) -> float:
-        """``sum_i s_i <alpha_i, Delta(y_i, .)>`` with derivatives ``s_i Gamma (alpha_i - e_y)``."""
-        costs = self.costs(len(derivatives))
-        heights = costs > 0.0 if self.scaling == "slack" else costs
-        return float(sum(g @ height[y] for g, height in zip(derivatives, heights.T, strict=True)))
+        """``sum_i s_i <alpha_i, Delta(y_i, .)>`` with derivatives ``s_i (alpha_i - e_y)``."""
+        costs = self.costs(len(derivatives)).T
+        return float(sum(g @ cost[y] for g, cost in zip(derivatives, costs, strict=True)))
 
     def _risk(self, scores, direction, y, weights, t, worst) -> tuple[float, float]:
         costs = np.ascontiguousarray(self.costs(len(scores)).T)
-        return _along(scores, direction, y, weights, costs, self.scaling == "slack", t, worst)
+        return _along(scores, direction, y, weights, costs, t, worst)
 
 
-def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> None:
+def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
     """Raise ValueError unless cost is None or a matrix with one row and one column per class."""
     if cost is None:
         return
@@ -255,7 +224,7 @@ def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> N
         raise must_be("cost", "a matrix of numbers or None", cost) from None
     if matrix.shape != (n_classes, n_classes):
         raise ValueError(
-            f"cost must have a row and a column for each of the {n_classes} {of}, shape "
+            f"cost must have a row and a column for each of the {n_classes} classes, shape "
             f"({n_classes}, {n_classes}), but has shape {matrix.shape}: {shown(matrix)}."
         )
     wrong = ~(np.isfinite(matrix) & (matrix >= 0.0))
@@ -267,9 +236,5 @@ def check_cost(cost: ArrayLike | None, n_classes: int, of: str = "classes") -> N
 
 
 def has_dual(loss: Loss) -> bool:
-    """Whether the loss has steps of the dual by class: those of margins.
-
-    Slack scaling weighs the differences of scores: the best alpha of a row is then not a projection
-    onto the simplex. Without costs both scalings are the same.
-    """
-    return type(loss) is MulticlassHinge and (loss.scaling == "margin" or loss.cost is None)
+    """Whether the loss has steps of the dual by class."""
+    return type(loss) is MulticlassHinge

@@ -168,7 +168,7 @@ class RegressionLoss(ScoreLoss):
 
     See Also
     --------
-    SquaredError, MultivariateSquaredError, Huber, SquaredEpsilonInsensitive : With curvature.
+    SquaredError, Huber, SquaredEpsilonInsensitive : With curvature.
     AbsoluteError, Quantile, EpsilonInsensitive : Piecewise linear.
     Poisson : With a log link.
     Loss : What else a loss has.

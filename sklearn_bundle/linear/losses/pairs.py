@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core.values import as_numbers
 from sklearn_bundle.jit.decorators import jit
-from sklearn_bundle.linear.losses.base import Array
-from sklearn_bundle.linear.losses.multiclass import check_cost
+from sklearn_bundle.linear.losses.base import Array, must_be
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
@@ -73,29 +72,10 @@ def _power_sums(scores, ranks, values, weights, starts, sizes, power, margin, ou
             out[i] = weights[i] * max(total, 0.0)
 
 
-@jit
-def _matrix_sums(scores, grades, weights, starts, cost, margin, out):
-    """The same with ``cost[grade_i, grade_j]`` in place of the power, in O(n K)."""
-    present = np.empty(cost.shape[0])
-    for q in range(starts.shape[0] - 1):
-        present[:] = 0.0
-        reached = starts[q]
-        for i in range(starts[q], starts[q + 1]):
-            while reached < starts[q + 1] and scores[reached] - scores[i] < margin:
-                present[grades[reached]] += weights[reached]
-                reached += 1
-            total = 0.0
-            for grade in range(grades[i] + 1, cost.shape[0]):
-                total += cost[grades[i], grade] * present[grade]
-            out[i] = weights[i] * total
-
-
 class Side(NamedTuple):
     """The samples as those of the lower grade of a pair, or in reversed order as the higher one."""
 
     values: Array  # (n,) grades, centered
-    grades: Indices  # (n,) the same as integers, if the costs are a matrix
-    cost: Array  # (K, K)
     ranks: Indices  # (n,) of the grades of a query, from 0
     starts: Indices  # (n_queries + 1,) of the samples sorted by query
     sizes: Indices  # (n_queries,) numbers of grades
@@ -117,20 +97,17 @@ class Ordinal(RankingLoss):
     ``R(f) = sum over y_i < y_j of C(y_i, y_j) s_i s_j max(0, 1 + f_i - f_j) / M`` with ``M`` the
     sum of s_i s_j over the same pairs, ``((sum s)^2 - sum_k S_k^2) / 2`` for class weights S_k.
     With a ``group`` both sums are over pairs within a query. Section A.3.2 and algorithm 8 of [1]_.
-    It takes O(n log n) for any number of grades, and O(n log n + n K) with a matrix of costs.
+    It takes O(n log n) for any number of grades.
 
     Parameters
     ----------
-    cost : {"constant", "absolute", "squared"} or array-like of shape (K, K), default="absolute"
-        C: 1, y_j - y_i, its square, or ``cost[y_i, y_j]`` for grades that are integers from 0 to
-        K - 1. Only the part above the diagonal is used.
+    cost : {"constant", "absolute", "squared"}, default="absolute"
+        C: 1, y_j - y_i or its square.
 
     Raises
     ------
     ValueError
-        If `cost` is an unknown name, is not a square matrix or has a negative or nonfinite entry
-        above the diagonal, if y does not hold row numbers of it, or if no two samples (of a query)
-        differ in y; raised by `fit`.
+        If `cost` is an unknown name, or no two samples (of a query) differ in y; raised by `fit`.
 
     References
     ----------
@@ -150,13 +127,14 @@ class Ordinal(RankingLoss):
 
     has_grades = True
 
-    def __init__(self, cost: str | ArrayLike = "absolute"):
+    def __init__(self, cost: str = "absolute"):
         self.cost = cost
 
     def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
         queries = as_queries(group, n_samples)
-        cost, grades = self._checked_cost(y)
+        if not (isinstance(self.cost, str) and self.cost in _POWERS):
+            raise must_be("cost", f"one of {list(_POWERS)}", self.cost)
         unique, ranks = np.unique(y, return_inverse=True)
         cell_ids, cells = np.unique(queries * len(unique) + ranks, return_inverse=True)
         if len(cell_ids) == queries.max() + 1:
@@ -165,17 +143,15 @@ class Ordinal(RankingLoss):
         values = y - 0.5 * (unique[0] + unique[-1])
         starts, cell_starts = starts_of(queries), starts_of(cell_ids // len(unique))
         sizes, ranks = np.diff(cell_starts), cells - cell_starts[queries]
-        lower = Side(values, grades, cost, ranks, starts, sizes)
+        lower = Side(values, ranks, starts, sizes)
         # The loss of a higher grade is that of a lower one in the reversed order.
-        grades, cost = len(cost) - 1 - grades, cost[::-1, ::-1].T.copy()
         ranks, starts = sizes[queries] - 1 - ranks, n_samples - starts[::-1]
-        upper = Side(-values, grades, cost, ranks, starts, sizes[::-1].copy())
+        upper = Side(-values, ranks, starts, sizes[::-1].copy())
         small = queries.astype(np.min_scalar_type(queries.max()))  # numpy sorts it by counting
         return Grades(lower, upper, small, cells, cell_starts)
 
     def plane(self, scores, y, weights, out) -> float:
-        power = _POWERS[self.cost] if isinstance(self.cost, str) else None
-        gradient, offset = _pair_sums(scores, y, weights, power, 1.0)
+        gradient, offset = _pair_sums(scores, y, weights, _POWERS[self.cost], 1.0)
         total = pair_weight(y, weights)
         np.divide(gradient, total, out=out)
         return offset / total
@@ -186,25 +162,6 @@ class Ordinal(RankingLoss):
         _, right = _pair_sums(-scores, y, weights, 0, 0.0)
         value = 0.5 + 0.5 * (right - wrong) / pair_weight(y, weights)
         return float(min(max(value, 0.0), 1.0))
-
-    def _checked_cost(self, y: Array) -> tuple[Array, Indices]:
-        """The matrix and the grades as its rows, both empty for a name."""
-        if isinstance(self.cost, str):
-            if self.cost not in _POWERS:
-                raise ValueError(
-                    f"cost must be one of {list(_POWERS)} or a matrix, not {shown(self.cost)}."
-                )
-            return np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
-        cost = as_numbers("cost", self.cost)
-        cost = np.triu(cost, 1) if cost.ndim == 2 else cost
-        check_cost(cost, len(np.atleast_1d(cost)), "grades")
-        grades = y.astype(np.int64)
-        if not (np.array_equal(grades, y) and grades.min() >= 0 and grades.max() < len(cost)):
-            raise ValueError(
-                f"y must hold integers from 0 to {len(cost) - 1}, the rows of the matrix cost, but "
-                f"ranges from {y.min():g} to {y.max():g}."
-            )
-        return cost, grades
 
 
 def pair_weight(y: Grades, weights: Array) -> float:
@@ -227,12 +184,8 @@ def _pair_sums(scores, y: Grades, weights, power, margin) -> tuple[Array, float]
 
 def _side_sums(side: Side, order, scores, weights, power, margin) -> Array:
     """For each sample in this order, the weights and costs of its pairs with later ones."""
-    s, out = weights[order], np.empty(len(order))
-    if power is None:
-        _matrix_sums(scores, side.grades[order], s, side.starts, side.cost, margin, out)
-    else:
-        places = side.ranks[order], side.values[order], s, side.starts, side.sizes
-        _power_sums(scores, *places, power, margin, out)
+    places, out = (side.ranks[order], side.values[order], weights[order]), np.empty(len(order))
+    _power_sums(scores, *places, side.starts, side.sizes, power, margin, out)
     return out
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_bundle.core.values import as_float, is_between
 from sklearn_bundle.linear.losses.base import Array, Prepared, must_be
 from sklearn_bundle.linear.losses.one_score import RegressionLoss
-from sklearn_bundle.linear.losses.squared_errors import MultivariateSquaredError
+from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
 from sklearn_bundle.linear.losses.tube import Tube
 
 
@@ -270,7 +270,7 @@ class SquaredError(TubeLoss):
 
     def prepare_target(self, target) -> Prepared:
         if np.ndim(target.y) == 2 and self.formula is not None:
-            return MultivariateSquaredError().prepare_target(target)
+            return SquaredErrors().prepare_target(target)
         return super().prepare_target(target)
 
     def closed_intercept(self, scores, y, weights) -> float:

@@ -1,7 +1,6 @@
 """Regularizers: Omega, its conjugate and the conjugate's derivatives."""
 
 from sklearn_bundle.linear.regularizers.base import Regularizer
-from sklearn_bundle.linear.regularizers.entropy import Entropy, EntropySimplex
 from sklearn_bundle.linear.regularizers.nonnegative import Nonnegative
 from sklearn_bundle.linear.regularizers.norms import L2, Lp
 from sklearn_bundle.linear.regularizers.quadratic import Quadratic
@@ -9,7 +8,7 @@ from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
 # fmt: off
 __all__ = [
-    "L1", "L2", "REGULARIZERS", "ElasticNet", "Entropy", "EntropySimplex", "Lp", "Nonnegative",
+    "L1", "L2", "REGULARIZERS", "ElasticNet", "Lp", "Nonnegative",
     "Quadratic", "Regularizer", "WeightedL1",
 ]
 # fmt: on
@@ -18,8 +17,6 @@ REGULARIZERS: dict[str, type[Regularizer]] = {
     "l2": L2,
     "lp": Lp,
     "quadratic": Quadratic,
-    "entropy": Entropy,
-    "entropy_simplex": EntropySimplex,
     "l1": L1,
     "weighted_l1": WeightedL1,
     "elasticnet": ElasticNet,

@@ -86,7 +86,7 @@ class Regularizer(Parameters, ABC):
 
     See Also
     --------
-    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Built-in ones.
+    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic : Built-in ones.
     Nonnegative : One of them with ``w >= 0``.
 
     References
@@ -260,21 +260,6 @@ class Regularizer(Parameters, ABC):
         second : float
             Second derivative, NaN if it is infinite.
         """
-
-    def start(self, size: int) -> Array:
-        """The minimizer of Omega; by default 0.
-
-        Parameters
-        ----------
-        size : int
-            The length p of w.
-
-        Returns
-        -------
-        w : ndarray of shape (size,)
-            Where Omega is 0.
-        """
-        return np.zeros(size)
 
 
 def split_infinite(penalties: Array) -> tuple[NDArray[np.int64] | None, Array]:

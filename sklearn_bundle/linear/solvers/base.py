@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, SEARCH_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, MOST_STEPS, SEARCH_STEPS
 from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
@@ -20,6 +20,7 @@ from sklearn_bundle.linear.rows import DenseRows, rows_of
 
 Array = NDArray[np.float64]
 _SMALLER = 0.99  # share of the least confirmed gap that is progress
+_FARTHEST = 1e100  # step: its square is finite
 _FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
@@ -59,7 +60,6 @@ class Task:
     reg_lambda: float
     omega: Any
     tol: float
-    theta: float = 0.1
     max_size: int | None = None
     solver: str = "auto"
     whole: Any = None
@@ -201,7 +201,7 @@ class Solver(ABC):
         """The start, in the coordinates of the steps."""
         at, d = self.start.at, self.risk.dimension
         if at is None:
-            return At(self.omega.start(d), None)
+            return At(np.zeros(d), None)
         w = at.w if self.task.lift is None else self.task.lift.T @ at.w
         return At(w, at.b)
 
@@ -259,6 +259,66 @@ def step_length(
             break
         moves, t = (moves[1], abs(newton - t)), newton
     return low
+
+
+def lowest(
+    function: Callable[[float], tuple[float, float]], bend: float, precision: float, worth: float
+) -> float:
+    """The step t >= 0 at which a convex function, which may have kinks, is about lowest.
+
+    It returns a value and a slope; where the value is not finite, t is too far. Its curvature is at
+    least ``bend``: between a point where it falls and one where it rises it is above a parabola
+    that touches it at either. Next is where the higher of these is lowest, which finds kinks, and
+    in turn where the cubic through both points is. A gain that can be no more than the share
+    ``worth`` of that so far ends the search.
+    """
+    first, slope = function(0.0)
+    if not slope < 0.0:
+        return 0.0
+    low, high, widths = (0.0, first, slope), (np.inf, np.inf, np.inf), (np.inf, np.inf)
+    for k in range(MOST_STEPS):
+        if high[0] == np.inf:
+            t = max(1.0, 10.0 * low[0])
+            t = min(t, low[0] - low[2] / bend) if bend > 0.0 else t  # it does not fall there
+        value, slope = function(t)
+        if not np.isfinite(value):
+            high = (t, np.inf, np.inf)
+        else:
+            low, high = ((t, value, slope), high) if slope < 0.0 else (low, (t, value, slope))
+        width, best, along = high[0] - low[0], min(low[1], high[1]), np.nan
+        if low[0] > _FARTHEST:
+            break
+        if high[2] < np.inf:
+            along, floor = _between(low, high, bend)
+            if best - floor <= max(worth * (first - best), LAST_PLACE * abs(best)):
+                break
+            along = _cubic(low, high) if k % 2 else along
+        if width <= precision * high[0] < np.inf:
+            break
+        t = low[0] + (along if 0.0 < along < width <= 0.5 * widths[0] else 0.5 * width)
+        widths = widths[1], width
+    return low[0] if low[1] <= high[1] else high[0]
+
+
+def _between(low: tuple, high: tuple, bend: float) -> tuple[float, float]:
+    """How far beyond ``low`` the higher of both parabolas is lowest, and its value there."""
+    (t, value, slope), (end, above, rise) = low, high
+    width = end - t
+    turn = rise - slope - bend * width
+    x = (value - above + (rise - 0.5 * bend * width) * width) / turn if turn > 0.0 else width
+    if bend > 0.0:
+        x = min(max(x, width - rise / bend), -slope / bend)
+    x = min(max(x, 0.0), width)
+    left, right = slope + 0.5 * bend * x, rise - 0.5 * bend * (width - x)
+    return x, max(value + left * x, above - right * (width - x))
+
+
+def _cubic(low: tuple, high: tuple) -> float:
+    """How far beyond ``low`` the cubic with both values and slopes is lowest."""
+    (t, value, slope), (end, above, rise) = low, high
+    turn = slope + rise + 3.0 * (value - above) / (end - t)
+    root = np.sqrt(max(turn * turn - slope * rise, 0.0))
+    return (end - t) * (1.0 - (rise + root - turn) / (rise - slope + 2.0 * root))
 
 
 def add_form(H: Array, reg_lambda: float, omega: Regularizer) -> None:

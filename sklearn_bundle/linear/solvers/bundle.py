@@ -15,8 +15,7 @@ from sklearn_bundle.linear.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear.losses import Softmax
 from sklearn_bundle.linear.risk import Plane, Point
 from sklearn_bundle.linear.solvers import master
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, step_length
-from sklearn_bundle.linear.solvers.one_variable import search_kink
+from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, lowest
 
 Array = NDArray[np.float64]
 #: Why bounds from planes may cross, and what a user can do.
@@ -213,7 +212,7 @@ class Bundle(Solver):
         else:
             if self._end is not None:
                 # The same w_t again: cut closer to it, where the plane is sure to cut it off.
-                theta = min(1.0, self.task.theta * 2.0 ** min(self.idle, _PATIENCE))
+                theta = min(1.0, 0.1 * 2.0 ** min(self.idle, _PATIENCE))
                 self._cut(self._blend(best, self._end, theta))
             self._cut_balanced()
             self._end = self._at(*self._inner())
@@ -308,35 +307,16 @@ class Bundle(Solver):
 
     def _best_step(self, start: Point, end: Point) -> float:
         """The t >= 0, beyond 1 too, that minimizes the objective from start towards end."""
-        omega, lam, along, line = (
-            self.omega,
-            self.reg_lambda,
-            end.w - start.w,
-            self.risk.line(start, end),
-        )
-        if not omega.is_quadratic:
+        omega, lam, along = self.omega, self.reg_lambda, end.w - start.w
+        line = self.risk.line(start, end)
 
-            def objective(t: float) -> tuple[float, float]:
-                w = start.w + t * along
-                value = omega.value(w)
-                if not np.isfinite(value):
-                    return np.inf, np.inf  # outside its domain
-                risk, slope, _ = line(t)
-                return lam * value + risk, slope + lam * omega.slope(w, along)[0]
+        def objective(t: float) -> tuple[float, float]:
+            w = start.w + t * along
+            value = omega.value(w)
+            if not np.isfinite(value):
+                return np.inf, np.inf  # outside its domain
+            risk, slope, _ = line(t)
+            return lam * value + risk, slope + lam * omega.slope(w, along)[0]
 
-            return search_kink(objective, precision=_PRECISION, worth=_WORTH)
-        slope, bend = (lam * part for part in omega.slope(start.w, along))
-        if not self.risk.loss.smooth:
-
-            def of_risk(t: float) -> tuple[float, float]:
-                risk, first, _ = line(t)
-                return (risk, first) if np.isfinite(risk) else (np.inf, np.inf)
-
-            return search_kink(of_risk, slope, bend, precision=_PRECISION, worth=_WORTH)
-
-        def derivative(t: float) -> tuple[float, float]:
-            _, first, second = line(t)
-            return slope + t * bend + first, bend + second
-
-        fall = -derivative(0.0)[0]
-        return step_length(derivative, _PRECISION * fall) if fall > 0.0 else 0.0
+        bend = lam * omega.strong_convexity * float(along @ along)
+        return lowest(objective, bend, _PRECISION, _WORTH)

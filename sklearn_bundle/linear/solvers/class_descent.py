@@ -9,7 +9,7 @@ from scipy.linalg import blas, eigh, lapack
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE
 from sklearn_bundle.linear.certificate import Proof, bound_of
-from sklearn_bundle.linear.losses import MultivariateSquaredError
+from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
 from sklearn_bundle.linear.risk import ClassRisk, Point
 from sklearn_bundle.linear.solvers.base import step_length
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
@@ -108,7 +108,7 @@ class KroneckerMetric:
 
     def __init__(self, risk: ClassRisk, reg_lambda: float, omega: Any):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
-        self._own, self._exact = risk.n_free > 0, isinstance(risk.loss, MultivariateSquaredError)
+        self._own, self._exact = risk.n_free > 0, isinstance(risk.loss, SquaredErrors)
         self._gram: Array | None = None
         if risk.rows.shape[1] <= MOST_SIDE:
             self._gram, self.means = risk.feature_moments(True, self._exact)

@@ -2,7 +2,7 @@
 
 ``W = sum_i s_i (e_{y_i} - alpha_i) x_i' / reg_lambda`` follows alpha, and the intercepts move with
 the sums over the rows, which have to vanish. Where many passes remain, a proximal term around a
-moving center accelerates; near the end alphas are averaged, since rows disturb each other.
+moving center accelerates.
 """
 
 import math
@@ -33,7 +33,6 @@ _PULL, _LEAST_PULL = 0.05, 0.1
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
 _WIDE = 48  # entries of a dense row from which one dot product per class is faster
 _SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
-_NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
 _RECENT = 6  # sweeps over all rows from which the rate is measured
 _MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
 _KAPPA = 10.0  # its strength, times reg_lambda
@@ -42,20 +41,7 @@ _TRIED = 30.0  # passes with a proximal term before its effect is judged
 _ACCELERATED = 0.25  # of the rate before, which would not have lasted: a higher rate means it helps
 _PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
 _VISITS = 1 << 14  # rows in a step: few rows are visited many times, for 1 or 2 ms
-# The m-th dual point gets the weight 2 / (m + 1) in the mean, and at least a tenth.
-_NEWEST, _LEAST_SHARE = 2.0, 0.1
 _DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
-
-
-@dataclass
-class _Mean:
-    """Running means, their count, and how far each row has followed: inactive rows lag behind."""
-
-    alpha: Array
-    b: Array
-    stamps: Array
-    size: int = 1
-    stamp: float = 0.0
 
 
 @dataclass
@@ -100,7 +86,6 @@ class ClassDual(Solver):
         self._W = np.zeros(d * (K if self._by_class else k))
         self._padded_b, self._space = np.zeros(k), np.zeros((2, k))
         self._b, self._off = self._padded_b[:K], np.zeros(K)
-        self._mean: _Mean | None = None
         self._center: _Center | None = None
         self._numbers = np.empty((n, 2))
         self._set_curvatures()
@@ -178,7 +163,6 @@ class ClassDual(Solver):
         )
         self._off += self._b - before
         self._b += self._off
-        self._average(self._order[:taken])
         share, whole = taken / n, taken == n
         self._passes += share
         self._counted += 2.0 * share
@@ -199,25 +183,11 @@ class ClassDual(Solver):
         if self._is_slow():
             self._before_center = self._passes, self._checks.estimate, self._rate
             self._add_center(_KAPPA * self.reg_lambda)
-        elif self._mean is None and self._checks.estimate <= _NEAR * self._checks.target:
-            self._mean = _Mean(self._alpha.copy(), self._b.copy(), np.zeros(n))
 
     def _activate_all(self) -> None:
-        if self._mean is not None:
-            sweeps.catch_up(self._alpha, self._mean.alpha, self._mean.stamps, self._mean.stamp)
         self._n_active = len(self._order)
         self._active[:] = np.arange(self._n_active)
         self._listed[:] = np.arange(self._size + 1)
-
-    def _average(self, rows: NDArray[np.integer]) -> None:
-        mean = self._mean
-        if mean is None:
-            return
-        mean.size += 1
-        newest = max(_NEWEST / (mean.size + _NEWEST - 1.0), _LEAST_SHARE)
-        mean.stamp += math.log1p(-newest)
-        sweeps.follow(rows, self._alpha, newest, mean.alpha, mean.stamps, mean.stamp)
-        mean.b += newest * (self._b - mean.b)
 
     def _is_slow(self) -> bool:
         """Whether many passes remain at the rate of the last sweeps over all rows.
@@ -248,7 +218,7 @@ class ClassDual(Solver):
         self._numbers[:, 1] = weights * (self._squares / self._strength + self._pull)
 
     def _add_center(self, kappa: float) -> None:
-        W, self._mean, self._inner = self._W, None, 0
+        W, self._inner = self._W, 0
         self._center = _Center(kappa, W.copy(), W.copy(), W.copy(), self._b.copy())
         W *= self.reg_lambda / self._strength
         W += kappa / self._strength * self._center.Z
@@ -287,9 +257,8 @@ class ClassDual(Solver):
 
     def _check(self) -> None:
         """Certify the dual point, and continue from it."""
-        averaged = self._mean is not None or self._inner >= 0
         alpha, a, bound, objective = self._prove_newest()
-        self._checks.made(objective, bound, calibrates=averaged)
+        self._checks.made(objective, bound, calibrates=self._inner >= 0)
         self._idling.note(self.best, bound - self._proved)
         self._dual = self._proved = bound
         if self._inner >= 0 and (self._idling.enough or not self._is_faster()):
@@ -304,10 +273,6 @@ class ClassDual(Solver):
     def _prove_newest(self) -> tuple[Array, Array, float, float]:
         """The newest dual point with its ``-reg_lambda W``, its bound and the objective at W."""
         alpha, b = self._alpha.copy(), self._b
-        if self._mean is not None:
-            mean, stamps = self._mean.alpha.copy(), self._mean.stamps.copy()
-            sweeps.catch_up(self._alpha, mean, stamps, self._mean.stamp)
-            alpha, b = mean, self._mean.b
         alpha /= alpha.sum(axis=1, keepdims=True)
         g, a = self._plane(alpha)
         balanced = g
@@ -340,8 +305,6 @@ class ClassDual(Solver):
 
     def _continue_from(self, alpha: Array, scaled: Array) -> None:
         """Continue from a dual point with its ``reg_lambda W`` and the current intercepts."""
-        if self._mean is not None:
-            self._b[:], self._mean = self._mean.b, None
         self._alpha[:] = alpha
         w = scaled.reshape(self._size, -1) / self._strength
         if self._by_class:

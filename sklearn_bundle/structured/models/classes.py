@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
-from sklearn_bundle.linear.losses.ontology import hierarchy
 from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs
 from sklearn_bundle.structured.models.base import StructuredModel, check_size, checked_labels
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.structured.models.hierarchy import hierarchy
 
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 
@@ -203,9 +203,9 @@ class Ontology(_Classes):
     x is a row of d features, y the number of its class. Each node has a row of weights of length d,
     and the score of a class is the sum over its ancestors, itself included: classes with a common
     ancestor share its weights. ``phi(x, y)`` is x at the places of these rows. The loss of an
-    example is then :class:`~sklearn_bundle.losses.Ontology`, section A.4.2 of [1]_, without an
-    intercept; with slack rescaling its cost is a factor, as in table 6 there. ``w`` holds the rows
-    in turn: those of the classes, in sorted order, then those of the other nodes.
+    example is then that of section A.4.2 of [1]_, without an intercept; with slack rescaling its
+    cost is a factor, as in table 6 there. ``w`` holds the rows in turn: those of the classes, in
+    sorted order, then those of the other nodes.
 
     Parameters
     ----------
