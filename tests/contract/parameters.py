@@ -55,7 +55,7 @@ SHOWN = {  # as a message has to have them
     "int64": "-3",
     "float32": "nan",
 }
-OPTIONAL = "bundle_size class_weight cost cv edges k M max_time n_candidates n_jobs"
+OPTIONAL = "bundle_size class_weight cost cv k max_time n_candidates n_jobs"
 OPTIONAL = {*OPTIONAL.split(), "eps", "gammas", "random_state", "reg_lambdas", "scoring"}
 
 
@@ -77,13 +77,11 @@ CONTEXT = {  # in which a parameter is looked at
     "coef0": {"kernel": "poly"},
     "degree": {"kernel": "poly"},
     "delta": {"loss": "huber"},
-    "edges": {"loss": "ontology"},
     "epsilon": {"loss": "epsilon_insensitive"},
     "k": {"loss": "ndcg"},
     "l1_ratio": {"regularizer": "elasticnet"},
     "line_search_tol": {"solver": "sdca"},
     "quantile": {"loss": "quantile"},
-    "scaling": {"loss": "multiclass_hinge"},
 }
 SEARCHES = {
     BMRMClassifierCV: {"reg_lambdas": [0.5], "cv": 2},
@@ -117,6 +115,4 @@ def context(kind, name):
 def fit(model, name):
     X, y = load_iris(return_X_y=True)
     rows = TWO if name == "beta" else ROWS
-    if name == "M":
-        return model.fit(X[rows], np.c_[y[rows], X[rows, 0]])
     return model.fit(X[rows], y[rows], **({"group": GROUP} if name == "k" else {}))

@@ -86,7 +86,7 @@ def test_names_and_order_of_classes(case):
     parameters = case.model.get_params()
     if isinstance(case.model, BMRMRanker):
         pytest.skip("grades have an order")
-    if parameters.get("cost") is not None or parameters.get("edges") is not None:
+    if parameters.get("cost") is not None:
         pytest.skip("costs are those of sorted classes")
     if "Multiclass(cost" in str(case) or "Ontology" in str(case):
         pytest.skip("costs are those of sorted classes")

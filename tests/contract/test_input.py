@@ -36,8 +36,6 @@ from tests.contract.user_losses import SmoothHinge, SquaredMargins
         {"max_iter": 2.5},
         {"max_time": 0.0},
         {"max_time": -1.0},
-        {"theta": 0.0},
-        {"theta": 1.1},
         {"bundle_size": 1},
         {"loss": "hinges"},
         {"loss": Hinge},

@@ -155,7 +155,7 @@ def test_scores_of_a_fold_with_one_row(regression):
 
 def test_several_targets(regression):
     X, y = regression
-    ours = BMRMRegressorCV(reg_lambdas=LAMBDAS, cv=3, M=[[2, 1], [1, 2]]).fit(X, np.c_[y, X[:, 0]])
+    ours = BMRMRegressorCV(reg_lambdas=LAMBDAS, cv=3).fit(X, np.c_[y, X[:, 0]])
     assert ours.predict(X).shape == (90, 2) and ours.score(X, np.c_[y, X[:, 0]]) > 0.7
 
 

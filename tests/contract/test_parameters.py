@@ -105,12 +105,9 @@ OF_MODELS = [
     (losses.FBeta, "beta", BMRMClassifier),
     (losses.Huber, "delta", BMRMRegressor),
     (losses.MulticlassHinge, "cost", BMRMClassifier),
-    (losses.MulticlassHinge, "scaling", BMRMClassifier),
-    (losses.MultivariateSquaredError, "M", BMRMRegressor),
     (losses.NDCG, "discount", BMRMRanker),
     (losses.NDCG, "gain", BMRMRanker),
     (losses.NDCG, "k", BMRMRanker),
-    (losses.Ontology, "edges", BMRMClassifier),
     (losses.Ordinal, "cost", BMRMRanker),
     (losses.PrecisionAtK, "k", BMRMRanker),
     (losses.Quantile, "quantile", BMRMRegressor),
@@ -133,7 +130,7 @@ def use(kind, name, estimator, value):
     "kind, name, estimator", OF_MODELS, ids=lambda x: getattr(x, "__name__", x)
 )
 def test_wrong_value_of_a_loss_or_regularizer_is_named(kind, name, estimator):
-    allowed = {"none"} if name in OPTIONAL - {"edges"} and kind is not losses.Ordinal else set()
+    allowed = {"none"} if name in OPTIONAL and kind is not losses.Ordinal else set()
     allowed |= {"huge"} if name == "k" else set()  # as good as all positions
     for key in WRONG.keys() - allowed:
         assert_named(name, key, partial(use, kind, name, estimator, WRONG[key]))

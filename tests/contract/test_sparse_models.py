@@ -22,7 +22,7 @@ from sklearn_bundle import (
     PragamSVC,
     reg_lambda_max,
 )
-from sklearn_bundle.regularizers import L1, ElasticNet, Entropy, WeightedL1
+from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,6 @@ def test_selection_keeps_what_is_not_zero(cancer, regularizer, loss, reg_lambda)
     "parameters, name",
     [
         ({}, "l2"),
-        ({"regularizer": Entropy()}, "entropy"),
         ({"regularizer": "quadratic"}, "quadratic"),  # which fit refuses
         ({"regularizer": "elasticnet"}, "elasticnet"),
         ({"regularizer": ElasticNet(0.3)}, "elasticnet"),

@@ -6,13 +6,11 @@ import pytest
 from sklearn_bundle.linear.losses import (
     MulticlassHinge,
     MulticlassLoss,
-    MultivariateSquaredError,
-    Ontology,
     Softmax,
     SquaredError,
     Target,
 )
-from sklearn_bundle.linear.losses.multiclass import has_dual
+from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
 
 RANDOM = np.random.default_rng(1)
 N, K = 300, 4
@@ -20,8 +18,6 @@ LABELS = RANDOM.permutation(np.arange(N) % K)
 TARGETS = RANDOM.normal(size=(N, K))
 WEIGHTS = RANDOM.dirichlet(np.ones(N))
 COST = RANDOM.random((K, K)) * (1.0 - np.eye(K))
-EDGES = [("a", 0), ("a", 1), ("b", 2), ("b", 3), ("a", 3), ("top", "a"), ("top", "b")]
-ROOT = RANDOM.normal(size=(K, 2))  # of a semidefinite matrix
 
 
 class Indicators(MulticlassLoss):
@@ -37,11 +33,8 @@ class Indicators(MulticlassLoss):
 LOSSES = {
     "hinge": (MulticlassHinge(), LABELS),
     "margin": (MulticlassHinge(COST), LABELS),
-    "slack": (MulticlassHinge(COST, "slack"), LABELS),
     "softmax": (Softmax(), LABELS),
-    "ontology": (Ontology(EDGES).bind(range(K)), LABELS),
-    "squares": (MultivariateSquaredError(), TARGETS),
-    "metric": (MultivariateSquaredError(ROOT @ ROOT.T), TARGETS),
+    "squares": (SquaredErrors(), TARGETS),
     "user": (Indicators(), LABELS),
 }
 each = pytest.mark.parametrize(("loss", "y"), LOSSES.values(), ids=list(LOSSES))
@@ -80,7 +73,7 @@ def test_lines_by_differences(loss, y):
     assert np.isnan(second) != (loss.smooth and not isinstance(loss, Indicators))
 
 
-@pytest.mark.parametrize("name", ["softmax", "metric", "squares"])
+@pytest.mark.parametrize("name", ["softmax", "squares"])
 def test_covariances_and_closed_intercepts(name):
     loss, y = LOSSES[name]
     F, G, step = RANDOM.normal(size=(K, N)), np.empty((K, N)), 1e-5
@@ -123,22 +116,6 @@ def test_certain_probabilities_keep_their_digits():
     assert np.isnan(MulticlassHinge().risk(F * np.nan, np.array([0]), np.ones(1)))
 
 
-def test_ontologies_and_duals():
-    loss = LOSSES["ontology"][0]
-    assert loss.nodes == (0, 1, 2, 3, "a", "b", "top")
-    scores = RANDOM.normal(size=(5, 7))
-    expected = scores[:, :4] + scores[:, [4, 4, 5, 4]] + scores[:, [6]]
-    expected[:, 3] += scores[:, 5]
-    assert loss.class_scores(scores) == pytest.approx(expected)
-    for edges, message in (([(0, 1), (1, 0)], "cycle"), ([(0, 1)], "must be a leaf"), (3, "pairs")):
-        with pytest.raises(ValueError, match=message):
-            Ontology(edges).bind([0, 1])
-    found = [has_dual(LOSSES[name][0]) for name in ("hinge", "margin", "slack", "ontology")]
-    assert found == [True, True, False, False] and has_dual(MulticlassHinge(None, "slack"))
-
-
 def test_several_squared_errors_are_one_loss():
     loss, y = SquaredError().prepare_target(Target(TARGETS, N))
-    assert type(loss) is MultivariateSquaredError and loss.n_outputs(y) == K
-    with pytest.raises(ValueError, match="semidefinite"):
-        MultivariateSquaredError(-np.eye(K)).check(TARGETS)
+    assert type(loss) is SquaredErrors and loss.n_outputs(y) == K

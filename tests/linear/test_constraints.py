@@ -18,7 +18,7 @@ from sklearn_bundle import (
     reg_lambda_max,
 )
 from sklearn_bundle.losses import Quantile, RegressionLoss
-from sklearn_bundle.regularizers import Entropy, Quadratic, WeightedL1
+from sklearn_bundle.regularizers import L2, Nonnegative, Quadratic, WeightedL1
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)) + 0.3
@@ -130,7 +130,7 @@ def test_a_semidefinite_form():
 @pytest.mark.parametrize(
     "kind, message",
     [
-        ({"regularizer": Entropy(), "positive": True}, "must be one of L2, Lp"),
+        ({"regularizer": Nonnegative(L2()), "positive": True}, "must be one of L2, Lp"),
         ({"regularizer": WeightedL1([0.0, 1, 1, 1, 1, 1]), "positive": True}, "a small one serves"),
         ({"regularizer": Quadratic(WEIGHTS), "solver": "line-search"}, "Use solver='auto'"),
         ({"loss": "softmax", "positive": True}, "positive=True is for losses of two classes"),

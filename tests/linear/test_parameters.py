@@ -36,7 +36,7 @@ class Expectile(losses.RegressionLoss):
 
 
 KINDS = [kind for part in (losses, regularizers) for kind in vars(part).values()]
-MADE = {"Ontology": ([("a", "b")],), "Quadratic": (np.ones(2),), "WeightedL1": ([1.0, 2.0],)}
+MADE = {"Quadratic": (np.ones(2),), "WeightedL1": ([1.0, 2.0],)}
 MADE["Nonnegative"] = (regularizers.ElasticNet(),)
 KINDS = {k for k in KINDS if isinstance(k, type) and hasattr(k, "get_params")} | {Expectile}
 KINDS = sorted((k for k in KINDS if not k.__abstractmethods__), key=lambda k: k.__name__)

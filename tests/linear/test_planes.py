@@ -23,7 +23,6 @@ GRADES, QUERY = RANDOM.permutation(np.arange(N) % 3), np.arange(N) % 2
 LABELS = np.where(GRADES > 0, 1.0, -1.0)
 WEIGHTS = RANDOM.dirichlet(np.ones(N))
 PAIRS = np.array([(0, 1, 1.0), (2, 1, 0.5), (3, 7, 2.0), (0, 1, 0.0)])
-COST = np.triu(RANDOM.random((3, 3)), 1)
 
 
 def pairwise(cost, query):
@@ -86,11 +85,6 @@ CASES = {
         Ordinal("squared").prepare(GRADES, QUERY, N),
         pairwise(lambda a, b: (b - a) ** 2, QUERY),
     ),
-    "matrix": (
-        Ordinal(COST),
-        Ordinal(COST).prepare(GRADES, QUERY, N),
-        pairwise(lambda a, b: COST[a, b], QUERY),
-    ),
     "preference": (Preference(), Preference().prepare(PAIRS, None, N), preference),
     "lists": (NDCG(), NDCG().prepare(GRADES, QUERY, N), lists),
     "tail": (NuNovelty(0.3), None, tail),
@@ -134,7 +128,6 @@ def test_best_offsets_of_nu_novelty():
     [
         (Ordinal("cubic"), GRADES, "cost must be one of"),
         (Ordinal(), np.ones(N), "two or more grades"),
-        (Ordinal(-COST), GRADES, "cost must be finite and at least 0"),
         (Preference(), [(0, 9)], "indices of rows from 0 to 7"),
         (Preference(), [(1, 1)], "paired with itself"),
         (NDCG(k=0), GRADES, "k must be None or an int of at least 1"),
