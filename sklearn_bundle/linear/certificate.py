@@ -25,13 +25,9 @@ from sklearn_bundle.linear.risk import Plane, Risk
 
 Array = NDArray[np.float64]
 _FEW = 16.0  # roundings of a term beside those of its sum
-# Times 1 and the size of the point's: how far unpenalized coordinates of the optimum may be. Planes
-# cancel there up to rounding, whose effect this multiplies.
-_FARTHEST = 2.0
 # Times the rounding of a slope: a plane that is steeper in a direction without a penalty proves
 # nothing, since no one knows how far the optimum is there.
 _STEEP = 1e6
-_FLAT_STEPS = 50  # of Newton's method for shares; usually two to five
 _SAME = 1e-12  # relative size of what is left of a sum that cancels
 _RIDGE, _SHORTEST = 1e-9, 1e-6  # times the identity, in its Hessians of at most 1; and a step
 
@@ -95,7 +91,9 @@ def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -
         farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
         along = _along_free(plane.gradient, omega, plane.norms.size)
         lost += float(np.abs(along).sum()) * farthest
-    return _FARTHEST * lost
+    # Unpenalized coordinates of the optimum may be twice as far as the point's, and 1, say. Planes
+    # cancel there up to rounding, whose effect this multiplies.
+    return 2.0 * lost
 
 
 def _along_free(gradient: Array, omega: Regularizer, n_outputs: int) -> Array:
@@ -131,7 +129,8 @@ def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
     _, sizes, bases = np.linalg.svd(A, full_matrices=False)
     A = bases[sizes > _SAME]  # slopes of several outputs may cancel
     wanted, z, t = A.sum(axis=1), np.zeros(len(A)), np.zeros(A.shape[1])
-    for _ in range(_FLAT_STEPS):
+    # steps of Newton's method, usually two to five
+    for _ in range(50):
         missing = wanted - A @ t
         if np.abs(missing).max(initial=0.0) <= _SAME:
             return g * (1.0 - t)

@@ -25,21 +25,15 @@ from sklearn_bundle.linear.rows import Rows
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
-_FEW_CHANGED = 0.15  # of the derivatives: then only their rows update a gradient
-_CHANGED = 0.1  # of an offset: a change whose rounding counts no more than its own
-_STEPS_IN_B = 500  # usually two or three; at most a bisection
 _REACH = 4.0  # factor between steps in b while no row has curvature
 _LEAP = 1e3  # units that a step in b goes at first: where a loss is flat it would be 1e130
 _SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves enough
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
-_FEWEST_OF_A_CLASS = 20
-_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
 # Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
 # take no longer than so many passes over the data.
 _GRAM_ROWS, _GRAM_PASSES = 4, 8.0
 _NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
 _FEW = 16.0  # roundings of a score beside those of its product
-_SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 
 
 @dataclass
@@ -152,7 +146,8 @@ class Risk(ABC):
         if point.gradient is None:
             if last is not None and last.gradient is not None:
                 change = point.g - last.g
-                if np.count_nonzero(change) < _FEW_CHANGED * change.size:
+                # if few derivatives change, only their rows update a gradient
+                if np.count_nonzero(change) < 0.15 * change.size:
                     point.gradient = last.gradient + self.rows.gradient(change).ravel()
                     return point.gradient
             point.gradient = self.rows.gradient(point.g).ravel()
@@ -309,7 +304,8 @@ class ScoreRisk(Risk):
         still, reach = np.zeros_like(scores), self.units.unit
         low, high = (-np.inf, np.nan), (np.inf, np.nan)  # with the derivatives there
         left = max(left, likely(len(scores)) * DOUBLE * self.units.slope)  # else of rounding
-        for k in range(_STEPS_IN_B):
+        # usually two or three; at most a bisection
+        for k in range(500):
             first, second = self.slopes(Point(still, scores, b), still, 1.0, width, 0.0)
             if abs(first) <= left:
                 break
@@ -333,10 +329,12 @@ class ScoreRisk(Risk):
     def sample(self) -> "tuple[ScoreRisk, int] | None":
         """The risk of one row out of every so many neighbors; None if there are too few."""
         (n, d), bytes_ = self.rows.shape, self.rows.n_entries * 8
-        for share in (max(share, -(-bytes_ // _LARGEST_SAMPLE)) for share in _SHARES):
+        # a copy of rows may take 32 MB: few beside X itself
+        for share in (max(share, -(-bytes_ // (1 << 25))) for share in _SHARES):
             if n // share < ROWS_A_FEATURE * d:
                 continue
-            drawn = np.random.default_rng(_SEED).integers(0, share, n // share)
+            # any seed would do, but equal fits have to draw the same
+            drawn = np.random.default_rng(0).integers(0, share, n // share)
             chosen = np.arange(n // share) * share + drawn
             y, weights = self.y[chosen], self.weights[chosen]
             if not isinstance(self.loss, BinaryLoss) or _has_both(y):
@@ -364,7 +362,7 @@ class ScoreRisk(Risk):
 def _has_both(y: Array) -> bool:
     """Whether a sample has enough rows of each class for its solution to be of use."""
     positive = np.count_nonzero(y > 0.0)
-    return bool(min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS)
+    return bool(min(positive, len(y) - positive) >= 20)
 
 
 class _Compiled:
@@ -418,7 +416,8 @@ class _Compiled:
             return risk.value(scores, b), risk.offset(out)
         value, offset = risk._cut(scores, b, width, out)
         change = loops.balance(self.formula, out, y, s, center)
-        if abs(change) > _CHANGED * abs(offset + change):
+        # up to here the change's rounding counts no more than the offset's own
+        if abs(change) > 0.1 * abs(offset + change):
             return value, risk.offset(out)
         return value, offset + change
 

@@ -21,15 +21,10 @@ from sklearn_bundle.linear._compiled import rows as passes
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
-_FACTOR = 12.0  # side^3 over so many entries of X: a Cholesky factor takes as long as such a pass
 _DENSE_ROWS = 2048  # multiplied at a time: 8 MB at 500 columns
 # Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
 # rows only half of the products are formed.
 _DENSE_PRODUCTS, _CSR_PRODUCTS = 16.0, 2.0
-_LEAST_PASSES = 8.0  # that a dense Hessian takes however short the rows are
-_MOST_PARTS = 4  # of a Hessian: each has a matrix of its own
-_PRODUCTS_OF_A_PART = 1 << 23  # about 2 ms
-_CENTERED = 1 << 15  # entries less their center at a time: 256 KB
 
 
 class Stored(NamedTuple):
@@ -172,7 +167,8 @@ class Rows(ABC):
 
     def _parts(self, n_rows: int, products: float) -> list[int]:
         """Bounds of the rows of at most four parts of a Hessian."""
-        count = int(min(_MOST_PARTS, 1 + products // _PRODUCTS_OF_A_PART))
+        # at most 4, as each has a matrix of its own, of 2 ms or more
+        count = int(min(4, 1 + products // (1 << 23)))
         return [k * n_rows // count for k in range(count + 1)]
 
 
@@ -240,7 +236,8 @@ class DenseRows(Rows):
     def distances(self, center: Array) -> Array:
         """By differences, which cost no accuracy where the center is far from 0."""
         (X,), (n, d), self.passes = self._arrays, self.shape, self.passes + 1
-        squares, height = np.empty(n), max(1, _CENTERED // d)
+        # 256 KB of entries less their center at a time
+        squares, height = np.empty(n), max(1, (1 << 15) // d)
         for start in range(0, n, height):
             block = X[start : start + height] - center
             np.einsum("ij,ij->i", block, block, out=squares[start : start + height])
@@ -262,7 +259,8 @@ class DenseRows(Rows):
 
     @property
     def hessian_passes(self) -> float:
-        return max(self.shape[1] / _DENSE_PRODUCTS, _LEAST_PASSES)
+        # a dense Hessian takes 8 passes however short the rows are
+        return max(self.shape[1] / _DENSE_PRODUCTS, 8.0)
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:
@@ -366,4 +364,5 @@ def rows_of(X: Any, n_threads: int = 1) -> Rows:
 
 def factor_passes(side: int, n_entries: int) -> float:
     """The time of a Cholesky factor of a matrix with ``side`` rows, in passes over the data."""
-    return side**3 / (_FACTOR * max(n_entries, LEAST_ENTRIES))
+    # as measured
+    return side**3 / (12.0 * max(n_entries, LEAST_ENTRIES))

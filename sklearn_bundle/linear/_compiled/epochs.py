@@ -13,7 +13,6 @@ from sklearn_bundle.linear._compiled.dual import direction, gain, step
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # places of a row's numbers
 STRIDE = 4  # numbers per row: half of a cache line
 _LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
-_LINES = 6  # cache lines of indices, and twice as many of data, that are prefetched: 96 entries
 _SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
@@ -53,7 +52,8 @@ def _epoch(
             i = order[a]
             prefetch(rows, np.uint64(STRIDE * i))
             start = np.uint64(i * width) if width > 0 else indptr[i]
-            for line in range(_LINES):
+            # 6 cache lines of indices, and twice as many of data, that are prefetched: 96 entries
+            for line in range(6):
                 if width == 0:
                     prefetch(indices, start + np.uint64(16 * line))
                 prefetch(data, start + np.uint64(16 * line))

@@ -18,7 +18,6 @@ import numpy as np
 from sklearn_bundle.jit.decorators import jit
 
 _sums = partial(jit, fastmath={"contract", "nsz", "arcp", "reassoc"})  # in any order
-_NEWTON = 2  # Newton's steps, after each so many of which a random kink halves the live items
 
 
 @_sums
@@ -59,7 +58,8 @@ def crossing(m, ratio, sigma, lower, upper, z):
                 low[count], high[count], weight[count] = low[i], high[i], weight[i]
                 count += 1
         live = count
-        if live > 0 and (step % (_NEWTON + 1) == 0 or not left < following < right):
+        # after two of Newton's steps a random kink halves the live items
+        if live > 0 and (step % 3 == 0 or not left < following < right):
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             i = np.int64(state >> np.uint64(33)) % live
             following = low[i] if left < low[i] < right else high[i]

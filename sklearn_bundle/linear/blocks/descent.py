@@ -18,8 +18,6 @@ from sklearn_bundle.linear.solvers.base import Solver
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
-_WIDEST = 2.0  # first width, in units of the scores: every row bends at w = 0
-_SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
 _STEPS, _LONGEST = 24, 1e4  # in a round: shorter or longer than 1 by at most so much
@@ -27,8 +25,6 @@ _SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
 _COARSE = 0.1  # and above which it takes twice the rows
-_FEW_STEPS = 3  # before which nothing is known of the gain
-_ROWS_A_FEATURE = 4  # of the first Hessian, or as many as take about as long
 _PRODUCTS, _AT_ONCE = 4, 1e8  # as two passes over all rows, or 10 ms, which a round takes anyway
 
 
@@ -46,7 +42,8 @@ class BlockDescent(Descent):
     def start_moving(self) -> None:
         risk, known = self.risk, self.start.of(float)
         self._newton = risk.dimension <= MOST_SIDE and self.task.solver != "lbfgs"
-        self._width = (known or _WIDEST * risk.units.unit) if risk.kinked else 0.0
+        # in units of the scores; every row bends at w = 0
+        self._width = (known or 2.0 * risk.units.unit) if risk.kinked else 0.0
         self._ridge, self._detail, self._n_bent = 0.0, 1, risk.rows.shape[0]
         self._factor: Array | None = None
         self._mean, self._total, self._scale = np.zeros(0), 1.0, 1.0
@@ -79,7 +76,8 @@ class BlockDescent(Descent):
     def move(self, along: Array, left: float) -> float:
         """A whole step with a narrower width if that is due; else a step of this width."""
         here, promised = self.point, -blas.ddot(along, self.slopes)
-        hidden, wanted = self._hidden(), _SMOOTHED * self.tol * abs(self.best.primal)
+        # the smoothing may leave 0.3 of the gap asked for
+        hidden, wanted = self._hidden(), 0.3 * self.tol * abs(self.best.primal)
         if self._width > 0.0 and hidden > wanted and promised <= hidden:
             narrower = self._width * max(_NARROWER, _BELOW * min(np.sqrt(wanted / hidden), 1.0))
             end = self._at(here, self._narrowing(narrower / self._width, along), 1.0, narrower)
@@ -168,12 +166,14 @@ class BlockDescent(Descent):
         if not (self._newton and self.risk.has_curvature):
             return 0
         near = self.best.gap**2 <= self.tol * self.best.primal**2  # Newton's steps square the gap
-        near = near and (self.n_steps < _FEW_STEPS or self.fall <= _COARSE)
+        # in the first steps nothing is known of the gain
+        near = near and (self.n_steps < 3 or self.fall <= _COARSE)
         if loss.smooth and known and (loss.quadratic or near or self.fall <= _SLOW):
             return 0
         if loss.quadratic:
             return 1
-        enough = max(_ROWS_A_FEATURE * d, _PRODUCTS * n / entries, _AT_ONCE / entries**2)
+        # 4 rows a feature, or as many as take about as long
+        enough = max(4 * d, _PRODUCTS * n / entries, _AT_ONCE / entries**2)
         return max(1, int(self._n_bent / (self._detail * enough)))
 
     def solve(self, x: Array) -> Array:

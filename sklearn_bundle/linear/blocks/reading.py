@@ -37,10 +37,6 @@ from sklearn_bundle.linear.rows import rows_of
 Array = NDArray[np.float64]
 # Rows of each block that a sample has, if they take no more than so many bytes; always targets.
 _SOME, _FEW_BYTES = 1000, 1 << 20
-_FEWEST_OF_A_CLASS = 20  # in a sample
-# Rows that are looked at together: they stay in the cache, and vectors of so many take no memory
-# from the system, which would take as long as a sum over them.
-_PIECE = 1 << 14
 
 
 @dataclass
@@ -105,7 +101,9 @@ class Block:
         token, risks = self._risks
         if token != problem.token:
             n = len(self.weights)
-            step = n if sp.issparse(self.X) else _PIECE  # others are not copied
+            # Rows that are looked at together stay in the cache, and vectors of so
+            # many take no memory from the system, which would take as long as a sum over them.
+            step = n if sp.issparse(self.X) else (1 << 14)  # others are not copied
             cuts = [slice(start, start + step) for start in range(0, n, step)]
             y = [None if self.y is None else self.y[cut] for cut in cuts]
             pieces = zip(cuts, y, strict=True)
@@ -279,7 +277,8 @@ class BlockedData:
         if isinstance(sample, ScoreRisk):
             problem = replace(problem, units=sample.units, center=sample.center, token=uuid4().hex)
         counts = [m] if self.classes is None else [np.sum(y == label) for label in self.classes]
-        enough = X is not None and m >= ROWS_A_FEATURE * d and min(counts) >= _FEWEST_OF_A_CLASS
+        # at least 20 of each class
+        enough = X is not None and m >= ROWS_A_FEATURE * d and min(counts) >= 20
         given = replace(self.rows), self.shares, sample if enough else None
         return BlockRisk(self.rounds, problem, *given)
 

@@ -35,7 +35,6 @@ from sklearn_bundle.linear.risk import (
 from sklearn_bundle.linear.rows import rows_of
 
 Array = NDArray[np.float64]
-_POINTS = 8  # whose answers are kept: a line search returns to one of its last
 _SUMS = 4  # of a side, before the entries of the outputs
 
 
@@ -216,7 +215,8 @@ class BlockRisk(Risk):
         self.kinked = self._sized and not self.loss.smooth  # bends over a width
         own = type(self.loss).curvature is not SampleLoss.curvature
         self.has_curvature = self._sized or own
-        self._last: deque[tuple[bytes, BlockPoint]] = deque(maxlen=_POINTS)
+        # answers that are kept: a line search returns to one of its last
+        self._last: deque[tuple[bytes, BlockPoint]] = deque(maxlen=8)
 
     def limit(self, seconds: float | None) -> None:
         self.rounds.limit = TimeLimit(seconds)

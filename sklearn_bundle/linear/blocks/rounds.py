@@ -15,11 +15,6 @@ from typing import Any
 
 from sklearn_bundle.core.contract import TimeLimit
 
-_SOON = 1e-3  # seconds that are waited in any case: dask takes 0 for none
-_CONFIRMED = 2.0  # times the longest round: what the last one may take after the time limit
-# Rounds after which blocks are looked up, and answers released: dask sends what follows a release
-# up to 10 ms later.
-_RENEWED = 16
 # Bytes of arguments, and of an answer: then workers add theirs before they send it.
 _LARGE = 1 << 20
 
@@ -71,7 +66,8 @@ class Rounds:
 
     def confirming(self) -> None:
         """Let the last round take a while after the time limit."""
-        left, longest = self.limit.left, _CONFIRMED * self._longest
+        # what the last round may take after the time limit
+        left, longest = self.limit.left, 2.0 * self._longest
         if left is not None and left < longest:
             self.limit = TimeLimit(longest)
 
@@ -102,7 +98,9 @@ class Rounds:
         """The numbers of the blocks of each task: of each block as long as it is not computed."""
         if self.n_rounds == 1:
             return [[k] for k in range(len(self.blocks))]
-        if self.n_rounds % _RENEWED == 2:
+        # Blocks are looked up, and answers released, every 16 rounds: dask sends what follows
+        # a release up to 10 ms later.
+        if self.n_rounds % 16 == 2:
             self._held.clear()
             self._places = self._found()
         return self._places
@@ -124,7 +122,8 @@ class Rounds:
         left = self.limit.left
         try:
             try:
-                wait(futures, timeout=None if left is None else left + _SOON)
+                # a millisecond in any case: dask takes 0 for none
+                wait(futures, timeout=None if left is None else left + 1e-3)
             except TimeoutError:
                 done = sum(future.done() for future in futures)
                 raise ClusterTimeout(

@@ -49,9 +49,6 @@ from sklearn_bundle.linear.estimators.scores import default_scores, loss_scorer
 from sklearn_bundle.linear.losses import Loss, RegressionLoss
 from sklearn_bundle.linear.regularizers import Regularizer
 
-_VALUES = 10  # of reg_lambda by default, if w = 0 is optimal for none of them
-_FOLDS = 5  # as in scikit-learn
-
 Rows = NDArray[np.intp]
 ScoresOfModels = Callable[..., Iterable[float]]  # of models, on X, y and weights
 
@@ -139,7 +136,8 @@ class PathSearch(Search):
 def _values(own: Any, data: Any) -> tuple[NDArray[np.float64], Grid]:
     """The values of reg_lambda, descending, and how they are named: by C if there are Cs."""
     if own.Cs is None:
-        values = values_for(check_values(own.reg_lambdas, None, own.eps), own, data, _VALUES)
+        # 10 values by default, if w = 0 is optimal for none of them
+        values = values_for(check_values(own.reg_lambdas, None, own.eps), own, data, 10)
         return values, Grid({"reg_lambda": values})
     for name in ("reg_lambdas", "eps"):
         if getattr(own, name) is not None:
@@ -173,7 +171,8 @@ def _of_blocks(
     own: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Sequence[Any], list[Fold], ScoresOfModels]:
     """The same with folds of whole blocks of rows: each fold holds out every k-th block."""
-    columns, given = aligned(X, y, sample_weight), _FOLDS if own.cv is None else own.cv
+    # 5 folds as in scikit-learn
+    columns, given = aligned(X, y, sample_weight), 5 if own.cv is None else own.cv
     n, k = len(columns[0]), int(given) if isinstance(given, Integral) else 0
     if not (2 <= k <= n and own.scoring is None):
         raise ValueError(

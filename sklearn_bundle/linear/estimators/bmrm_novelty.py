@@ -24,10 +24,6 @@ from sklearn_bundle.linear.estimators.linear import BundleEstimator
 from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
 
-# At an optimum up to one sample per weight lies on the boundary, on either side of it by rounding.
-# This is the tolerance relative to rho, enough for sums over 1e5 features.
-_ON_BOUNDARY = 1e-10
-
 _AROUND_ORIGIN = (
     "The origin must not lie inside the data, as it does with standardized features: coef_ is 0. "
     "Use SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
@@ -267,7 +263,9 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
             At least 0 if a sample is not new; 0 up to rounding on the boundary.
         """
         scores = (self._products(X) + self.intercept_).ravel()
-        scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
+        # At an optimum up to one sample per weight lies on the boundary, on either side of
+        # it by rounding. This is the tolerance relative to rho, enough for sums over 1e5 features.
+        scores[np.abs(scores) <= 1e-10 * self.offset_] = 0.0
         return scores
 
     @lazily

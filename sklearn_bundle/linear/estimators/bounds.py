@@ -18,11 +18,6 @@ from sklearn_bundle.linear.rows import Rows
 Array = NDArray[np.float64]
 
 _FEW = 4.0  # roundings of a score beside those of its products
-_MOST_STEPS = 60  # that double: beyond these an end is infinite
-_SOME_ROWS = 256  # whose mean is the center
-_NEWTON_STEPS = 20  # for intercepts of softmax, which start near the best
-_CLOSE = 0.1  # of the reach of the rows: what is left of shares may cost that
-_ROUNDED_TWICE = 1.5  # times sqrt(2) it is above 2: both scores of a difference are rounded
 
 
 def lengths_of(squares: Array, sizes: Any, d: int) -> Array:
@@ -119,7 +114,8 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
         center = risk.rows.gradient(risk.weights)
         region = ScoreRegion(weights, ball.radius, center, nothing, nothing)
         return region._replace(**_of_means(risk, region))
-    some = risk.rows.take(np.linspace(0, n - 1, min(n, _SOME_ROWS)).astype(np.intp))
+    # the center is the mean of 256 rows
+    some = risk.rows.take(np.linspace(0, n - 1, min(n, 256)).astype(np.intp))
     center = some.gradient(np.full(some.shape[0], 1.0 / some.shape[0]))
     region = ScoreRegion(weights, ball.radius, center, nothing + np.nan, nothing + np.nan)
     of_classes = isinstance(loss, Softmax)
@@ -170,7 +166,8 @@ def _reaches(risk: Risk, region: ScoreRegion, at_center: Array) -> tuple[Array, 
     largest = np.abs(scores + np.reshape(at_center, (-1, 1))).max(axis=0)
     longest = weights[[np.argmax(np.linalg.norm(weights, axis=1))]]
     rounded = score_rounding(longest, lengths + 2.0 * distance, d)[:, 0] + _FEW * DOUBLE * largest
-    reach = region.radius * lengths + _ROUNDED_TWICE * rounded
+    # 1.5 times sqrt(2) is above 2: both scores of a difference are rounded
+    reach = region.radius * lengths + 1.5 * rounded
     return (scores[0] if risk.n_outputs is None else scores), reach
 
 
@@ -197,7 +194,8 @@ def _of_one(risk: ScoreRisk, scores: Array, reach: Array, start: float) -> tuple
 
     def end(sign: float) -> float:
         step = first
-        for _ in range(_MOST_STEPS):
+        # steps that double: beyond these an end is infinite
+        for _ in range(60):
             if sign * _slope(risk, scores - sign * reach + (start + sign * step)) > 0.0:
                 return start + sign * step
             step *= 2.0
@@ -223,7 +221,8 @@ def _of_softmax(
     of_rows = float(np.sqrt(2.0) * reach.max())
     allowed, b, apart = (likely(n) + 2.0 * _FEW) * DOUBLE, start, np.inf
     derivatives = np.empty_like(scores)
-    for _ in range(_NEWTON_STEPS):
+    # Newton's steps from intercepts that are near the best
+    for _ in range(20):
         loss.cut(scores + b[:, None], y, weights, derivatives)
         left = derivatives.sum(axis=1)
         hessian = loss.covariance(derivatives, y, weights)
@@ -234,7 +233,8 @@ def _of_softmax(
         improved = (K - 1) * (of_rows + more) < apart
         if improved:
             apart, best = (K - 1) * (of_rows + more), b
-        if more <= _CLOSE * of_rows or not (improved or apart == np.inf):
+        # what is left of shares may cost 0.1 of the reach of the rows
+        if more <= 0.1 * of_rows or not (improved or apart == np.inf):
             break
         b = b - np.linalg.lstsq(hessian, left, rcond=None)[0]
     best = best - best.mean() + start.mean() if np.isfinite(apart) else start

@@ -32,8 +32,6 @@ from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for
 from sklearn_bundle.linear.solvers.lasso import solved_at_once
 
-_CHECKED = 100  # rows at which the derivatives of a user's loss are compared with its values
-
 
 def one_versus_rest(samples: ClassificationData) -> tuple[list[NDArray[np.float64]], list[str]]:
     """Targets in {-1, +1} and names: one for two classes (the second is +1), else one per class."""
@@ -196,7 +194,8 @@ def check_loss(
     """
     if not isinstance(loss, SampleLoss) or is_of_package(type(loss)):
         return
-    some = np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).astype(np.intp)
+    # 100 rows at which the derivatives of a user's loss are compared with its values
+    some = np.linspace(0, len(y) - 1, min(len(y), 100)).astype(np.intp)
     check_derivatives(loss, np.ascontiguousarray(scores_at(some).T), y[some])
 
 

@@ -13,7 +13,6 @@ from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.solvers.base import Task
 from sklearn_bundle.linear.solvers.choice import BUNDLES, supports
 
-DEFAULT_REG_LAMBDA = 1e-4  # for a target of spread one
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 _FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 #: Regularizers that a name says all of; others are passed as an instance.
@@ -69,7 +68,8 @@ def strengths_of(params: Any, data: Any) -> list[float]:
         return [params.reg_lambda] * data.n_problems
     if params.C is not None:
         return [checked_reg_lambda(None, params.C * data.total)] * data.n_problems
-    return [DEFAULT_REG_LAMBDA * unit for unit in data.units]
+    # the default for a target of spread one
+    return [1e-4 * unit for unit in data.units]
 
 
 # ---- which solver takes them ---------------------------------------------------------------------

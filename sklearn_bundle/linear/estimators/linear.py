@@ -111,7 +111,7 @@ class BundleEstimator(CertifiedLinear):
     Entries that docstrings share:
 
     [regularizer]
-    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+    regularizer : {"l2", "l1", "elasticnet", "lp"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
 

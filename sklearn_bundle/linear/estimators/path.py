@@ -20,12 +20,6 @@ from sklearn_bundle.linear.estimators.formulation import makes_zeros, takes_loss
 from sklearn_bundle.linear.losses import Loss, Softmax
 from sklearn_bundle.linear.risk import Risk
 
-_BALANCED = 1e-12  # a sum of derivatives of a mean loss up to this is taken for rounding
-# Default number of values of reg_lambda on a path if w = 0 is optimal for none of them.
-_ON_A_PATH = 20
-# Ratio of the smallest value to the largest if w = 0 is never optimal; the latter is 1 for targets
-# of spread one.
-_EPS = 1e-6
 # If w = 0 is optimal from some value on, values start there, as in lasso_path.
 _SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
@@ -153,7 +147,8 @@ def bmrm_path(
     estimator = checked(estimator)
     warn_of_unused(estimator)
     data = estimator._checked(X, y, sample_weight)
-    values = values_for(given, estimator, data, _ON_A_PATH)
+    # 20 values on a path by default, if w = 0 is optimal for none of them
+    values = values_for(given, estimator, data, 20)
     models, results = [], []
     path = along(estimator, data, values)
     for model, found in told("bmrm_path", estimator.verbose, values, path):
@@ -254,7 +249,9 @@ def values_for(given: PathValues, estimator: Any, data: Any, default: int) -> ND
     """The values for these data; ``default`` of them for a regularizer without exact zeros."""
     if given.values is not None:
         return given.values
-    largest, number, eps = max(data.units), default, _EPS
+    # The smallest value is 1e-6 times the largest if w = 0 is never optimal; the latter is 1
+    # for targets of spread one.
+    largest, number, eps = max(data.units), default, 1e-6
     if makes_zeros(estimator, data.n_features):
         # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
         largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
@@ -303,7 +300,8 @@ def _largest_of(risk: Risk, omega: Any) -> float | None:
             "The loss is not finite at w = 0: check the loss, and the scale of X and y."
         )
     balance = plane.balance
-    if np.abs(balance).max(initial=0.0) > _BALANCED or omega.unpenalized is not None:
+    # a sum of derivatives of a mean loss up to this is taken for rounding
+    if np.abs(balance).max(initial=0.0) > 1e-12 or omega.unpenalized is not None:
         return None
     a = -plane.gradient
     reach = np.maximum(a, 0.0) if omega.nonnegative else np.abs(a)

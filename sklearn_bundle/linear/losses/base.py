@@ -14,11 +14,6 @@ from sklearn_bundle.linear.parameters import Parameters, forget_inherited
 
 Array = NDArray[np.float64]
 
-_ROUNDINGS = 4.0  # of a risk and of the products that are subtracted from it: pairwise sums
-_NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
-_STEP = 1e-5  # of a score, or of 1 if that is smaller: its differences have about ten digits
-_OFF = 1e-3  # of the derivatives at both ends: a difference that lies outside by more is a mistake
-
 
 class Target(NamedTuple):
     """The target of one problem, as checked by the estimator.
@@ -350,7 +345,8 @@ class SampleLoss(Loss):
 
     def cut(self, scores, y, weights, out) -> tuple[float, float]:
         values, gradient = self.checked("value", scores.T, y), self.checked("gradient", scores.T, y)
-        if values.min() < -_NEGATIVE:
+        # rounding may take a loss of zero below zero
+        if values.min() < -1e-9:
             raise ValueError(
                 f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
                 "add a constant, so that the least loss is 0."
@@ -421,7 +417,8 @@ def tangent_offset(risk: float, derivatives: Array, scores: Array) -> float:
     """
     products = derivatives * scores
     size = abs(risk) + float(np.sum(np.abs(products)))
-    return risk - float(np.sum(products)) - _ROUNDINGS * np.finfo(float).eps * size
+    # 4 roundings of a risk and of the products that are subtracted from it: pairwise sums
+    return risk - float(np.sum(products)) - 4.0 * np.finfo(float).eps * size
 
 
 def must_be(name: str, what: str, value: Any) -> ValueError:
@@ -441,7 +438,8 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     between the derivatives there, with or without kinks. A gradient that is too large converges
     all the same, with a bound that is false.
     """
-    step = _STEP * np.maximum(1.0, np.abs(scores))
+    # differences over so much have about ten digits
+    step = 1e-5 * np.maximum(1.0, np.abs(scores))
     if scores.ndim == 2:  # every other score falls
         step = step.max(axis=1, keepdims=True) * np.where(np.arange(scores.shape[1]) % 2, 1.0, -1.0)
     ends = scores - step, scores + step
@@ -456,7 +454,8 @@ def check_derivatives(loss: SampleLoss, scores: Array, y: Any) -> None:
     # ``log(1 + exp(-z))`` is 0 at a margin of 40, where its derivative is not.
     size = np.abs(values).sum(axis=0) + np.mean(at_zero, where=np.isfinite(at_zero))
     size = size + moved.reshape(2, len(scores), -1).sum(axis=(0, 2))
-    allowed = _OFF * (np.abs(low) + np.abs(high)) + 8.0 * np.finfo(float).eps * size
+    # a difference that lies outside of the derivatives at both ends by more is a mistake
+    allowed = 1e-3 * (np.abs(low) + np.abs(high)) + 8.0 * np.finfo(float).eps * size
     wrong = (rise < low - allowed) | (rise > high + allowed)
     if wrong.any():
         i, name = int(np.argmax(wrong)), type(loss).__name__

@@ -16,9 +16,6 @@ from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array
 from sklearn_bundle.linear.losses.one_score import BinaryLoss
 
-_NEWTON_STEPS = 50  # per alpha: usually four or five; at least halving the interval if they fail
-_SETTLED = 1e-12  # relative: a Newton step this short leaves an error of its square
-
 
 class LogFormula(NamedTuple):
     """The type that stands for the logistic loss in compiled code."""
@@ -71,7 +68,8 @@ def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
     if 0.0 < old < 1.0:
         t = min(max(math.log(old) - math.log1p(-old), low), high)
     p = old
-    for _ in range(_NEWTON_STEPS):
+    # usually four or five steps; the interval is halved if they fail
+    for _ in range(50):
         e = math.exp(-abs(t))
         p = 1.0 / (1.0 + e) if t > 0.0 else e / (1.0 + e)
         value = margin + bend * (p - old) + t
@@ -80,7 +78,8 @@ def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
         else:
             low = t
         step = value / (1.0 + bend * e / ((1.0 + e) * (1.0 + e)))
-        if abs(step) <= _SETTLED * (1.0 + abs(t)):
+        # a Newton step this short leaves an error of its square
+        if abs(step) <= 1e-12 * (1.0 + abs(t)):
             break
         t -= step
         if not low < t < high:

@@ -9,9 +9,6 @@ import numpy as np
 from sklearn_bundle.linear._compiled.scores import FAR
 from sklearn_bundle.linear.losses.base import Array, SampleLoss
 
-_MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all residuals are within
-_SOME_TARGETS = 1000  # are enough to find the unit
-
 
 class Start(NamedTuple):
     """What follows from the targets alone.
@@ -226,13 +223,15 @@ class RegressionLoss(ScoreLoss):
 
     def start(self, y, weights, free) -> Start:
         """The median or another quantile, unless 0 is better, and the unit from the residuals."""
-        some = y[:: -(-len(y) // _SOME_TARGETS)]
+        # 1000 targets are enough to find the unit
+        some = y[:: -(-len(y) // 1000)]
         b = float(np.quantile(some, self.level)) if free else 0.0
         with np.errstate(all="ignore"):  # of a loss with a link, far from its scores
             risks = [float(np.mean(self.value(np.full(len(some), c), some))) for c in (b, 0.0)]
             b = b if risks[0] <= risks[1] else 0.0
             slope = float(np.mean(np.abs(self.gradient(np.full(len(some), b), some))))
-        unit = _MEDIAN_TO_UNIT * float(np.median(np.abs(some - b)))
+        # nearly all residuals are within 3 times their median
+        unit = 3.0 * float(np.median(np.abs(some - b)))
         unit = unit or float(weights @ np.abs(y - b)) or 1.0
         return Start(b, unit, slope if 0.0 < slope < np.inf else 1.0)
 

@@ -14,11 +14,8 @@ from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array
 from sklearn_bundle.linear.losses.one_score import RegressionLoss, Start
 
-_SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
 _OF_EXP = tuple(1.0 / math.factorial(k) for k in range(15, 1, -1))  # the highest power first
 _OF_ATANH = tuple(1.0 / k for k in range(15, 2, -2))
-_SAME = 1e-15  # relative to score + 1: possible rounding from the logarithm of its target
-_NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
 
 
 class PoissonFormula(NamedTuple):
@@ -31,13 +28,15 @@ def _exp_remainder(x, e):
     p = 0.0
     for coefficient in _OF_EXP:
         p = p * x + coefficient
-    return p * x * x if abs(x) < _SMALL else e - x
+    # the series avoids cancellation
+    return p * x * x if abs(x) < 0.5 else e - x
 
 
 @inner
 def _is_apart(x, log_y):
     """Whether ``x = f - log(y)`` is more than rounding; otherwise the loss, about 1e-30, is 0."""
-    return abs(x) > _SAME * (1.0 + abs(log_y))
+    # possible rounding from the logarithm of the target
+    return abs(x) > 1e-15 * (1.0 + abs(log_y))
 
 
 @inner
@@ -82,7 +81,8 @@ def _conjugate(loss, u, y, center):
     log_m, log_y = log(max(m, loops.TINY)), log(positive)
     r = u / positive
     near, far = positive * _log_remainder(r), m * (log_m - log_y) - u
-    near = u * (log_y - center) + (near if abs(r) < _NEAR else far)
+    # the series avoids cancellation
+    near = u * (log_y - center) + (near if abs(r) < 0.125 else far)
     empty = m * (log_m - center) - u
     return near if y > 0.0 else empty
 

@@ -11,7 +11,6 @@ from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
-_DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
 _LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
 # Functions of positions 1, 2, ..., and of relevances, by their names as parameters.
 _DISCOUNTS = {
@@ -208,7 +207,8 @@ class PositionMeasure(RankingLoss):
         if gains[0] == gains[-1] or best == 0.0:
             return None
         tied = np.cumsum(np.r_[0, np.diff(gains) != 0.0]).astype(np.int64)
-        falling = (np.arange(m) + 1.0) ** -_DECAY
+        # weights of positions as in Le and Smola (2007)
+        falling = (np.arange(m) + 1.0) ** -0.25
         emphasis = (np.bincount(tied, falling) / np.bincount(tied))[tied]
         # constants do not change differences between orders
         costs -= costs[-1]

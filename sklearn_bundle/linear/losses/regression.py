@@ -246,7 +246,7 @@ class SquaredError(TubeLoss):
     """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
     Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. With several targets
-    it is :class:`MultivariateSquaredError` with the identity.
+    all of them make one problem.
 
     References
     ----------

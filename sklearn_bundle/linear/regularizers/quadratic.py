@@ -18,7 +18,6 @@ from sklearn_bundle.core.validation import well_formed
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.linear.regularizers.base import Array, Regularizer, places, split_infinite
 
-_ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
 _EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
 
 
@@ -160,7 +159,8 @@ def factored(B: Any, n_features: int | None) -> Form:
     if not np.all(np.isfinite(entries)):
         raise ValueError("B has entries that are NaN or infinite; all must be finite.")
     asymmetry = abs(matrix - matrix.T).max()
-    if asymmetry > _ASYMMETRY * np.abs(entries).max(initial=0.0):
+    # the rounding of products such as A'A is less
+    if asymmetry > 1e-10 * np.abs(entries).max(initial=0.0):
         raise ValueError(f"B must be symmetric, but |B - B'| is as large as {asymmetry}.")
     matrix = 0.5 * (matrix + matrix.T)
     return _sparse(matrix.tocsc()) if sparse else _dense(matrix)

@@ -19,8 +19,6 @@ from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
 
 Array = NDArray[np.float64]
-_SMALLER = 0.99  # share of the least confirmed gap that is progress
-_FARTHEST = 1e100  # step: its square is finite
 _FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
@@ -175,7 +173,8 @@ class Solver(ABC):
             rounding=found.rounding,
         )
         # A gap that steps take back, and the data do not confirm, is no progress.
-        self._in_vain = 0 if best.gap < _SMALLER * self._least_confirmed else self._in_vain + 1
+        # a gap that is smaller by a hundredth is progress
+        self._in_vain = 0 if best.gap < 0.99 * self._least_confirmed else self._in_vain + 1
         self._least_confirmed = min(best.gap, self._least_confirmed)
         state = self.state()
         state.ball = found.ball
@@ -286,7 +285,8 @@ def lowest(
         else:
             low, high = ((t, value, slope), high) if slope < 0.0 else (low, (t, value, slope))
         width, best, along = high[0] - low[0], min(low[1], high[1]), np.nan
-        if low[0] > _FARTHEST:
+        # whose square is finite
+        if low[0] > 1e100:
             break
         if high[2] < np.inf:
             along, floor = _between(low, high, bend)

@@ -20,8 +20,6 @@ from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, lowest
 Array = NDArray[np.float64]
 #: Why bounds from planes may cross, and what a user can do.
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
-_SHARE = 0.1  # of the gap, to which the inner problem is solved: more is wasted
-_EXACT = 1e-11  # of the objective, if nothing was gained
 _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
 _LARGEST_RISK = 1e100  # squares of larger values may overflow
 # Planes with a risk of more than this times the best objective, or slopes of this times the first
@@ -35,7 +33,6 @@ _WORTH, _PRECISION = 0.05, 1e-2
 # Planes that are kept, in coordinates of the model, and at least: no more than one each has a
 # weight, and the time of a solution grows with the cube of their number.
 _KEPT, _FEWEST_KEPT = 3, 50
-_LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
 class Planes:
@@ -241,7 +238,8 @@ class Bundle(Solver):
         """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
         best, gap = self.best, self.best.gap
         exact = not np.isfinite(gap) or self.idle > 0
-        tol = _EXACT * max(abs(best.primal), np.finfo(float).tiny) if exact else _SHARE * gap
+        # 0.1 of the gap: more is wasted, but where nothing was gained
+        tol = 1e-11 * max(abs(best.primal), np.finfo(float).tiny) if exact else 0.1 * gap
         given = self.reg_lambda, tol, best.point, best.primal, self._length
         found, plane, bound = self.planes.solve(*given)
         rising = bound > self._highest + LAST_PLACE * abs(best.primal)
@@ -251,7 +249,8 @@ class Bundle(Solver):
             self.idle -= 1
         w = found.w
         if not (self.omega.is_quadratic or is_l1(self.omega)):
-            farthest = _LEAP * (1.0 + np.abs(best.point.w).max(initial=0.0))
+            # a w_t that is farther away is of no use
+            farthest = 1e3 * (1.0 + np.abs(best.point.w).max(initial=0.0))
             w = np.clip(w, -farthest, farthest)
         return w, found.b if self.risk.n_free else self._here.b
 

@@ -21,9 +21,6 @@ from sklearn_bundle.linear.solvers.kinks import Kinks
 from sklearn_bundle.linear.solvers.lasso import Lasso
 
 BUNDLES = "line-search", "cutting-plane"
-_SAMPLE_STEPS = 30  # at most, on rows of blocks
-_SAMPLE_WIDTH = 16.0  # times features a row of the sample, in units: where kinks are then narrowed
-_SMALL = 5e6  # products of a Hessian of all rows: Newton's method then takes 2 to 5 ms in whole
 
 
 def supports(name: str, loss: Any, omega: Any) -> bool:
@@ -83,9 +80,11 @@ def _of_sample(task: Task, sample: Risk) -> Start:
     """The solution for some rows of the blocks, up to what these say of all rows."""
     m, d = sample.rows.shape
     solver = solver_for(replace(task, risk=sample, solver="auto"), Start())
-    limits: dict[str, Any] = {"max_iter": _SAMPLE_STEPS, "max_time": task.risk.rounds.limit.left}
+    # of a start no more is needed
+    limits: dict[str, Any] = {"max_iter": 30, "max_time": task.risk.rounds.limit.left}
     result = run(solver, tol=max(task.tol, d / m), **limits)
-    width = _SAMPLE_WIDTH * d / m * task.risk.units.unit
+    # where kinks are then narrowed
+    width = 16.0 * d / m * task.risk.units.unit
     return Start(At(result.point, result.intercept), state=width)
 
 
@@ -108,7 +107,8 @@ def _chosen(task: Task) -> type[Solver]:
         return Dual if dual else ScoreDescent
     if not risk.is_compiled:
         return Bundle
-    small = d * d <= n or n * d * d <= _SMALL
+    # so few products of a Hessian: Newton's method then takes 2 to 5 ms in whole
+    small = d * d <= n or n * d * d <= 5e6
     return Kinks if small or not omega.is_euclidean else DualThenKinks
 
 

@@ -15,19 +15,9 @@ from sklearn_bundle.linear.solvers.base import step_length
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
-# As many pairs beyond the usual 10 as take no more than half the memory of X: fits of hundreds of
-# steps end up to 1.4 times sooner.
-_MOST_PAIRS = 80
-_REFRESH = 4  # the metric is computed anew after 5, 20, 80, ... steps
-_FIRST_REFRESH = 5
 # Of the gap: a plane that promises no less is not computed. Near the end half the gap is enough, as
 # planes may hold more than they promise.
 _USEFUL, _USEFUL_AT_END, _NEAR_END = 0.1, 0.5, 10.0
-_ALIKE = 2.0  # eigenvalues within this factor share a Cholesky factor
-_LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
-# Lower limit of eigenvalues for the intercepts, relative to those of equally likely classes:
-# without it, intercepts would take huge steps when all probabilities are certain.
-_FLATTEST = 1e-4
 
 
 class ClassDescent(Descent):
@@ -38,7 +28,9 @@ class ClassDescent(Descent):
     def start_moving(self) -> None:
         risk = self.risk
         half_of_X = risk.rows.n_entries // (4 * risk.dimension)
-        self.pairs = Corrections(min(max(MEMORY, half_of_X), _MOST_PAIRS))
+        # As many pairs beyond the usual 10 as take no more than half the memory of X: fits of
+        # hundreds of steps end up to 1.4 times sooner.
+        self.pairs = Corrections(min(max(MEMORY, half_of_X), 80))
         self._metric = KroneckerMetric(risk, self.reg_lambda, self.omega)
         self._next = 0
 
@@ -89,7 +81,8 @@ class ClassDescent(Descent):
     def renew_metric(self) -> None:
         if self.n_steps >= self._next:
             self._metric.refresh(self.point)
-            self._next = max(_REFRESH * self.n_steps, _FIRST_REFRESH)
+            # the metric is computed anew after 5, 20, 80, ... steps
+            self._next = max(4 * self.n_steps, 5)
             self.pairs.clear()
 
     def solve(self, x: Array) -> Array:
@@ -119,10 +112,13 @@ class KroneckerMetric:
     def refresh(self, point: Point) -> None:
         """Take C of the derivatives at a point."""
         values, self._classes = eigh(self._risk.covariance(point))
-        self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
+        # Lower limit of eigenvalues for the intercepts, relative to those of equally likely
+        # classes: without it, intercepts would take huge steps when all probabilities are certain.
+        self._inverse = 1.0 / np.maximum(values, 1e-4 / len(values))
         if self._own and not self._exact:
             self._inverse[0] = 0.0  # a common change of all intercepts has no effect
-            values = np.maximum(values, _LEAST_SHARE * values.mean())
+            # lower limit for rare classes, whose curvature grows most
+            values = np.maximum(values, 0.25 * values.mean())
         self._values = np.maximum(values, 0.0)
         if self._gram is not None:
             self._factors = self._factored(self._gram)
@@ -137,7 +133,8 @@ class KroneckerMetric:
 
     def _factored(self, gram: Array) -> list[tuple[NDArray[np.intp], Array]]:
         """A Cholesky factor for each group of similar eigenvalues of C; of equal ones if exact."""
-        alike = 1.0 if self._exact else _ALIKE
+        # eigenvalues within a factor of 2 share a Cholesky factor
+        alike = 1.0 if self._exact else 2.0
         order, groups = np.argsort(self._values)[::-1], []
         while len(order):
             among = self._values[order] * alike >= self._values[order[0]]

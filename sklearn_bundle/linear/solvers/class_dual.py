@@ -26,21 +26,11 @@ from sklearn_bundle.linear.solvers.dual import IDLE
 
 Array = NDArray[np.float64]
 _COST, _RATIO = 2.0, 0.8  # of a check, in passes; its gap over that of the rows, a first guess
-_WAIT = 0.3  # of all passes so far: a check activates all rows, which disturbs the sweeps
 # How far a step moves the intercepts, relative to its row's own scores: with larger values rows
 # disturb each other. At least this share of the largest cost, if the weights can do little.
 _PULL, _LEAST_PULL = 0.05, 0.1
-_SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
-_WIDE = 48  # entries of a dense row from which one dot product per class is faster
-_SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
 _RECENT = 6  # sweeps over all rows from which the rate is measured
-_MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
-_KAPPA = 10.0  # its strength, times reg_lambda
 _INNER = 3  # sweeps between moves of its center
-_TRIED = 30.0  # passes with a proximal term before its effect is judged
-_ACCELERATED = 0.25  # of the rate before, which would not have lasted: a higher rate means it helps
-_PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
-_VISITS = 1 << 14  # rows in a step: few rows are visited many times, for 1 or 2 ms
 _DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 
 
@@ -80,8 +70,10 @@ class ClassDual(Solver):
             self._alpha[:] = start.state
         index = np.int32 if n < 2**31 else np.int64
         self._order, self._active = np.empty(n, dtype=index), np.arange(n, dtype=index)
-        self._n_active, self._seed = n, np.array([_SEED], dtype=np.uint64)
-        self._by_class = risk.rows.stored().width >= _WIDE
+        # of Marsaglia's xorshift; any number but 0 would do
+        self._n_active, self._seed = n, np.array([88172645463325252], dtype=np.uint64)
+        # from 48 entries on one dot product per class is faster
+        self._by_class = risk.rows.stored().width >= 48
         self._listed = np.empty((n if self._by_class else 0, K + 1), dtype=np.int32)
         self._W = np.zeros(d * (K if self._by_class else k))
         self._padded_b, self._space = np.zeros(k), np.zeros((2, k))
@@ -91,12 +83,14 @@ class ClassDual(Solver):
         self._set_curvatures()
         self._activate_all()
         self._dual = self._proved = 0.0
-        self._checks, self._idling = Checks(self.tol, _COST, _RATIO, _WAIT), Idling(IDLE)
+        # a check waits for 0.3 of all passes: it activates all rows, which disturbs the sweeps
+        self._checks, self._idling = Checks(self.tol, _COST, _RATIO, 0.3), Idling(IDLE)
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self._inner = -1  # sweeps since the center moved; -1 without a center
         self._before_center = (0.0, np.inf, 0.0)  # passes, gap and rate before it
-        self._pause, self._next_try, self._counted = _PAUSE, 0.0, 0.0
+        # 10 passes until a next try of a center, then twice as many each time
+        self._pause, self._next_try, self._counted = 10.0, 0.0, 0.0
 
     @property
     def reusable(self) -> Any:
@@ -125,7 +119,8 @@ class ClassDual(Solver):
     def step(self) -> None:
         """Sweeps over as many rows as take a while, and a check if one is due."""
         visits = 0
-        while visits < _VISITS and not self._check_is_due():
+        # few rows are visited many times, for 1 or 2 ms
+        while visits < (1 << 14) and not self._check_is_due():
             visits += self._n_active
             self._sweep()
         if self._check_is_due():
@@ -169,7 +164,8 @@ class ClassDual(Solver):
         self.risk.rows.passes += int(self._counted)
         self._counted %= 1.0
         self._gap_of_all = gap if whole else self._gap_of_all
-        if gap <= _SETTLED * self._gap_of_all:
+        # where half of the gap is settled, the next one visits all rows
+        if gap <= 0.5 * self._gap_of_all:
             self._activate_all()
         if self._inner >= 0:
             self._inner += 1
@@ -182,7 +178,7 @@ class ClassDual(Solver):
             self._gaps.append((self._passes, gap))
         if self._is_slow():
             self._before_center = self._passes, self._checks.estimate, self._rate
-            self._add_center(_KAPPA * self.reg_lambda)
+            self._add_center(10.0 * self.reg_lambda)
 
     def _activate_all(self) -> None:
         self._n_active = len(self._order)
@@ -198,7 +194,8 @@ class ClassDual(Solver):
         if self._passes < self._next_try or len(self._gaps) < _RECENT or not long:
             return False
         to_fall = math.log(max(self._checks.estimate / max(self._checks.target, TINY), 1.0))
-        return to_fall > _MANY * self._rate
+        # more than 8 passes over all rows at that rate
+        return to_fall > 8.0 * self._rate
 
     @property
     def _rate(self) -> float:
@@ -248,7 +245,8 @@ class ClassDual(Solver):
         taken, gap, rate = self._before_center
         passes = self._passes - taken
         fallen = math.log(max(gap, TINY) / max(self._checks.at_check, TINY))
-        return passes < _TRIED or fallen > _ACCELERATED * rate * passes
+        # judged after 30 passes, against a quarter of the rate before, which would not have lasted
+        return passes < 30.0 or fallen > 0.25 * rate * passes
 
     # ---- checks --------------------------------------------------------------------------------
 

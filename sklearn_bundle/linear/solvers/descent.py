@@ -6,7 +6,6 @@ changes of the gradient correct it. With few features that is Newton's method, w
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,6 @@ from sklearn_bundle.linear.rows import factor_passes
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
 
 Array = NDArray[np.float64]
-_AT_ONCE = 20.0  # passes that a first Hessian and its factor may cost before any step
-_STEP = 2.0  # passes of a step: scores of the direction, and the gradient
 _SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
 _COARSE = 0.1  # and above which it takes twice the rows
 _ROWS_A_FEATURE = 4  # of the first Hessian,
@@ -160,12 +157,13 @@ class ScoreDescent(Descent):
         risk, (n, d) = self.risk, self.risk.rows.shape
         self._factor: Array | None = None
         self._mean = np.zeros(d)
-        self._detail, self._scale = 1, 1.0
+        self._detail = 1
         rows = min(n, max(_ROWS_A_FEATURE * d, risk.rows.rows_in(_PASSES)))
         self._cost = rows / max(risk.rows.rows_in(1.0), 1) + factor_passes(d, risk.rows.n_entries)
         possible = d <= MOST_SIDE and self.task.solver != "lbfgs" and risk.has_curvature
         self._cost = self._cost if possible else np.inf
-        at_once = self._cost <= _AT_ONCE or (possible and self.task.solver == "newton")
+        # a first Hessian and its factor may cost 20 passes before any step
+        at_once = self._cost <= 20.0 or (possible and self.task.solver == "newton")
         self._spent = np.inf if at_once else 0.0
         self._diagonal: Array | float | None = None
 
@@ -174,7 +172,8 @@ class ScoreDescent(Descent):
         self.arrive(self.risk.arrive(w, self.risk.scores(w), b, left=self._left))
 
     def differentiate(self) -> Array:
-        self._spent += _STEP
+        # passes of a step: scores of the direction, and the gradient
+        self._spent += 2.0
         return self.risk.gradient(self.point) + self.reg_lambda * self.omega.image(self.point.w)
 
     def proof(self) -> tuple[Proof, float]:
@@ -194,19 +193,12 @@ class ScoreDescent(Descent):
             first, second = risk.slopes(point, direction, along_b, 0.0, t)
             return first + across + t * square, second + square
 
-        t = step_length(derivative, left, self._first_step(derivative))
+        t = step_length(derivative, left)
         if t > 0.0:
             w, b = point.w + t * along, point.b + t * along_b
             scores = point.scores + t * direction
             self.arrive(risk.arrive(w, scores, b, left=self._left))
         return t
-
-    def _first_step(self, derivative: Callable[[float], tuple[float, float]]) -> float:
-        """Of a diagonal metric nothing says how long the first step should be."""
-        if self._factor is not None or len(self.pairs):
-            return 1.0
-        first, second = derivative(0.0)
-        return min(-first / second, 1.0) if first < 0.0 < second else 1.0
 
     def renew_metric(self) -> None:
         if self._spent < self._cost or not (self._factor is None or self.fall > _SLOW):
@@ -224,8 +216,6 @@ class ScoreDescent(Descent):
         H, mean = self.risk.rows.hessian(
             rows[::every].copy(), every * coefs[::every], self.risk.free
         )
-        if every > 1:
-            self._complete(H, rows, coefs)
         factor = cholesky(H, self.reg_lambda, self.omega)
         if factor is not None:
             self._factor, self._mean, self._spent, self.name = factor, mean, 0.0, "newton"
@@ -233,22 +223,12 @@ class ScoreDescent(Descent):
         else:
             self._spent, self._cost = 0.0, np.inf
 
-    def _complete(self, H: Array, rows: NDArray[np.intp], coefs: Array) -> None:
-        """Give a sampled Hessian at least the diagonal of all rows: rare features may be out."""
-        risk, bend = self.risk, np.zeros(self.risk.rows.shape[0])
-        bend[rows] = coefs
-        squares = risk.rows.squares(bend)
-        if risk.free:
-            squares -= risk.rows.gradient(bend) ** 2 / float(coefs.sum())
-        diagonal = np.einsum("ii->i", H)
-        np.maximum(diagonal, squares, out=diagonal)
-
     def solve(self, x: Array) -> Array:
         if self._factor is not None:
             return lapack.dpotrs(self._factor, x, lower=0)[0]
         if self._diagonal is None:
             self._diagonal = self._first_metric()
-        return (self._scale if len(self.pairs) else 1.0) * x / self._diagonal
+        return x / self._diagonal
 
     def _first_metric(self) -> Array | float:
         """The diagonal of a Hessian as if all rows had the same curvature."""
@@ -262,13 +242,6 @@ class ScoreDescent(Descent):
             squares = np.maximum(squares - self._mean**2, CONSTANT * squares)
         bend = float(risk.curvature(self.point)[1].sum())
         return bend * squares + penalty + np.finfo(float).tiny
-
-    def remember(self, step: Array, change: Array) -> None:
-        """Keep the pair, and the scale of the diagonal that fits it."""
-        super().remember(step, change)
-        if self._factor is None and self._diagonal is not None:
-            product, square = blas.ddot(step, change), blas.ddot(change, change / self._diagonal)
-            self._scale = product / square if product > 0.0 and square > 0.0 else self._scale
 
     def _move_of_best(self, along: Array) -> float:
         """The change of the best b along the direction: it keeps the mean score of bent rows."""

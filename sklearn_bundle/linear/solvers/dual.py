@@ -23,18 +23,10 @@ from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
 Array = NDArray[np.float64]
 IDLE = 4  # checks in a row without progress, after which only rounding is left
 _COST = 2.0  # of a check, in passes
-_RATIO = 1.0  # of the gap at a check over that of the rows when visited: a first guess
-# How far a step moves the intercept, relative to its row's own score. Below 0.03 it overshoots on
-# some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
-_PULL = 0.1
-_TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
-_SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
-_FEWEST_ROWS = 1 << 14  # that a step visits: 1 or 2 ms, so that checks cost little beside it
 # Relative gap of a start that is no better than none: Newton's method stalls from there on data
 # that planes nearly separate.
 _NO_START = 0.7
 _FAR = 1e50  # score at which a slope has its last value
-_TINY = 1e-300  # replaces the square of a w of zeros
 
 
 class Dual(Solver):
@@ -51,7 +43,9 @@ class Dual(Solver):
         self._formula, self._direction = risk.form.formula, risk.y if labels else np.ones(n)
         with np.errstate(over="ignore"):  # then steps have length 0
             squares = risk.rows.row_squares() / self.reg_lambda
-        self._pull = _PULL * float(risk.weights @ squares) if risk.free else 0.0
+        # How far a step moves the intercept, relative to its row's own score. Below 0.03 it
+        # overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
+        self._pull = 0.1 * float(risk.weights @ squares) if risk.free else 0.0
         self._numbers = np.zeros((n, epochs.STRIDE))
         for place, column in enumerate((risk.y, risk.weights, squares + self._pull)):
             self._numbers[:, place] = column
@@ -63,10 +57,12 @@ class Dual(Solver):
         index = np.int32 if n < 2**31 else np.int64
         self._active, self._order = np.arange(n, dtype=index), np.empty(n, dtype=index)
         self._n_active, self._limits = n, (np.inf, np.inf)
-        self._seed = np.array([_SEED], dtype=np.uint64)
+        # of Marsaglia's xorshift; any number but 0 would do
+        self._seed = np.array([88172645463325252], dtype=np.uint64)
         self._w, self._b, self._off = np.zeros(d), 0.0, 0.0
         self._dual = self._proved = 0.0  # about the dual's value, now and at the last check
-        self._checks, self._idling = Checks(self.tol, _COST, _RATIO), Idling(IDLE)
+        # the gap at a check over that of the rows when visited is 1 at first
+        self._checks, self._idling = Checks(self.tol, _COST, 1.0), Idling(IDLE)
         self.spent = self._passed = 0.0  # passes, and the part of these that is not counted yet
 
     @property
@@ -96,7 +92,8 @@ class Dual(Solver):
     def step(self) -> None:
         """Epochs over as many rows as take a while, and a check if one is due."""
         n_rows = 0
-        while n_rows < _FEWEST_ROWS and not self._check_is_due():
+        # 1 or 2 ms, so that checks cost little beside it
+        while n_rows < (1 << 14) and not self._check_is_due():
             n_rows += self._n_active
             self._epoch()
         if self._check_is_due():
@@ -124,7 +121,8 @@ class Dual(Solver):
             self._pull,
             self._seed,
         )
-        self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
+        # beyond 0.2 times the largest of the last epoch a row is left out
+        self._limits = tuple(0.2 * x if x > 0.0 else np.inf for x in (largest, smallest))
         self._off += b - self._b
         self._b = b + self._off
         self.spent += 2.0 * share
@@ -177,7 +175,8 @@ class Dual(Solver):
         g = self._derivatives()
         a = self.risk.rows.gradient(g)
         slope = max(self.risk.offset(g), 0.0)
-        self._alpha *= min(self.reg_lambda * slope / max(float(a @ a), _TINY), 1.0)
+        # in place of the square of a w of zeros
+        self._alpha *= min(self.reg_lambda * slope / max(float(a @ a), 1e-300), 1.0)
 
 
 class DualThenKinks(Dual):

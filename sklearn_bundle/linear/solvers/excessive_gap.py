@@ -23,14 +23,7 @@ from sklearn_bundle.linear.solvers.interior import scale_heavier_down
 from sklearn_bundle.linear.solvers.multiplier import projected
 
 Array = NDArray[np.float64]
-_GROWTH = 1.5  # times L if its test fails: each try costs two products
-_DECAY = 0.9  # times L after every step, so that it follows a decreasing curvature
-_RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
-_SLACK = 1.0 + 1e-12  # times L: a curvature that is above L by rounding passes its test
-_LEAST_POWER_STEPS = 30  # earlier, a plateau may come from many slightly smaller eigenvalues
-_POWER_PRECISION = 1e-5  # relative change of the estimate in a step
-_POWER_MARGIN = 1.05  # times the estimate, which comes from below
 
 
 PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
@@ -116,7 +109,8 @@ class Series:
         self._move()
         gap = self.best.primal - self.highest.value
         self._gap_at_start = gap if first else self._gap_at_start
-        self._starting = self._adaptive and gap < _RESTART * self._gap_at_start
+        # a quarter of the gap after the last start took up to 15 % more products
+        self._starting = self._adaptive and gap < 0.1 * self._gap_at_start
         return before != (self.best.primal, self.highest.value)
 
     def evaluated(self, u: Array) -> DualPoint:
@@ -154,7 +148,8 @@ class Series:
         self.mu *= 1.0 - share
         self._count += 1
         if self._adaptive:
-            self.L = max(_LEAST_LIPSCHITZ, _DECAY * self.L)
+            # so that it follows a decreasing curvature
+            self.L = max(_LEAST_LIPSCHITZ, 0.9 * self.L)
         dual.offer(self.best, self.point)
         dual.offer(self.best, point)
         self._raise_towards(u)
@@ -174,9 +169,11 @@ class Series:
         curvature = self._curvature(start, end)
         change = np.abs(end.combined - start.combined).max(initial=0.0)
         rounded = change <= ROUNDING * np.abs(end.combined).max(initial=0.0)
-        if curvature <= self.L * _SLACK or rounded:
+        # a curvature that is above L by rounding passes its test
+        if curvature <= self.L * (1.0 + 1e-12) or rounded:
             return True
-        self.L = max(_GROWTH * self.L, curvature)
+        # each try costs two products
+        self.L = max(1.5 * self.L, curvature)
         return False
 
     def _curvature(self, start: DualPoint, end: DualPoint) -> float:
@@ -256,10 +253,13 @@ class HingeDual:
             scores -= float(risk.weights @ scores) if risk.free else 0.0
             w = risk.rows.gradient(risk.weights * scores)
             before, value = value, float(np.linalg.norm(w))
-            settled = value - before <= _POWER_PRECISION * value
-            if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):
+            # relative change of the estimate in a step
+            settled = value - before <= 1e-5 * value
+            # earlier, a plateau may come from many slightly smaller eigenvalues
+            if not value > 0.0 or (settled and step >= 30):
                 break
-        return _POWER_MARGIN * value / self._lambda
+        # the estimate comes from below
+        return 1.05 * value / self._lambda
 
 
 class ExcessiveGap(Solver):

@@ -20,17 +20,10 @@ from sklearn_bundle.linear.solvers.base import add_form
 Array = NDArray[np.float64]
 _ROWS = 8  # items per unknown: near their kinks to begin with
 _MOST_ROWS = 4  # times as many: with more the gap is still too large for this
-_ENTRIES = 1 << 22  # of their copy: 32 MB
-_SMALL = 1 << 15  # entries: so few make the calls of a step cost more than its products
-_MOST_ROUNDS = 8  # usually one or two, since few rows cross their kinks
-_MOST_STEPS = 60  # usually 10 to 25
 # Times the mean size of a residual: how far from the walls it begins. From 1 it crept along them
 # for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
 _WIDE = 5.0
 _TO_THE_WALL = 0.995  # of the longest step
-_STALLED = 1e-3  # length of a step from which little comes
-_ROUNDED = 4.0  # roundings of a term that may be left
-_FAR = 1e50  # score at which a slope has its last value
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -44,7 +37,8 @@ class Kinked:
 
     def __post_init__(self) -> None:
         y, s, loss = self.risk.y, self.risk.weights, self.risk.loss
-        self.low = s * loss.gradient(np.full(len(y), -_FAR), y)
+        # score at which a slope has its last value
+        self.low = s * loss.gradient(np.full(len(y), -1e50), y)
         self.places = np.array([y + place for place, _ in loss.kinks])
         self.jumps = np.array([s * jump for _, jump in loss.kinks])
 
@@ -56,14 +50,16 @@ class Kinked:
 def takes_all_rows(risk: ScoreRisk) -> bool:
     """Whether all items count as near from the beginning: they are few, or steps cost little."""
     n, unknowns = risk.rows.shape[0], risk.dimension + risk.free
-    small = n <= _MOST_ROWS * _ROWS * unknowns and n * unknowns <= _SMALL
+    # with so few entries the calls of a step cost more than its products
+    small = n <= _MOST_ROWS * _ROWS * unknowns and n * unknowns <= 1 << 15
     return n <= _ROWS * unknowns or small
 
 
 def solved_at_kinks(problem: Kinked, start: Point, tol: float) -> Point | None:
     """A better point, with derivatives that belong to it; None if too many items are near."""
     risk, unknowns, first = problem.risk, problem.unknowns, _ROWS * problem.unknowns
-    if _MOST_ROWS * first * unknowns > _ENTRIES:
+    # of their copy: 32 MB
+    if _MOST_ROWS * first * unknowns > (1 << 22):
         return None
     w, b, scores, r = start.w, start.b, start.scores, start.scores + start.b - problem.places
     near = np.zeros(r.shape, dtype=bool)
@@ -71,7 +67,8 @@ def solved_at_kinks(problem: Kinked, start: Point, tol: float) -> Point | None:
         near[:] = True
     else:
         near.flat[np.argpartition(np.abs(r), first, axis=None)[:first]] = True
-    for _ in range(_MOST_ROUNDS):
+    # usually one or two, since few rows cross their kinks
+    for _ in range(8):
         above, v = r > 0.0, np.append(w, b) if risk.free else w
         found = _solve_among(problem, near, above, v, risk.value(scores, b), tol)
         if found is None:
@@ -178,7 +175,8 @@ def interior_point(
     p = jumps * below / (above + below)
     pairs = np.array([above, below, p, jumps - p])
     above, below, p, q = pairs
-    for _ in range(_MOST_STEPS):
+    # usually 10 to 25
+    for _ in range(60):
         r = above - below
         residual, image = Z @ v - kinks - r, penalty.times(v)
         left = image + plane + Z.T @ q
@@ -186,7 +184,8 @@ def interior_point(
         size = float(np.abs(v) @ (np.abs(image) + np.abs(plane))) + total
         value = constant + float(v @ (0.5 * image + plane)) + float(jumps @ np.maximum(0.0, r))
         missing = float(np.abs(residual) @ jumps) + float(np.abs(left) @ np.abs(v))
-        if not total > _ROUNDED * DOUBLE * len(v) * size or total + missing <= tol * value:
+        # 4 roundings of a term may be left
+        if not total > 4.0 * DOUBLE * len(v) * size or total + missing <= tol * value:
             break
         inverse = 1.0 / (above / p + below / q)
         S = Z * np.sqrt(inverse)[:, None]
@@ -207,7 +206,8 @@ def interior_point(
         t = min(1.0, _TO_THE_WALL * _longest(pairs, change))
         v = v + t * dv
         pairs += t * change
-        if t < _STALLED:
+        # from a step this short little comes
+        if t < 1e-3:
             break
     return v, np.clip(q, 0.0, jumps)
 

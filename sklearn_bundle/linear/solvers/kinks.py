@@ -20,7 +20,6 @@ Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
-_SLOPE_LEFT = 0.1  # share of the slope at 0 that a line search may leave: Newton's steps are exact
 _WHOLE, _SHORT = (
     0.5,
     0.1,
@@ -28,11 +27,6 @@ _WHOLE, _SHORT = (
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
 _NEARER = 0.1  # and its share from which a method that has failed is tried again
-_FEWEST_STEPS = 5  # before the interior-point method, and more if that costs much:
-_AS_MANY = 20.0  # steps per d^3 entries of X
-_SAMPLE_STEPS = 10  # at most: it is a start and not a solution
-_SAMPLE_WIDTH = 8.0  # times features a row of the sample, in units: the width at its end
-_SAMPLE_SHRINKS = 0.4  # of the width at a time
 # Derivative in b that is left, in typical slopes: times the unit, it lowers the plane.
 _LEFT, _LEFT_ON_SAMPLE = 1e-9, 1e-6
 
@@ -47,7 +41,8 @@ class Kinks(Solver):
     def __init__(self, task: Task, start: Start):
         super().__init__(task, start)
         d, entries = self.risk.dimension, max(self.risk.rows.n_entries, LEAST_ENTRIES)
-        self._next = _FEWEST_STEPS + int(_AS_MANY * (d + 1.0) ** 3 / entries)
+        # steps before the interior-point method: 5, and more if that costs much
+        self._next = 5 + int(20.0 * (d + 1.0) ** 3 / entries)
         self._tried_from, self._n_steps, self._smoothed = _NEAR_END, 0, None
 
     def begin(self) -> None:
@@ -109,15 +104,18 @@ class Kinks(Solver):
     def _of_sample(self, sampled: ScoreRisk, share: int) -> tuple[Array, float, float]:
         """Steps on a sample of the rows, to where it says no more of the full problem."""
         here, unit = self.here, self.risk.units.unit
-        narrowest = min(1.0, _SAMPLE_WIDTH * len(here.w) / sampled.rows.shape[0])
+        # features a row of the sample say what width is worth while
+        narrowest = min(1.0, 8.0 * len(here.w) / sampled.rows.shape[0])
         start = sampled.arrive(here.w, sampled.scores(here.w), here.b, unit)
         newton = Smoothed(sampled, self.reg_lambda, self.omega, start, unit)
-        for _ in range(_SAMPLE_STEPS):
+        # it is a start and not a solution
+        for _ in range(10):
             moved = newton.step(_LEFT_ON_SAMPLE) > 0.0
             if not moved or (newton.settled and newton.width <= narrowest * unit):
                 break
             if newton.settled:
-                narrower = max(_SAMPLE_SHRINKS, narrowest * unit / newton.width)
+                # at most 0.4 of the width at a time
+                narrower = max(0.4, narrowest * unit / newton.width)
                 newton.narrow(narrower, _LEFT_ON_SAMPLE)
         self.risk.rows.passes += sampled.rows.passes // share
         return newton.point.w, newton.point.b, newton.width
@@ -158,7 +156,8 @@ class Smoothed:
             first, second = risk.slopes(point, direction, along_b, self.width, t)
             return first + across + t * square, second + square
 
-        t = step_length(derivative, _SLOPE_LEFT * decrement) if decrement > 0.0 else 0.0
+        # a tenth of the slope at 0 may be left: Newton's steps are exact
+        t = step_length(derivative, 0.1 * decrement) if decrement > 0.0 else 0.0
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
         elif t > _WHOLE:

@@ -18,12 +18,8 @@ from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
 _MOST_CHANGES, _MOST_REPEATED = 1000, 100  # of a face, and steps on one; usually 3 to 10
-_ON_FACE = 0.3  # of the gap, that may be left on a face before a plane joins it
 _MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.1, 0.1  # of a line search, as shares of slope and step
 _RIDGE = 1e-13  # of equations, in units of the largest entry
-_BALANCED = 1e-9  # E'alpha over the largest entries of E, after which there is no solution
-_REPAIRS = 8  # most corrections: each is followed by another if planes were dropped
-_NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
 # Of NearL1: the first weight is this share of the one at which one plane's step would reach an
 # objective of 0; it falls by this factor after steps that were too short, or if it causes more than
 # this share of the gap.
@@ -81,7 +77,8 @@ def solve(
         repeated += 1
         if above[highest] <= tol or repeated > _MOST_REPEATED:
             break
-        if alpha[highest] == 0.0 and above[face].max() <= _ON_FACE * above[highest]:
+        # 0.3 of the gap may be left on a face before a plane joins it
+        if alpha[highest] == 0.0 and above[face].max() <= 0.3 * above[highest]:
             face, repeated = np.append(face, highest), 0
     alpha /= alpha.sum()
     w = omega.conjugate_gradient(-(alpha @ A) / lam)
@@ -148,7 +145,8 @@ def rebalanced(alpha: Array, E: Array) -> Array:
     size = np.abs(E).max(axis=0)
     rows = np.vstack([np.ones(len(alpha)), (E / np.where(size > 0.0, size, 1.0)).T])
     target, found = np.eye(len(rows))[0], alpha.copy()
-    for _ in range(_REPAIRS):
+    # each is followed by another if planes were dropped
+    for _ in range(8):
         support = np.flatnonzero(found)
         x = found[support]
         weighted = rows[:, support] * x
@@ -156,8 +154,10 @@ def rebalanced(alpha: Array, E: Array) -> Array:
         if np.abs(missing).max() <= LAST_PLACE:
             return found
         x += x * np.linalg.lstsq(weighted, missing, rcond=None)[0]
-        found[support] = np.where(x > _NEGLIGIBLE, x, 0.0)
-    return found if np.abs(rows @ found - target).max() <= _BALANCED else np.eye(len(alpha))[0]
+        # a smaller weight is below the rounding of their sum
+        found[support] = np.where(x > 1e-18, x, 0.0)
+    # E'alpha over the largest entries of E, after which there is no solution
+    return found if np.abs(rows @ found - target).max() <= 1e-9 else np.eye(len(alpha))[0]
 
 
 class NearL1:

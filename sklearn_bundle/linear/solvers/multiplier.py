@@ -9,9 +9,6 @@ from sklearn_bundle.linear._compiled import projection
 Array = NDArray[np.float64]
 
 FEASIBILITY = 1e-12  # error of the equation over the sum of its terms' sizes, as project() promises
-_LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
-_NEWTON_STEPS = 10  # one or two are usually enough
-_SHORT = 4096  # items whose sum has no more rounding than that
 _ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
 
 
@@ -27,11 +24,13 @@ def projected(
     items = m, ratio, sigma, lower, upper
     t, _ = projection.crossing(*items, z)
     a, correction, before = np.empty(len(m)), 0.0, np.inf
-    for _ in range(_NEWTON_STEPS):
+    # one or two are usually enough
+    for _ in range(10):
         total, size, slope = projection.evaluate(*items, t, correction, a)
         left = abs(z - total)
         # Where no step gains, what is left is rounding of long sums, which are in any order.
-        exact = _ROUNDING * (1.0 if left < before else max(1.0, len(m) / _SHORT))
+        # so few items have no more rounding than that
+        exact = _ROUNDING * (1.0 if left < before else max(1.0, len(m) / 4096))
         if left <= exact * (size + abs(z)) < np.inf:
             return a, left / max(size + abs(z), TINY)
         before = left
@@ -54,7 +53,8 @@ def _between(items: tuple, z: float, t: float, a: Array) -> tuple[Array, float]:
     ends = [t, t]
     for k, sign in enumerate((-1.0, 1.0)):
         step = max(abs(t), TINY) * _ROUNDING
-        while sign * (total(ends[k]) - z) < 0.0 and abs(ends[k]) < _LARGEST:
+        # beyond it, no longer step is tried
+        while sign * (total(ends[k]) - z) < 0.0 and abs(ends[k]) < 1e300:
             ends[k], step = ends[k] + sign * step, 4.0 * step
     low, high = ends
     while low < (middle := 0.5 * low + 0.5 * high) < high:  # until no number is between them
