@@ -37,10 +37,10 @@ class BMRMClassifierBenchmark(LinearClassifier):
 
 
 class PragamSVCBenchmark(LinearClassifier):
-    """The adaptive method and Algorithm 1 with the L of the power iteration."""
+    """The adaptive method."""
 
-    param_names = ("data", "lipschitz")
-    params = (DATASETS, ("adaptive", "power"))
+    param_names = ("data",)
+    params = (DATASETS,)
 
-    def make_estimator(self, data: str, lipschitz: str) -> PragamSVC:
-        return PragamSVC(reg_lambda=_REG_LAMBDA, lipschitz=lipschitz, n_jobs=1, random_state=0)
+    def make_estimator(self, data: str) -> PragamSVC:
+        return PragamSVC(reg_lambda=_REG_LAMBDA, n_jobs=1)

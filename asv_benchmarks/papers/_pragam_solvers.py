@@ -8,6 +8,7 @@ import numpy as np
 from _measure import cpu_seconds
 from _pragam_data import Task
 from _watch import watch
+from scipy.sparse.linalg import svds
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import LinearSVC
 
@@ -86,10 +87,10 @@ def pragam(task: Task, best: float, seconds: float, fit_intercept: bool = False)
 
 
 def algorithm_1(task: Task, best: float, seconds: float) -> Trace:
-    """Pragam with L from a power iteration, neither adapted nor started again."""
-    model = PragamSVC(
-        reg_lambda=task.reg_lambda, fit_intercept=False, lipschitz="power", random_state=0
-    )
+    """Pragam with the largest L, neither adapted nor started again."""
+    largest = svds(task.X, k=1, return_singular_vectors=False)[0]
+    lipschitz = float(largest) ** 2 / (task.X.shape[0] * task.reg_lambda)
+    model = PragamSVC(reg_lambda=task.reg_lambda, fit_intercept=False, lipschitz=lipschitz)
     return ours(task, best, seconds, model)
 
 

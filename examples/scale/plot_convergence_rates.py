@@ -15,6 +15,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, PragamSVC
@@ -44,13 +45,14 @@ y = rng.random(n_samples) < 1 / (1 + np.exp(-3 * scores))
 
 reg_lambda = 1e-3
 limits = {"reg_lambda": reg_lambda, "tol": 1e-7, "max_iter": 2000}
-power = {"lipschitz": "power", "random_state": 0}
+largest = svds(X, k=1, return_singular_vectors=False)[0]
+constant = {"lipschitz": largest**2 / (n_samples * reg_lambda)}
 methods = {
     "BMRM, cutting-plane": BMRMClassifier(solver="cutting-plane", **limits),
     "BMRM, line-search": BMRMClassifier(solver="line-search", **limits),
     "BMRM, aggregated to 2 planes": BMRMClassifier(solver="cutting-plane", bundle_size=2, **limits),
-    "Pragam, Algorithm 1": PragamSVC(fit_intercept=False, **power, **limits),
-    "Pragam-b, Algorithm 1": PragamSVC(**power, **limits),
+    "Pragam, Algorithm 1": PragamSVC(fit_intercept=False, **constant, **limits),
+    "Pragam-b, Algorithm 1": PragamSVC(**constant, **limits),
     "PragamSVC, adaptive": PragamSVC(**limits),
 }
 

@@ -7,7 +7,7 @@ bit. A pass is one product with X or with X'.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,13 +46,6 @@ class Rows(ABC):
         self.X, self.shape, self.n_entries = X, X.shape, n_entries
         self._arrays, self._runner, self.passes = arrays, runner, 0
         self._bounds = row_blocks(n_entries, X.shape[0], X.shape[1])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """End the threads, if there are any."""
-        self._runner.__exit__(*exception)
 
     def scores(self, w: Array) -> Array:
         """``X w``, or ``W X'`` of shape (K, n) for W of shape (K, d)."""

@@ -102,7 +102,7 @@ def test_pickle_leaves_the_planes_out(data):
 
 WARM = [
     PragamSVC(class_weight="balanced", fit_intercept=False),
-    PragamSVC(lipschitz="power", reg_lambda=0.1),
+    PragamSVC(lipschitz=100.0, reg_lambda=0.1),
     BMRMClassifier(),
     BMRMClassifier("softmax"),
     BMRMClassifier(solver="cutting-plane"),

@@ -248,7 +248,7 @@ class BlockedData:
         n, classes, ends = self.n_samples, self.classes, self.numbers and self.numbers[1]
         parts: list[Any]
         if classes is not None and loss.joint:
-            targets, parts = [Target(np.arange(len(classes)), len(classes), classes)], [{}]
+            targets, parts = [Target(np.arange(len(classes)), len(classes))], [{}]
         elif classes is not None:
             parts = [{"positive": k} for k in range(len(classes))][len(classes) == 2 :]
             targets = [Target(np.array([-1.0, 1.0]), n)] * len(parts)

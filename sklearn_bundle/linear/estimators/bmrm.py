@@ -234,7 +234,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         n, classes = samples.n_samples, samples.classes
         refuse_large(self, samples, len(classes) if loss.joint else 1)
         if loss.joint:
-            targets, names = [losses.Target(samples.labels.astype(np.int64), n, classes)], [""]
+            targets, names = [losses.Target(samples.labels.astype(np.int64), n)], [""]
         else:
             signs, names = one_versus_rest(samples)
             targets = [losses.Target(y, n) for y in signs]

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.docs import fill_doc
@@ -47,11 +46,11 @@ class PragamSVC(LinearClassifier):
     %(mean_loss_C)s
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
-    lipschitz : {"adaptive", "power"} or float, default="adaptive"
+    lipschitz : "adaptive" or float, default="adaptive"
         Constant L of the gradient of D in the norm of the prox-function
         ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and needs far fewer
-        products. "power" and a float are Algorithm 1 of [1]_: the largest eigenvalue of the
-        weighted, centered ``X'X/n`` over `reg_lambda`, estimated or given;
+        products. A float is for Algorithm 1 of [1]_: the largest eigenvalue of the weighted,
+        centered ``X'X/n`` over `reg_lambda`;
         ``max ||x_i||^2 / reg_lambda`` is safe. With less the gap is valid but may not close.
     %(tol: 1e-3)s
     max_iter : int, default=10000
@@ -61,7 +60,6 @@ class PragamSVC(LinearClassifier):
     warm_start : bool, default=False
         Whether the next fit on the same X, y and weights starts from this one.
     %(n_jobs_exact: the classes or blocks of rows)s
-    %(random_state: the start of the power iteration)s
     %(verbose)s
 
     Attributes
@@ -125,14 +123,12 @@ class PragamSVC(LinearClassifier):
     """
 
     lipschitz: str | float
-    random_state: int | np.random.RandomState | None
     dual_coef_: NDArray[np.float64]
     support_: NDArray[np.integer]
 
     _allowed: ClassVar[dict[str, Any]] = {
         **CertifiedLinear._common,
-        "lipschitz": [Names({"adaptive", "power"}), POSITIVE],
-        "random_state": ["random_state"],
+        "lipschitz": [Names({"adaptive"}), POSITIVE],
     }
 
     def __init__(
@@ -148,7 +144,6 @@ class PragamSVC(LinearClassifier):
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
         self._store(locals())
@@ -183,9 +178,7 @@ class PragamSVC(LinearClassifier):
         signs, names = one_versus_rest(samples)
         prepared = [Prepared(Hinge(), one) for one in signs]
         data = MemoryData(samples, prepared, params.n_jobs, names)
-        strength, seed = strengths_of(params, data)[0], None
-        if params.lipschitz == "power":
-            seed = check_random_state(params.random_state).randint(np.iinfo(np.int32).max)
+        strength = strengths_of(params, data)[0]
         run.reuse(lambda: (data.fingerprint(), params.fit_intercept), (strength, params.lipschitz))
         duals: dict[int, NDArray[np.float64]] = {}
 
@@ -194,7 +187,7 @@ class PragamSVC(LinearClassifier):
             task = Task(risk, strength, L2(), params.tol)
 
             def new(start: Start | None) -> ExcessiveGap:
-                return ExcessiveGap(task, start or Start(), params.lipschitz, seed)
+                return ExcessiveGap(task, start or Start(), params.lipschitz)
 
             solver, result = run.minimize(k, task, new, observe, seconds)
             duals[k] = solver.reusable

@@ -26,8 +26,6 @@ class Target(NamedTuple):
         no target.
     n_samples : int
         Rows of X.
-    classes : sequence of length K, default=None
-        For a joint loss: the labels, in the order of their numbers.
     group : array-like of shape (n_samples,), default=None
         A query id per sample.
     weights : ndarray of shape (n_samples,), default=None
@@ -40,17 +38,14 @@ class Target(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_bundle.losses import Ontology, Target
-    >>> loss = Ontology([("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
-    >>> numbers = np.array([2, 0, 1, 0])
-    >>> bound, y = loss.prepare_target(Target(numbers, 4, classes=["cat", "dog", "oak"]))
-    >>> bound.n_outputs(y)
-    5
+    >>> from sklearn_bundle.losses import Softmax, Target
+    >>> loss, y = Softmax().prepare_target(Target(np.array([2, 0, 1, 0]), 4))
+    >>> loss.n_outputs(y)
+    3
     """
 
     y: Any
     n_samples: int
-    classes: Any = None
     group: ArrayLike | None = None
     weights: Array | None = None
 

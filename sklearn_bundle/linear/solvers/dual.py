@@ -26,7 +26,6 @@ _COST = 2.0  # of a check, in passes
 # Relative gap of a start that is no better than none: Newton's method stalls from there on data
 # that planes nearly separate.
 _NO_START = 0.7
-_FAR = 1e50  # score at which a slope has its last value
 
 
 class Dual(Solver):
@@ -51,7 +50,7 @@ class Dual(Solver):
             self._numbers[:, place] = column
         self._alpha = self._numbers[:, epochs.ALPHA]
         if isinstance(start.state, np.ndarray) and len(start.state) == n:
-            ends = [risk.loss.gradient(np.full(n, end), risk.y) for end in (-_FAR, _FAR)]
+            ends = risk.loss.end_slopes(risk.y)
             bounds = np.sort([-self._direction * risk.weights * end for end in ends], axis=0)
             self._alpha[:] = np.clip(start.state, *bounds)
         index = np.int32 if n < 2**31 else np.int64

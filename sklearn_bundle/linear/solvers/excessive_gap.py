@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
-from sklearn_bundle.core.limits import MOST_STEPS, ROUNDING
+from sklearn_bundle.core.limits import ROUNDING
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
@@ -244,26 +244,9 @@ class HingeDual:
     def distance(self, u: Array, v: Array) -> float:
         return float(self._risk.weights @ (u - v) ** 2)
 
-    def largest_curvature(self, seed: int | None) -> float:
-        """L of the gradient of D: the largest eigenvalue of ``X'SX / reg_lambda``, centered."""
-        risk, value = self._risk, 0.0
-        w = np.random.default_rng(seed).standard_normal(risk.dimension)
-        for step in range(MOST_STEPS):  # of two products each
-            scores = risk.scores(w / np.linalg.norm(w))
-            scores -= float(risk.weights @ scores) if risk.free else 0.0
-            w = risk.rows.gradient(risk.weights * scores)
-            before, value = value, float(np.linalg.norm(w))
-            # relative change of the estimate in a step
-            settled = value - before <= 1e-5 * value
-            # earlier, a plateau may come from many slightly smaller eigenvalues
-            if not value > 0.0 or (settled and step >= 30):
-                break
-        # the estimate comes from below
-        return 1.05 * value / self._lambda
-
 
 class ExcessiveGap(Solver):
-    """The series for the hinge loss; ``lipschitz`` is L, "adaptive" or "power": an estimate."""
+    """The series for the hinge loss; ``lipschitz`` is L, or "adaptive"."""
 
     name = "excessive-gap"
     history_fields = ()
@@ -271,13 +254,12 @@ class ExcessiveGap(Solver):
     patience = PATIENCE
     risk: ScoreRisk
 
-    def __init__(self, task: Task, start: Start, lipschitz: str | float, seed: int | None):
+    def __init__(self, task: Task, start: Start, lipschitz: Any):
         super().__init__(task, start)
-        self._dual, self._seed = HingeDual(self.risk, self.reg_lambda), seed
-        self._is_unknown, adaptive = lipschitz == "power", lipschitz == "adaptive"
-        known = isinstance(start.state, np.ndarray) and adaptive
+        self._dual = HingeDual(self.risk, self.reg_lambda)
+        given = None if lipschitz == "adaptive" else lipschitz
+        known = isinstance(start.state, np.ndarray) and given is None
         u = start.state if known else np.zeros(len(self.risk.y))
-        given = None if adaptive else 0.0 if isinstance(lipschitz, str) else lipschitz
         self._series = Series(self._dual, given, u, self.best)
 
     @property
@@ -286,9 +268,7 @@ class ExcessiveGap(Solver):
         return self._series.highest.u
 
     def begin(self) -> None:
-        """Learn the constant of Algorithm 1 if it has to be computed."""
-        if self._is_unknown:
-            self._series.L = self._dual.largest_curvature(self._seed)
+        """Nothing: the first step evaluates the start."""
 
     def step(self) -> None:
         self.idle = 0 if self._series.step() else self.idle + 1

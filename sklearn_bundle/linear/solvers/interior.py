@@ -37,8 +37,7 @@ class Kinked:
 
     def __post_init__(self) -> None:
         y, s, loss = self.risk.y, self.risk.weights, self.risk.loss
-        # score at which a slope has its last value
-        self.low = s * loss.gradient(np.full(len(y), -1e50), y)
+        self.low = s * loss.end_slopes(y)[0]
         self.places = np.array([y + place for place, _ in loss.kinks])
         self.jumps = np.array([s * jump for _, jump in loss.kinks])
 
