@@ -10,20 +10,13 @@ import numpy as np
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.limits import TINY
 
-_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
-_FALL = 0.25  # of the gap at the last check: the same without a tol, or once tol was met
-_SHARE = 0.1  # of the work: what checks may cost if the estimate stays above
 _PROGRESS = 1e-6  # of the gap: the least gain of gap or bound that counts as progress
-_ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rounding
-_BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
 # Of kappa per pass: too large a kappa does more harm than a small one.
 _KAPPA_RISE, _KAPPA_FALL = 1.05, 1.2
 # Of kappa per move of the center, however many passes that is. With 1.2 ** 3 in its place CRFs of
 # CoNLL-2000 at c2 = .001 took a third more epochs with 800 sentences, and more than 100 in place of
 # 71 with 3,000; those of Dutch NER took a tenth fewer.
 _MOST_FALL = 1.5
-_WEAKEST = 0.1  # times the ridge: the smallest kappa, so that it can rise again
-_FAR = 1e3  # the blocks' part over the center's: above this the center is at rest
 _WINDOW = 8  # moves over which the rate is measured: single ones fluctuate
 
 
@@ -71,8 +64,10 @@ class Checks:
     def target(self) -> float:
         """The estimate that triggers a check."""
         if self._tol is not None and self.at_check > self._tol:
-            return _CAUTION * self._tol
-        return _FALL * self.at_check
+            # a check is made once the estimate of the gap is a little below tol
+            return 0.9 * self._tol
+        # the same without a tol, or once tol was met
+        return 0.25 * self.at_check
 
     @property
     def is_within(self) -> bool:
@@ -82,7 +77,8 @@ class Checks:
     @property
     def is_due(self) -> bool:
         """Whether a check is due."""
-        waited = self._cost <= _SHARE * self.work and self.work >= self._pause * self._work_so_far
+        # if the estimate stays above, checks may cost a tenth of the work
+        waited = self._cost <= 0.1 * self.work and self.work >= self._pause * self._work_so_far
         return self.work > 0.0 and (self.is_within or waited)
 
     def made(self, primal: float, bound: float, *, calibrates: bool = True) -> None:
@@ -126,7 +122,8 @@ class Idling:
         gap, bound = best.gap, best.bound
         moved = self._gap is None or gap < (1.0 - _PROGRESS) * self._gap
         moved = moved or bound > self._bound + _PROGRESS * gap
-        moved = moved or gained > _ROUNDED * abs(best.primal)
+        # a dual that rises by less may do so by rounding
+        moved = moved or gained > 1e-13 * abs(best.primal)
         self._count = 0 if moved else self._count + 1
         self._gap, self._bound = gap, bound
 
@@ -171,12 +168,15 @@ class Catalyst:
         falls if the gap falls much more slowly than a moving center would allow: then the blocks
         cannot follow the center.
         """
-        factor = sqrt(blocks / (_BALANCE * center)) if center > 0.0 else self._rise
+        # kappa stays where the blocks' part of the gap is 3 times the center's
+        factor = sqrt(blocks / (3.0 * center)) if center > 0.0 else self._rise
         self._gaps.append(max(blocks + center, TINY))
-        if self._relative_rate < self._least_rate and blocks < _FAR * center:
+        # where the center's part is a thousandth of the blocks', it is at rest
+        if self._relative_rate < self._least_rate and blocks < 1e3 * center:
             factor = 0.0
         factor = min(max(factor, 1.0 / self._fall), self._rise)
-        self.kappa = max(factor * self.kappa, _WEAKEST * self._ridge)
+        # not smaller than a tenth of the ridge, so that it can rise again
+        self.kappa = max(factor * self.kappa, 0.1 * self._ridge)
 
     @property
     def _relative_rate(self) -> float:

@@ -15,10 +15,8 @@ from sklearn_bundle.core.limits import IDLE_LIMIT, MEMORY, TINY
 
 Array = NDArray[np.float64]
 
-_SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
 _ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
-_FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
 _INSIDE = 0.1  # distance of a trial step from the ends of a bracket, relative to its width
 
 
@@ -193,7 +191,8 @@ class LBFGSSolver:
             return None
         step = 1.0 if len(self._pairs) else min(1.0, 1.0 / float(np.sqrt(-slope)))
         low, high = (0.0, slope), (np.inf, np.nan)
-        for _ in range(_SEARCHES):
+        # evaluations of a line search, as in SciPy
+        for _ in range(20):
             found = self._try(start.w + step * direction)
             there = float(found.gradient @ direction)
             gained = found.value - start.value
@@ -232,7 +231,8 @@ class LBFGSSolver:
 def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
     """The next step to try, given one (step, slope) that is too short and one too long."""
     if not np.isfinite(high[0]):
-        return _FARTHER * low[0]
+        # the last trial step was too short: as in More and Thuente
+        return 4.0 * low[0]
     width = high[0] - low[0]
     rise = high[1] - low[1]
     secant = -low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.5

@@ -18,8 +18,6 @@ from threadpoolctl import ThreadpoolController
 
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
 
-_BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
-_BLOCK_ROWS = 1 << 15  # of sums over vectors: from 20 us for a hinge to 300 us for a logarithm
 _MAX_BLOCKS = 16  # more would help only with more than 16 threads, and each has a gradient
 _lock = Lock()  # of the two below
 _inside: dict[object, int] = {}  # the threads that each caller requests
@@ -101,13 +99,15 @@ def _join(pool: ThreadPoolExecutor) -> None:
 
 def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> tuple[int, ...]:
     """Boundaries of blocks of rows; few enough that summing their gradients stays cheap."""
-    wanted = n_entries // max(_BLOCK_ENTRIES, n_columns)
+    # so many stored entries take about 0.1 ms, ten times a thread's wake-up
+    wanted = n_entries // max(1 << 18, n_columns)
     return _blocks(n_rows, max(1, min(_MAX_BLOCKS, wanted, n_rows)))
 
 
 def vector_blocks(n_rows: int) -> tuple[int, ...]:
     """Boundaries of blocks of rows for sums over vectors, which need more rows to be worth it."""
-    return _blocks(n_rows, max(1, min(_MAX_BLOCKS, n_rows // _BLOCK_ROWS)))
+    # sums over 1 << 15 rows take from 20 us for a hinge to 300 us for a logarithm
+    return _blocks(n_rows, max(1, min(_MAX_BLOCKS, n_rows // (1 << 15))))
 
 
 @lru_cache(maxsize=64)  # a line search of few rows spent a third of its time on it

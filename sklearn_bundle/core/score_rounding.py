@@ -11,8 +11,6 @@ from sklearn_bundle.core.limits import DOUBLE, likely
 
 Array = NDArray[np.float64]
 
-_SUMS = 4.0  # the sums of an output and of the true one, each with a loss no larger than the two
-_STEPS = 4.0  # roundings of a part's score when it joins the others: it is also compared
 _ENTRIES = 1 << 20  # of features that are squared at a time: 8 MB
 
 
@@ -52,8 +50,10 @@ class ScoreRounding:
         sizes, counts = RowSizes.of(X), np.diff(starts)
         self._scales = sizes.scales
         n, example = len(counts), np.repeat(np.arange(len(counts)), counts)
-        steps = (columns + others + _STEPS) * counts  # additions along an output
-        each = _SUMS * DOUBLE * factor
+        # 4 roundings of a part's score when it joins the others: it is also compared
+        steps = (columns + others + 4.0) * counts  # additions along an output
+        # 4 sums: of an output and of the true one, each with a loss no larger than the two
+        each = 4.0 * DOUBLE * factor
         reach = likely(sizes.entries + steps[example]) * sizes.lengths
         self._reach = each * columns * sizes.largest * np.bincount(example, reach, n)
         self._others = each * others * counts * likely(steps)

@@ -28,9 +28,6 @@ from sklearn_bundle.core.validation import num_samples, rows_of
 from sklearn_bundle.core.values import as_float, as_numbers, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
-_RESERVE = 0.2  # of the time limit of a search: for the fit to all data
-_TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
-_FOLDS = 5  # by default, as in scikit-learn
 # Scorers whose metric takes ``labels``, and fails without them where a test part lacks a class.
 _LABELED = ["neg_log_loss", "d2_log_loss_score", "d2_brier_score", "top_k_accuracy"]
 if "labels" in signature(brier_score_loss).parameters:  # since scikit-learn 1.7
@@ -212,7 +209,8 @@ class _Watch:
         """The scores of one fold, and seconds of fits; ``limit`` is that of the search."""
         n_ended, n = 0, len(self._grid)
         seconds = [0.0] * n
-        limit = limit.part(-(-(self._n_folds - k) // self._n_threads), _RESERVE)
+        # a fifth of the time limit is for the fit to all data
+        limit = limit.part(-(-(self._n_folds - k) // self._n_threads), 0.2)
         name = f"fold {k + 1}/{self._n_folds}"
         with self._lock:
             task = self._of_folds.begin("fold", task_id=k, max_subtasks=self._n_fits)
@@ -339,7 +337,8 @@ class SearchResults:
     def _ties(means: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which means are the largest, up to rounding; none if all are NaN."""
         top = np.max(means[~np.isnan(means)], initial=-np.inf)
-        slack = _TIE * abs(top) if np.isfinite(top) else 0.0
+        # rounding of weighted means of equal scores, summed in another order
+        slack = 1e-12 * abs(top) if np.isfinite(top) else 0.0
         return means >= top - slack
 
     @property
@@ -520,7 +519,8 @@ def splits(
     The metadata are for its ``split``. With None, classifiers have fewer than five folds if no
     class has five rows, where scikit-learn gives up.
     """
-    n_folds = _largest_class(y, _FOLDS) if cv is None and classifier else cv
+    # 5 folds by default, as in scikit-learn
+    n_folds = _largest_class(y, 5) if cv is None and classifier else cv
     folds = check_cv(n_folds, y, classifier=classifier)
     if (
         cv is None
