@@ -14,13 +14,12 @@ from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE
 from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, split
 from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear.certificate import Proof, bound_of
-from sklearn_bundle.linear.solvers.base import Solver
+from sklearn_bundle.linear.solvers.base import Solver, step_length
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
 _NARROWER = 0.3  # least factor on the width at a time,
 _BELOW = 0.95  # and what it aims at, of the width that leaves so much
-_STEPS, _LONGEST = 24, 1e4  # in a round: shorter or longer than 1 by at most so much
 _SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
 _LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
@@ -85,31 +84,22 @@ class BlockDescent(Descent):
                 self._width = narrower
                 self.arrive(end)
                 return 1.0
-        end = self._at(here, along, 1.0, here.width)
-        first = blas.ddot(along, self.differentiate(end))
-        t = 1.0 if abs(first) <= left else self._best_step(along, end, -promised, first)
+        at: dict[float, BlockPoint] = {}
+
+        def derivative(t: float) -> tuple[float, float]:
+            """By secants, each in a round."""
+            at[t] = self._at(here, along, t, here.width)
+            first = blas.ddot(along, self.differentiate(at[t]))
+            return first, (first + promised) / t
+
+        t = step_length(derivative, left)
         if t < _SHORT:
             self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
         elif t > _WHOLE:
             self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
         if t > 0.0:
-            self.arrive(end if t == 1.0 else self._at(here, along, t, here.width))
+            self.arrive(at[t])
         return t
-
-    def _best_step(self, along: Array, end: BlockPoint, start: float, first: float) -> float:
-        """About where the slope is 0, from the slopes at several steps at once."""
-        here, lam, w = self.point, self.reg_lambda, along[: len(self.point.w)]
-        image = lam * self.omega.image(w)
-        steps = np.geomspace(1.0, _LONGEST, _STEPS) ** (1.0 if first < 0.0 else -1.0)
-        found = self.risk.slopes(here, end, steps)
-        found = found + blas.ddot(image, here.w) + steps * blas.ddot(image, w)
-        steps, found = np.append(0.0, np.sort(steps)), np.append(start, found[np.argsort(steps)])
-        beyond = int(np.argmax(~(found < 0.0)))  # NaN, from an overflow, counts as too far
-        if beyond == 0:
-            return float(steps[-1])
-        (low, high), (below, above) = steps[beyond - 1 : beyond + 1], found[beyond - 1 : beyond + 1]
-        share = -below / (above - below) if np.isfinite(above) else 0.0
-        return float(low + share * (high - low))
 
     def _at(self, here: BlockPoint, along: Array, t: float, width: float) -> BlockPoint:
         p = len(here.w)

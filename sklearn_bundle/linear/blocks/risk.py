@@ -149,14 +149,6 @@ def _bordered(rows: Any, places: Any, coefs: Array, centered: bool) -> Array:
                      [total * mean, np.array([total])]])  # fmt: skip
 
 
-def slopes(risk: Any, free: bool, start: Any, end: Any, width: float, steps: Array) -> list[Array]:
-    """Derivatives of the smoothed risk at steps from one point (w, b) to another one."""
-    (w, b), (_, b_end) = start, end
-    point, direction = Point(w, risk.scores(w), b), risk.scores(end[0] - w)
-    given = point, direction, b_end - b, width
-    return [np.array([risk.slopes(*given, float(t))[0] for t in steps])]
-
-
 def moments(risk: Any, free: bool) -> list[Array]:
     """The covariance of the features, as a Hessian."""
     return [_bordered(risk.rows, np.arange(len(risk.weights)), risk.weights, free)]
@@ -284,11 +276,6 @@ class BlockRisk(Risk):
         lighter = float(sums.min())
         shares = np.array([lighter / side if side > lighter else 1.0 for side in sums])
         return self._plane(shares @ point.sides)
-
-    def slopes(self, start: BlockPoint, end: BlockPoint, steps: Array) -> Array:
-        """Derivatives of the smoothed risk at steps towards the end: one round."""
-        ends = (start.w, float(start.b[0])), (end.w, float(end.b[0]))
-        return self._total(slopes, *ends, start.width, steps)[0]
 
     def line(self, start: Point, end: Point) -> Line:
         """Of full points, whose planes have the slopes; second derivatives are secants."""
