@@ -88,9 +88,9 @@ def pragam(task: Task, best: float, seconds: float, fit_intercept: bool = False)
 
 def algorithm_1(task: Task, best: float, seconds: float) -> Trace:
     """Pragam with the largest L, neither adapted nor started again."""
-    largest = svds(task.X, k=1, return_singular_vectors=False)[0]
-    lipschitz = float(largest) ** 2 / (task.X.shape[0] * task.reg_lambda)
-    model = PragamSVC(reg_lambda=task.reg_lambda, fit_intercept=False, lipschitz=lipschitz)
+    largest = float(svds(task.X, k=1, return_singular_vectors=False)[0])
+    L = largest**2 / (len(task.y) * task.reg_lambda)
+    model = PragamSVC(reg_lambda=task.reg_lambda, fit_intercept=False, lipschitz=L)
     return ours(task, best, seconds, model)
 
 
