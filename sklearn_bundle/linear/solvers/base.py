@@ -274,7 +274,7 @@ def lowest(
     first, slope = function(0.0)
     if not slope < 0.0:
         return 0.0
-    low, high, widths = (0.0, first, slope), (np.inf, np.inf, np.inf), (np.inf, np.inf)
+    t, low, high, widths = 1.0, (0.0, first, slope), (np.inf,) * 3, (np.inf, np.inf)
     for k in range(MOST_STEPS):
         if high[0] == np.inf:
             t = max(1.0, 10.0 * low[0])
@@ -285,7 +285,7 @@ def lowest(
         else:
             low, high = ((t, value, slope), high) if slope < 0.0 else (low, (t, value, slope))
         width, best, along = high[0] - low[0], min(low[1], high[1]), np.nan
-        # whose square is finite
+        # the square of no longer step is finite
         if low[0] > 1e100:
             break
         if high[2] < np.inf:
