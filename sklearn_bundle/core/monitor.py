@@ -20,6 +20,12 @@ except ImportError:  # scikit-learn before 1.9
     class ProgressBar: ...
 
 
+_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
+# scikit-learn's bar counts all tasks at each of them: 16,000 took six times as long as the fit.
+# Where nothing but bars listens, there are at most so many, each for as many iterations.
+_MOST_TASKS_OF_BARS = 500
+
+
 class Lines:
     """What ``verbose`` prints: at most four lines per second, and those that have to come.
 
@@ -54,8 +60,7 @@ class Lines:
         if not self.verbose:
             return
         with self._lock:
-            # as fast as one reads
-            if monotonic() - self._last < 0.25:
+            if monotonic() - self._last < _SECONDS_BETWEEN_LINES:
                 return
             self._last = monotonic()
         self.report(line())
@@ -153,10 +158,7 @@ class Monitor:
         self._lines, self._model, self._lock = lines, model, Lock()
         self._points: list[Any] = [None] * n
         self._max_iter = max_iter
-        # scikit-learn's bar counts all tasks at each of them: 16,000 took six times as long as
-        # the fit. Where nothing but bars listens, there are at most so many, each for as many
-        # iterations.
-        self._n_tasks = min(max_iter, 500) if bars_only else max_iter
+        self._n_tasks = min(max_iter, _MOST_TASKS_OF_BARS) if bars_only else max_iter
         self._reported = [0] * n  # iterations that a task has stood for
         each = {"max_subtasks": self._n_tasks}
         if n == 1:
