@@ -16,7 +16,7 @@ LIMITS = {
     "kernel": 3651,
     "chain": 3264,
     "structured": 6484,
-    "core": 2492,
+    "core": 2494,
     "jit": 893,
     "other": 940,
     "compiled functions": 392,
