@@ -49,8 +49,8 @@ _SCORES = 1 << 20
 # Of steps over sparse columns without a matrix: the largest share of entries that are stored, and
 # epochs in the first step, and later.
 _DENSEST, _OF_SWEEP, _TRUSTED, _MOST_TRUSTED = 0.1, 0.3, 10.0, 500.0
-# Times of a product of two entries of a row, of an entry of the matrix in its forming, and of one in
-# its epochs, in those of an entry in an epoch of columns.
+# Times of a product of two entries of a row, of an entry of the matrix in its forming, and of one
+# in its epochs, in those of an entry in an epoch of columns.
 _PRODUCT, _FORMED, _FEWEST_EPOCHS = 0.25, 16.0, 2.0
 # Of the mean diagonal of a matrix of more than half as many features as rows: a proximal term.
 _NEAR = 1e-2
