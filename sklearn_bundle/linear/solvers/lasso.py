@@ -42,10 +42,9 @@ _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes g
 _EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
 _LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _COLUMN_EPOCHS = 200
-# Many values at once: features and passes per value that a matrix may cost; epochs, or products
-# that take about 0.5 ms; scores at a time, 8 MB.
-_MOST_AT_ONCE, _PASSES_A_VALUE, _LEAST_EPOCHS, _PRODUCTS_OF_EPOCHS = 600, 2.0, 100, 1e6
-_SCORES = 1 << 20
+# Many values at once: features and passes per value that a matrix may cost; scores at a time, 8 MB;
+# rounds with what is asked for at the weights of the last one.
+_MOST_AT_ONCE, _PASSES_A_VALUE, _SCORES, _ROUNDS = 600, 2.0, 1 << 20, 4
 # Of steps over sparse columns without a matrix: the largest share of entries that are stored, and
 # epochs in the first step, and later.
 _DENSEST, _OF_SWEEP, _TRUSTED, _MOST_TRUSTED = 0.1, 0.3, 10.0, 500.0
@@ -316,15 +315,28 @@ def _suits(tasks: Sequence[Task]) -> bool:
 
 
 def _along(tasks: Sequence[Task]) -> tuple[Array, Point]:
-    """The weights of each value, and the point w = 0."""
+    """The weights of each value, and the point w = 0.
+
+    Violations of x leave a gap of at most ``2 x ||v||_1 + (x / least limit)^2 risk``.
+    """
     risk, omega, (n, d) = tasks[0].risk, tasks[0].omega, tasks[0].risk.rows.shape
     H = _both_triangles(risk.rows.hessian(np.arange(n), risk.weights, risk.free)[0])
-    zero, W = risk.at(np.zeros(d)), np.zeros((len(tasks), d))
-    penalty = np.ones(d) * omega.lasso_form.thresholds, omega.lasso_form.ridge
-    low, values = 0.0 if omega.nonnegative else -np.inf, np.array([t.reg_lambda for t in tasks])
-    epochs = max(_LEAST_EPOCHS, int(_PRODUCTS_OF_EPOCHS / d**2))
-    asked = tasks[0].tol, _SHARE_OF_TOL, epochs
-    lasso.matrix_path(H, risk.gradient(zero), zero.risk, *penalty, low, values, *asked, W)
+    zero, W, v = risk.at(np.zeros(d)), np.zeros((len(tasks), d)), np.zeros(d)
+    at_zero, low, tol = risk.gradient(zero), 0.0 if omega.nonnegative else -np.inf, tasks[0].tol
+    for k, task in enumerate(tasks):
+        ridge = task.reg_lambda * omega.lasso_form.ridge
+        limits = task.reg_lambda * np.ones(d) * omega.lasso_form.thresholds
+        for _ in range(_ROUNDS):
+            slopes, length = at_zero + H @ v, float(np.abs(v).sum())
+            smooth = zero.risk + 0.5 * float(v @ (slopes + at_zero + ridge * v))
+            asked = _SHARE_OF_TOL * np.sqrt(tol) * float(limits.min())
+            if length > 0.0:
+                objective = smooth + float(limits @ np.abs(v))
+                asked = min(asked, _SHARE_OF_TOL * tol * objective / length)
+            if _violation(slopes + ridge * v, v, limits, low) <= asked:
+                break
+            _minimize_near(H, slopes, v, limits, ridge, low, _EPOCHS_OF_SQUARES, asked, n)
+        W[k] = v
     return W, zero
 
 
