@@ -5,8 +5,6 @@ min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridg
 
 from functools import partial
 
-import numpy as np
-
 from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.sampling import exchanged
