@@ -5,13 +5,9 @@ min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridg
 
 from functools import partial
 
-import numpy as np
-
 from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.sampling import exchanged
-
-_ROUNDS = 4  # with what is asked for at the weights of the last one
 
 jit = partial(decorators.jit, fastmath={"contract", "nsz", "arcp", "reassoc"})
 
@@ -59,40 +55,6 @@ def matrix_epochs(H, slopes, v, limits, ridge, low, most, tol):
         if worst <= tol:
             return worst, epoch + 1
     return worst, most
-
-
-@jit
-def matrix_path(H, at_zero, risk, thresholds, ridge, low, reg_lambdas, tol, share, most, W):
-    """The same for descending reg_lambdas, which multiply thresholds and ridge: rows of W.
-
-    ``at_zero`` are the slopes of the risk at v = 0, where it has this value. Violations of x leave
-    a gap of at most ``2 x ||v||_1 + (x / least limit)^2 risk``; a share of tol is asked for.
-    """
-    size = at_zero.shape[0]
-    v, slopes, limits = np.zeros(size), np.empty(size), np.empty(size)
-    for k in range(reg_lambdas.shape[0]):
-        of_squares, least = reg_lambdas[k] * ridge, np.inf
-        for j in range(size):
-            slopes[j], limits[j] = at_zero[j], reg_lambdas[k] * thresholds[j]
-            least = min(least, limits[j])
-        for j in range(size):
-            if v[j] != 0.0:
-                for h in range(size):
-                    slopes[h] += v[j] * H[j, h]
-        for _ in range(_ROUNDS):
-            objective, length = risk, 0.0
-            for j in range(size):
-                slope = 0.5 * (slopes[j] + at_zero[j] + of_squares * v[j])
-                objective += v[j] * slope + limits[j] * abs(v[j])
-                length += abs(v[j])
-            asked = share * np.sqrt(tol) * least
-            if length > 0.0:
-                asked = min(asked, share * tol * objective / length)
-            _, epochs = matrix_epochs(H, slopes, v, limits, of_squares, low, most, asked)
-            if epochs == 1:
-                break
-        for j in range(size):
-            W[k, j] = v[j]
 
 
 @inner

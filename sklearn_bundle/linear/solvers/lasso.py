@@ -21,7 +21,7 @@ from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.certificate import Proof, certify
 from sklearn_bundle.linear.risk import Point, ScoreRisk
-from sklearn_bundle.linear.rows import CSRRows, Rows
+from sklearn_bundle.linear.rows import Rows
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 
 Array = NDArray[np.float64]
@@ -30,6 +30,7 @@ _FEWEST = 128  # features in a working set, if there are as many
 # Of tol: a share of the limits below which violations have to fall at first. The gap over the
 # objective is at most the largest violation over its limit.
 _SHARE_OF_TOL = 0.3
+_OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
 _SHARPER = 1e-2  # factor on the violations that are allowed, if nothing else is left to do
 _OF_WORST = 0.25  # of the violation before a step that it may leave, where the model is one
 _INNER_STEPS = 15  # on one working set
@@ -41,11 +42,18 @@ _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes g
 _EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
 _LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _COLUMN_EPOCHS = 200
-# Many values at once: features and passes per value that a matrix may cost; epochs, or products
-# that take about 0.5 ms; scores at a time, 8 MB.
-_MOST_AT_ONCE, _PASSES_A_VALUE, _LEAST_EPOCHS, _PRODUCTS_OF_EPOCHS = 600, 2.0, 100, 1e6
-_SCORES = 1 << 20
-_TRUSTED, _MOST_TRUSTED = 10.0, 500.0  # epochs of sparse columns in the first step, and later
+# Many values at once: features and passes per value that a matrix may cost; scores at a time, 8 MB;
+# rounds with what is asked for at the weights of the last one.
+_MOST_AT_ONCE, _PASSES_A_VALUE, _SCORES, _ROUNDS = 600, 2.0, 1 << 20, 4
+# Of steps over sparse columns without a matrix: the largest share of entries that are stored, and
+# epochs in the first step, and later.
+_DENSEST, _OF_SWEEP, _TRUSTED, _MOST_TRUSTED = 0.1, 0.3, 10.0, 500.0
+# Times of a product of two entries of a row, of an entry of the matrix in its forming, and of one
+# in its epochs, in those of an entry in an epoch of columns.
+_PRODUCT, _FORMED, _FEWEST_EPOCHS = 0.25, 16.0, 2.0
+# Of the mean diagonal of a matrix of more than half as many features as rows: a proximal term.
+_NEAR = 1e-2
+_FEW = 30  # times the wanted features: if there are more in all, only these are copied at first
 # Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would
 # be unbounded. With a thousandth of the largest, 300 steps were not enough for what now takes 4.
 _LEAST_CURVATURE = 1e-5
@@ -55,10 +63,11 @@ _SEED = np.uint64(0x9E3779B97F4A7C15)  # for the order in an epoch: any number e
 
 @dataclass
 class Kept:
-    """What the next value of reg_lambda may use: the working set, the point with its gradient."""
+    """What the next value of reg_lambda may use: the point with its gradient; sets, columns."""
 
     chosen: Any = None
     point: Point | None = None
+    columns: Any = None
 
 
 class Lasso(Solver):
@@ -76,16 +85,20 @@ class Lasso(Solver):
         self._ridge, self._low = lam * form.ridge, 0.0 if task.omega.nonnegative else -np.inf
         kept = start.of(Kept) or Kept()
         self._chosen, self._known = kept.chosen, kept.point
+        self._columns = kept.columns or Columns(self.risk.rows)
         self._is_warm, self._trusted = kept.chosen is not None, _TRUSTED
         self._precision = _SHARE_OF_TOL * task.tol
         if task.omega.unpenalized is not None:  # slopes are in units of the columns' reciprocals
             sizes = self.risk.rows.column_norms[self._limits == 0.0] / len(self.risk.weights) ** 0.5
             self._precision *= float(sizes[sizes > 0.0].min(initial=1.0))
-        self._sparse = isinstance(self.risk.rows, CSRRows) and not self.risk.loss.quadratic
+        rows = self.risk.rows
+        few_stored = rows.n_entries <= _DENSEST * rows.shape[0] * rows.shape[1]
+        self._share, self._outside = _OF_SWEEP, 0.0
+        self._sweeps = few_stored and not self.risk.loss.quadratic
 
     @property
     def reusable(self) -> Kept:
-        return Kept(self._chosen, self.here)
+        return Kept(self._chosen, self.here, self._columns)
 
     def begin(self) -> None:
         """Evaluate the start, unless it is known."""
@@ -126,7 +139,7 @@ class Lasso(Solver):
     def _proofs(self, point: Point) -> list[Proof]:
         """Multiples of the derivatives within the limits."""
         used = self._limits > 0.0
-        reach = self._reach(self._a)[used] / self._limits[used]
+        reach = _reach(self._a, self._low)[used] / self._limits[used]
         share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
         shares = {share, 1.0} if self._ridge > 0.0 else {share}
         return [Proof(derivatives=t * point.g, gradient=t * self._a) for t in shares]
@@ -143,37 +156,39 @@ class Lasso(Solver):
             return None
         return at_once(state, 1, seconds, self.history_fields)
 
-    def _reach(self, a: Array) -> Array:
-        """How far slopes reach beyond 0 in directions that w may take."""
-        return np.maximum(-a, 0.0) if self._low == 0.0 else np.abs(a)
-
     def _improve(self, chosen: "Chosen") -> None:
         """Steps on the features of the set until their violations are small."""
         which, limits = chosen.which, self._limits[chosen.which]
         least = float(limits[limits > 0.0].min(initial=np.inf))
-        precision = self._precision * (least if np.isfinite(least) else 1.0)
+        share = max(self._precision, _OF_OUTSIDE * self._outside)
+        precision = share * (least if np.isfinite(least) else 1.0)
         quadratic, a = self.risk.loss.quadratic, self._a[which]
-        for k in range(1 if self._sparse else _INNER_STEPS):
+        for k in range(1 if self._sweeps else _INNER_STEPS):
             if k > 0:
                 a = chosen.rows.gradient(self.here.g)
             w = self.here.w[which]
-            worst = float(self._violations(a + self._ridge * w, w, limits).max(initial=0.0))
+            worst = _violation(a + self._ridge * w, w, limits, self._low)
             if worst <= precision:
                 break
-            chosen.weigh(self._curvature(), self.risk.free)
-            enough = max(precision, _OF_WORST * worst)
-            most = self._trusted if self._sparse else _COLUMN_EPOCHS
-            if chosen.matrix is not None:
+            chosen.weigh(self._curvature(), self.risk.free, not self._sweeps)
+            enough, most = max(precision, _OF_WORST * worst), float(_COLUMN_EPOCHS)
+            if self._sweeps:
+                enough = self._share * worst
+                of_matrix = chosen.epochs_of_matrix(int(np.count_nonzero(w)))
+                most = min(self._trusted, of_matrix)
+            elif chosen.matrix is not None:
                 most = _EPOCHS_OF_SQUARES if quadratic else _EPOCHS
-            new = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
+            else:
+                enough *= _OF_WORST
+            new, taken = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
             t = self._move(chosen, new - w, a, limits)
-            self._trusted = min(2.0 * self._trusted, _MOST_TRUSTED) if t == 1.0 else _TRUSTED
+            if self._sweeps:
+                self._trusted = min(2.0 * self._trusted, _MOST_TRUSTED) if t == 1.0 else _TRUSTED
+                self._share *= _OF_WORST if taken <= 1.0 else 1.0
+                if taken >= of_matrix:
+                    self._sweeps, self._chosen = False, None
             if t == 0.0 or quadratic:
                 break
-
-    def _violations(self, slopes: Array, w: Array, limits: Array) -> Array:
-        at_zero = np.maximum(self._reach(slopes) - limits, 0.0)
-        return np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
 
     def _curvature(self) -> Array:
         """Second derivatives of the risk in the scores."""
@@ -216,6 +231,7 @@ class Lasso(Solver):
     def _choose(self) -> "Chosen":
         """The next working set: the same as before if it has all wanted features."""
         d, w, last, limits = self.risk.dimension, self.here.w, self._chosen, self._limits
+        self._outside = 0.0
         if last is not None and len(last.which) == d:
             self._precision *= _SHARPER
             return last
@@ -224,20 +240,44 @@ class Lasso(Solver):
         if self.risk.loss.quadratic and d < n and d <= _MOST_OF_ALL and cheap:
             return Chosen(np.arange(d), rows)
         used = w != 0.0
-        reach = np.where(used, 0.0, self._reach(self._a) / np.maximum(limits, np.finfo(float).tiny))
+        reach = np.where(
+            used, 0.0, _reach(self._a, self._low) / np.maximum(limits, np.finfo(float).tiny)
+        )
+        self._outside = max(float(reach[limits > 0.0].max(initial=0.0)) - 1.0, 0.0)
         wanted = np.flatnonzero(reach > 1.0 + self._precision)
-        size = d if self._sparse else max(_FEWEST, 2 * int(np.count_nonzero(used)))
+        size = d if self._sweeps else max(_FEWEST, 2 * int(np.count_nonzero(used)))
         room = max(size - int(np.count_nonzero(used)), 1)
         if len(wanted) > room:
             wanted = wanted[np.argpartition(reach[wanted], -room)[-room:]]
-        which = np.union1d(np.flatnonzero(used), wanted)
-        if last is not None and np.isin(which, last.which, assume_unique=True).all():
-            few = len(last.which) <= 1.5 * len(which) or not self._sparse
+        used[wanted] = True
+        which = np.flatnonzero(used)
+        if last is not None and _are_in(which, last.which):
+            few = len(last.which) <= 1.5 * len(which) or not self._sweeps
             if len(wanted) == 0:
                 self._precision *= _SHARPER
             if few:
                 return last
+        if self._sweeps:
+            return Chosen(which, None, self._columns.of(which))
         return Chosen(which, rows.columns(which) if len(which) < d else rows)
+
+
+def _reach(a: Array, low: float) -> Array:
+    """How far slopes reach beyond 0 in directions that w may take."""
+    return np.maximum(-a, 0.0) if low == 0.0 else np.abs(a)
+
+
+def _violation(slopes: Array, w: Array, limits: Array, low: float) -> float:
+    """The largest violation of the optimality conditions of w."""
+    at_zero = np.maximum(_reach(slopes, low) - limits, 0.0)
+    off = np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
+    return float(off.max(initial=0.0))
+
+
+def _are_in(some: Places, others: Places) -> bool:
+    """Whether all of some features are among others; both ascend."""
+    places = np.searchsorted(others, some)
+    return bool(len(others) and np.array_equal(others[np.minimum(places, len(others) - 1)], some))
 
 
 def solved_at_once(tasks: Sequence[Task]) -> list[SolverResult | None]:
@@ -275,15 +315,28 @@ def _suits(tasks: Sequence[Task]) -> bool:
 
 
 def _along(tasks: Sequence[Task]) -> tuple[Array, Point]:
-    """The weights of each value, and the point w = 0."""
+    """The weights of each value, and the point w = 0.
+
+    Violations of x leave a gap of at most ``2 x ||v||_1 + (x / least limit)^2 risk``.
+    """
     risk, omega, (n, d) = tasks[0].risk, tasks[0].omega, tasks[0].risk.rows.shape
     H = _both_triangles(risk.rows.hessian(np.arange(n), risk.weights, risk.free)[0])
-    zero, W = risk.at(np.zeros(d)), np.zeros((len(tasks), d))
-    penalty = np.ones(d) * omega.lasso_form.thresholds, omega.lasso_form.ridge
-    low, values = 0.0 if omega.nonnegative else -np.inf, np.array([t.reg_lambda for t in tasks])
-    epochs = max(_LEAST_EPOCHS, int(_PRODUCTS_OF_EPOCHS / d**2))
-    asked = tasks[0].tol, _SHARE_OF_TOL, epochs
-    lasso.matrix_path(H, risk.gradient(zero), zero.risk, *penalty, low, values, *asked, W)
+    zero, W, v = risk.at(np.zeros(d)), np.zeros((len(tasks), d)), np.zeros(d)
+    at_zero, low, tol = risk.gradient(zero), 0.0 if omega.nonnegative else -np.inf, tasks[0].tol
+    for k, task in enumerate(tasks):
+        ridge = task.reg_lambda * omega.lasso_form.ridge
+        limits = task.reg_lambda * np.ones(d) * omega.lasso_form.thresholds
+        for _ in range(_ROUNDS):
+            slopes, length = at_zero + H @ v, float(np.abs(v).sum())
+            smooth = zero.risk + 0.5 * float(v @ (slopes + at_zero + ridge * v))
+            asked = _SHARE_OF_TOL * np.sqrt(tol) * float(limits.min())
+            if length > 0.0:
+                objective = smooth + float(limits @ np.abs(v))
+                asked = min(asked, _SHARE_OF_TOL * tol * objective / length)
+            if _violation(slopes + ridge * v, v, limits, low) <= asked:
+                break
+            _minimize_near(H, slopes, v, limits, ridge, low, _EPOCHS_OF_SQUARES, asked, n)
+        W[k] = v
     return W, zero
 
 
@@ -291,33 +344,58 @@ def _both_triangles(lower: Array) -> Array:
     return np.tril(lower) + np.tril(lower, -1).T
 
 
+class Columns:
+    """Copies of columns of sparse data: of a first step's if these are few, or of all of X."""
+
+    def __init__(self, rows: Rows):
+        self._rows, self._known, self._stored = rows, np.zeros(0, np.intp), None
+
+    def of(self, which: Places) -> Any:
+        """The transposed columns of these features, in ascending order."""
+        d = self._rows.shape[1]
+        if not (len(self._known) == d or _are_in(which, self._known)):
+            few = self._stored is None and _FEW * len(which) < d
+            self._known = which if few else np.arange(d)
+            self._stored = self._rows.transposed(which if few else None)
+        return self._stored[np.searchsorted(self._known, which)]
+
+
 @dataclass
 class Chosen:
     """Some features with their columns, and the quadratic model of the risk in them.
 
     The model is a matrix if that costs little, or the columns times the roots of the curvature.
+    Sweeps have no rows: they need the columns alone.
     """
 
     which: Places
-    rows: Rows
-    matrix: Array | None = None
+    rows: Any  # Rows or None
     columns: Any = None
+    matrix: Array | None = None
+    rank: int = 0  # of the matrix, at most
     _seed: Any = field(default_factory=lambda: np.full(1, _SEED))
     _weighed: Array | None = None
 
     def scores(self, along: Array) -> Array:
         """The change of the scores for a change of these features."""
-        return self.rows.scores(along) if along.any() else np.zeros(self.rows.shape[0])
+        return self.columns.T @ along if self.rows is None else self.rows.scores(along)
 
-    def weigh(self, curvature: Array, free: bool) -> None:
-        """Set the second derivatives of the risk in the scores."""
+    def epochs_of_matrix(self, n_used: int) -> float:
+        """Epochs of columns in the time of a matrix and a Newton step on what is used."""
+        (size, n), entries = self.columns.shape, max(self.columns.nnz, 1)
+        if size > _MOST_MATRIX:
+            return np.inf
+        forming = _PRODUCT * entries / n + _FORMED * size**2 / entries
+        return max(forming + _PRODUCT * n_used**3 / entries, _FEWEST_EPOCHS)
+
+    def weigh(self, curvature: Array, free: bool, may_form: bool) -> None:
+        """Set the second derivatives of the risk in the scores; a matrix if it may be one."""
         if curvature is self._weighed:
             return
-        self._weighed, (n, size) = curvature, self.rows.shape
-        few = size <= _MOST_MATRIX and self.rows.hessian_passes <= _MOST_PASSES
-        if few and not isinstance(self.rows, CSRRows):
-            lower, _ = self.rows.hessian(np.arange(n), curvature, free)
-            self.matrix = _both_triangles(lower)
+        self._weighed, few = curvature, len(self.which) <= _MOST_MATRIX
+        if may_form and few and self.rows.hessian_passes <= _MOST_PASSES:
+            lower, _ = self.rows.hessian(np.arange(len(curvature)), curvature, free)
+            self.matrix, self.rank = _both_triangles(lower), len(curvature)
             return
         if self.columns is None:
             self.columns = self.rows.transposed()
@@ -329,10 +407,10 @@ class Chosen:
         C = self.columns
         if sp.issparse(C):
             self._data = C.data * roots[C.indices]
-            weighted = sp.csr_array((self._data, C.indices, C.indptr), C.shape)
-            self._squares = np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel()
-            self._mean = weighted @ self._unit
-            places = frozen(C.indices.astype(np.uint32, copy=False)), C.indptr.astype(np.uint64), 0
+            self._squares = sp.csr_array((C.data * C.data, C.indices, C.indptr), C.shape) @ roots**2
+            self._mean = sp.csr_array((self._data, C.indices, C.indptr), C.shape) @ self._unit
+            indices = C.indices.astype(np.int32, copy=False).view(np.uint32)
+            places = frozen(indices), C.indptr.astype(np.uint64), 0
         else:
             weighted = C * roots
             self._data = weighted.reshape(-1)
@@ -343,17 +421,44 @@ class Chosen:
 
     def minimize(
         self, a: Array, w: Array, limits: Array, ridge: float, low: float, most: float, tol: float
-    ) -> Array:
-        """The v, from w on, that violates its optimality by no more than ``tol``, or nearly."""
+    ) -> tuple[Array, float]:
+        """The v, from w on, that violates its optimality by at most ``tol``, or nearly; epochs."""
         v = w.copy()
         if self.matrix is not None:
-            _minimize(self.matrix, a.copy(), v, limits, ridge, low, int(most), 0.25 * tol)
-            return v
+            _minimize_near(self.matrix, a.copy(), v, limits, ridge, low, int(most), tol, self.rank)
+            return v, 0.0
         r, order = np.zeros(len(self._unit)), np.arange(len(v))
-        given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, 0.25 * tol, self._seed
+        given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, tol, self._seed
         columns = frozen(self._data), *self._places, self._unit, r, self._mean, self._squares
-        lasso.column_epochs(*columns, *given)
-        return v
+        _, visits = lasso.column_epochs(*columns, *given)
+        return v, visits / len(v)
+
+
+def _minimize_near(
+    H: Array,
+    slopes: Array,
+    v: Array,
+    limits: Array,
+    ridge: float,
+    low: float,
+    most: int,
+    tol: float,
+    rank: int,
+) -> None:
+    """With a proximal term around the last point, ever smaller, where H is nearly singular.
+
+    Without it hundreds of Newton steps would end at the first change of sign.
+    """
+    near = _NEAR * float(H.diagonal().mean()) if 2 * len(v) > rank else 0.0
+    while most > 0:
+        worst = _violation(slopes + ridge * v, v, limits, low)
+        if worst <= tol:
+            return
+        enough, center = _OF_WORST * max(worst, 2.0 * tol) if near > 0.0 else tol, v.copy()
+        slopes -= near * center
+        most = _minimize(H, slopes, v, limits, ridge + near, low, most, enough)
+        slopes += near * center
+        near *= _OF_WORST
 
 
 def _minimize(
@@ -365,17 +470,23 @@ def _minimize(
     low: float,
     most: int,
     tol: float,
-) -> None:
-    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are."""
-    longer, sizes = 1.0, np.abs(H)
+) -> int:
+    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are.
+
+    An epoch may leave a larger violation than it met. Returns how many epochs are left.
+    """
+    longer, sizes, allowed = 1.0, np.abs(H), _OF_WORST * tol
     while most > 0:
         tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
         of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
         epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
-        worst, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, tol)
+        met, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, allowed)
         most -= taken
-        if worst <= tol:
-            return
+        if met <= allowed:
+            left = _violation(slopes + ridge * v, v, limits, low)
+            if left <= tol:
+                return most
+            allowed *= min(_OF_WORST, tol / left)
         used, start = np.flatnonzero(v), v.copy()
         square = H[np.ix_(used, used)]
         np.einsum("ii->i", square)[:] += ridge
@@ -394,6 +505,7 @@ def _minimize(
             used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
         moved = np.flatnonzero(v != start)
         slopes += (v - start)[moved] @ H[moved]
+    return 0
 
 
 def _solved(H: Array, right: Array) -> tuple[Array, int]:
