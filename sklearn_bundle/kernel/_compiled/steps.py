@@ -121,14 +121,6 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
 
 
 @inner
-def start_of_set(side):
-    """Variables, beta, g and diagonal of a set before it is filled, in float64."""
-    rows = np.zeros((8, side))
-    rows[7] += 1.0
-    return Variables(rows[0], rows[1], rows[2], rows[3], rows[4]), rows[5], rows[6], rows[7]
-
-
-@inner
 def _step_to(i, value, of, beta, up, down):
     """Set variable i, and what its slopes have beside g."""
     beta[i] = value
@@ -151,14 +143,13 @@ class Points(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Where rows of a pair of classes come from: points, or blocks of values.
+    """A pair of classes whose rows are computed when they are needed.
 
-    ``strip`` has values of one class with the other, ``own`` those of each class. The first class
-    has the m points from ``first`` on, the second those from ``start`` on.
+    ``own`` has values of each point with its class, or nothing. The first class has the m points
+    from ``first`` on, the second those from ``start`` on.
     """
 
     points: Points
-    strip: np.ndarray
     own: np.ndarray
     known: np.ndarray
     m: int
@@ -193,9 +184,8 @@ def _compute(points, i, start, out):
 
 @inner
 def _fill(pair, i, row):
-    """Row i of a pair: its values with the point's own class, then with the other."""
-    m, later = pair.m, pair.start - pair.first - pair.m
-    is_first = i < m
+    """Row i of a pair: its values with the point's own class, and with the other."""
+    m, is_first = pair.m, i < pair.m
     place = pair.first + i if is_first else pair.start + i - m
     own = row[:m] if is_first else row[m : pair.size]
     other = row[m : pair.size] if is_first else row[:m]
@@ -204,11 +194,7 @@ def _fill(pair, i, row):
             own[k] = pair.own[place, k]
     else:
         _compute(pair.points, place, pair.first if is_first else pair.start, own)
-    if pair.points.columns.shape[0] > 0:
-        _compute(pair.points, place, pair.start if is_first else pair.first, other)
-    else:
-        for k in range(other.shape[0]):
-            other[k] = pair.strip[later + k, i] if is_first else pair.strip[later + i - m, k]
+    _compute(pair.points, place, pair.start if is_first else pair.first, other)
     row[i] = pair.points.squares[place]
     for k in range(pair.size, row.shape[0]):
         row[k] = 0.0
@@ -226,22 +212,25 @@ def _row_of(values, pair, i, extra, none):
 
 
 @jit
-def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most, rough):
+def solve(
+    values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most, rough, space
+):
     """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
 
     ``values[i]`` is row i of K; with a ``pair`` it is filled when it is needed. g, the diagonal
-    with the ridge, and K are in the working precision, of a multiple of 16 columns. beta is changed
-    in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
-    gap ``tol`` if that is positive. A curvature below ``rough`` times its terms is rounding.
+    with the ridge, K and the four rows of ``space``, whose entries don't matter, are in the working
+    precision, of a multiple of 16 columns. beta is changed in place, and is exact at its bounds and
+    at 0. g has the intercept b. Steps end at the relative gap ``tol`` if that is positive. A
+    curvature below ``rough`` times its terms is rounding.
     Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]
-    space = np.zeros((3, n), g.dtype)
-    up, down, none = space[0], space[1], space[2]
-    numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, ``rough``, infinity
+    up, down, none, numbers = space[0], space[1], space[2], space[3]
     for k in range(n):
         up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])
-    numbers[1], numbers[2], numbers[3] = 2.0, rough, np.inf
+        none[k] = 0.0
+    # Of the type of g.
+    numbers[0], numbers[1], numbers[2], numbers[3] = 0.0, 2.0, rough, np.inf
     row_i, row_j, last = none, none, numbers[0]
     n_points = n if extra < 0 else extra
     steps = np.int64(0)
@@ -283,29 +272,31 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
 
 
 @inner
-def _slope_in_b(b, of, total, scores, reach, unit):
-    """The derivative in b of the losses and ``total b``, at scores that are higher by ``reach``.
+def _slope_in_b(b, of, total, scores, reach, sign, unit):
+    """The derivative in b of the losses and ``total b``, at scores that are off by ``sign reach``.
 
     Also what its rounding may be: ``unit`` times the sizes of its terms.
     """
+    target, low, high, width, ridge = of
     slope, size = total, abs(total)
     for k in range(scores.shape[0]):
-        left, term = of.target[k] - (scores[k] + reach[k]) - b, 0.0
-        if left > of.width[k] and of.high[k] > 0.0:
-            term = -(left - of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.high[k]
-        elif left < -of.width[k] and of.low[k] < 0.0:
-            term = -(left + of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.low[k]
-        slope += term
+        left = target[k] - (scores[k] + sign * reach[k]) - b
+        is_above, is_below = (left > width[k]) & (high[k] > 0.0), (left < -width[k]) & (low[k] < 0.0)
+        above, below = high[k], low[k]
+        if ridge[k] > 0.0:
+            above, below = (left - width[k]) / ridge[k], (left + width[k]) / ridge[k]
+        term = above if is_above else (below if is_below else 0.0)  # no jumps, which none foresees
+        slope -= term
         size += abs(term)
     return slope, unit * size
 
 
 @inner
-def _better_b(low, high, of, total, scores, zeros):
+def _better_b(low, high, of, total, scores):
     """An intercept between these where the slope changes its sign, if it does."""
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        slope, _ = _slope_in_b(middle, of, total, scores, zeros, 0.0)
+        slope, _ = _slope_in_b(middle, of, total, scores, scores, 0.0, 0.0)
         if slope < 0.0:
             low = middle
         else:
@@ -349,7 +340,7 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     elif most <= least:  # no slope is left: all between are best
         b = -0.5 * (least + most)
     else:
-        b = _better_b(-most, -least, of, total, scores, np.zeros(n))
+        b = _better_b(-most, -least, of, total, scores)
     for k in range(n):
         losses += _loss(target[k] - scores[k] - b, low[k], high[k], width[k], ridge[k])
     of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
@@ -370,13 +361,13 @@ def evaluate(beta, scores, of, s, total, up, down):
 def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
     """No more than the least b that is best or, ``upper``, no less than the largest.
 
-    Infinite if there is none. It is sought from ``b`` on, at first so far, to a share ``close`` of
+    Scores may be higher, or ``upper`` lower, by ``reach``. Infinite if there is none. It is sought from ``b`` on, at first so far, to a share ``close`` of
     its distance. Where rounding may hide the sign of the slope it moves outward.
     """
-    low, high, bracketed, away = b, b, 0, 0.0
+    low, high, bracketed, away, sign = b, b, 0, 0.0, -1.0 if upper else 1.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high) if bracketed == 3 else b + away
-        slope, off = _slope_in_b(middle, of, total, scores, reach, unit)
+        slope, off = _slope_in_b(middle, of, total, scores, reach, sign, unit)
         if slope <= off if upper else slope < -off:
             low, bracketed = middle, bracketed | 1
         else:
@@ -392,7 +383,7 @@ def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
 
 
 @inner
-def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close):
+def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close, reach):
     """Objective and bound of beta with an intercept b, and how far the optimum's may be from it.
 
     An intercept that is not free is the one of beta.
@@ -400,6 +391,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     their terms; ``lengths`` are at least sqrt(k(x, x)), and no objective is below ``least``. What
     rounding may have done is taken off the bound as far as there is one, and added to the
     objective. A model off the hyperplane by rounding costs what the optimum's intercept may be.
+    ``reach`` is overwritten.
 
     Returns objective, bound, intercept, the radius in which w of the optimum lies, and by how much
     its intercept may be lower and higher.
@@ -411,7 +403,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
         size += beta[k]
         sizes += abs(beta[k])
         longest = max(longest, lengths[k])
-    reach, step = np.empty(n), unit * (1.0 + abs(b))
+    step = unit * (1.0 + abs(b))
     b = b if s == np.inf else s * size
     inside = True
     for k in range(n):
@@ -461,8 +453,6 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
         reach[k] = radius * lengths[k] + off
         step = max(step, reach[k])
     below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)
-    for k in range(n):
-        reach[k] = -reach[k]
     above = _end_of_b(of, total, scores, reach, unit, b, step, close, True) - b
     return primal, bound, b, radius, below, above
 
@@ -470,7 +460,8 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
 @jit
 def certify(of, s, total, least, b, beta, scores, errors, lengths, unit):
     """:func:`certificate` of one problem."""
-    return certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, _CLOSE)
+    given = beta, scores, errors, lengths, unit, _CLOSE
+    return certificate(of, s, total, least, b, *given, np.empty(beta.shape[0]))
 
 
 # ---- sums of rows --------------------------------------------------------------------------------
