@@ -68,10 +68,10 @@ class Dual(NamedTuple):
         return bool(self.ridge[0] > 0.0)
 
     @property
-    def variables(self) -> steps.Variables:
-        """What compiled steps read."""
+    def variables(self) -> Array:
+        """What compiled steps read, of shape (5, n)."""
         width = np.full(len(self.target), self.width)
-        return steps.Variables(self.target, self.low, self.high, width, self.ridge)
+        return np.stack([self.target, self.low, self.high, width, self.ridge])
 
     def inside(self, beta: Array) -> Array:
         """beta moved into the box and, with a free intercept, onto the hyperplane.

@@ -6,9 +6,13 @@ from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.steps import (
     FINE,
+    HIGH,
     LANES,
+    LOW,
+    RIDGE,
+    TARGET,
+    WIDTH,
     Pair,
-    Variables,
     certificate,
     evaluate_point,
     solve,
@@ -30,9 +34,8 @@ def _sums(values, beta, n, out):
     for j in range(n):
         factor = beta[j]
         if factor != 0.0:
-            row = values[j]
             for k in range(n):
-                out[k] += factor * row[k]
+                out[k] += factor * values[j, k]
 
 
 @inner
@@ -41,7 +44,7 @@ def _start(values, of, beta, size, g):
     _sums(values, beta, size, g)
     total = 0.0
     for k in range(size):
-        g[k] += of.ridge[k] * beta[k] - of.target[k]
+        g[k] += of[RIDGE, k] * beta[k] - of[TARGET, k]
         total += beta[k]
     return total
 
@@ -50,11 +53,11 @@ def _start(values, of, beta, size, g):
 def _set_costs(of, diagonal, squares, costs, ratio, squared, n):
     """The dual of labels in ``of.target`` at these costs."""
     for k in range(n):
-        cost, y = ratio * costs[k], of.target[k]
+        cost, y = ratio * costs[k], of[TARGET, k]
         bound = np.inf if squared else cost
-        of.low[k], of.high[k] = (0.0, bound) if y > 0.0 else (-bound, 0.0)
-        of.ridge[k] = 1.0 / cost if squared else 0.0
-        diagonal[k] = squares[k] + of.ridge[k]
+        of[LOW, k], of[HIGH, k] = (0.0, bound) if y > 0.0 else (-bound, 0.0)
+        of[RIDGE, k] = 1.0 / cost if squared else 0.0
+        diagonal[k] = squares[k] + of[RIDGE, k]
 
 
 @inner
@@ -62,11 +65,11 @@ def _rescale(beta, of, n, factor):
     """Start from the point of other costs, whose bounds were lower by a factor."""
     at_bound = inside = 0
     for k in range(n):
-        last = max(of.high[k], -of.low[k]) / factor
+        last = max(of[HIGH, k], -of[LOW, k]) / factor
         at_bound += abs(beta[k]) >= last
         inside += 0.0 < abs(beta[k]) < last
     for k in range(n):
-        bound = max(of.high[k], -of.low[k])
+        bound = max(of[HIGH, k], -of[LOW, k])
         if abs(beta[k]) >= bound / factor and at_bound > inside:
             beta[k] = np.copysign(bound, beta[k])
         elif at_bound > inside:
@@ -79,34 +82,31 @@ def _set_points(of, costs, lengths, squares, given, m, first, start):
 
     What compiled steps see beyond the points is 0.
     """
-    for k in range(of.target.shape[0]):
-        of.target[k] = of.low[k] = of.high[k] = of.width[k] = of.ridge[k] = 0.0
+    for k in range(of.shape[1]):
+        of[TARGET, k] = of[LOW, k] = of[HIGH, k] = of[WIDTH, k] = of[RIDGE, k] = 0.0
     for k in range(costs.shape[0]):
         i = first + k if k < m else start + k - m
-        of.target[k] = 1.0 if k < m else -1.0
+        of[TARGET, k] = 1.0 if k < m else -1.0
         costs[k], lengths[k], squares[k] = given[0][i], given[1][i], given[2][i]
 
 
 @inner
 def _copy(strip, own, begin, m, first, start, size, values):
     """The matrix of a pair, in a larger one of zeros: see :func:`solve_pairs`."""
-    n, columns = size - m, values.shape[1]
+    columns, is_whole = values.shape[1], own.shape[0] == 0
     for k in range(m):
-        row, source = values[k], strip[first - begin + k]
-        of_first, of_second = source[first - begin :], source[start - begin :]
+        i = first - begin + k
         for c in range(m):
-            row[c] = of_first[c]
-        for c in range(n):
-            row[m + c] = values[m + c, k] = of_second[c]
+            values[k, c] = strip[i, first - begin + c]
+        for c in range(m, size):
+            values[k, c] = values[c, k] = strip[i, start - begin + c - m]
+    for k in range(m, size):
+        i = start + k - m
+        for c in range(size - m):
+            values[k, m + c] = strip[i, start + c] if is_whole else own[i, c]
+    for k in range(size):
         for c in range(size, columns):
-            row[c] = 0.0
-    for k in range(n):
-        row = values[m + k, m:]
-        source = own[start + k] if own.shape[0] > 0 else strip[start + k, start:]
-        for c in range(n):
-            row[c] = source[c]
-        for c in range(n, columns - m):
-            row[c] = 0.0
+            values[k, c] = 0.0
 
 
 @inner
@@ -115,17 +115,14 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
     scores, errors, up, down = space[0], space[1], space[2], space[3]
     scores, errors, up, down = scores[:size], errors[:size], up[:size], down[:size]
     beta, reach = beta[:size], 0.0
-    own = Variables(
-        of.target[:size], of.low[:size], of.high[:size], of.width[:size], of.ridge[:size]
-    )
     _sums(values, beta, size, scores)
-    b = evaluate_point(beta, scores, own, s, 0.0, up, down)[3]
+    b = evaluate_point(beta, scores, of, s, 0.0, up, down)[3]
     for k in range(size):
         reach += abs(beta[k]) * lengths[k]
     unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + _FEW)
     for k in range(size):
         errors[k] = (error + unit) * reach * lengths[k]
-    found = certificate(own, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
+    found = certificate(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
     out[0], out[1], out[2], out[3], out[4], out[5] = found
     out[6] = steps if found[0] - found[1] <= tol * found[0] or steps < 0 else -1.0 - steps
 
@@ -160,8 +157,7 @@ def solve_pairs(
             side = (size + LANES) // LANES * LANES
             values = space[: side * side].reshape(side, side)
             rows = numbers[: _ROWS * side].reshape(_ROWS, side)
-            of = Variables(rows[0], rows[1], rows[2], rows[3], rows[4])
-            beta, g, diagonal, work = rows[5], rows[6], rows[7], rows[8:12]
+            of, beta, g, diagonal, work = rows[:5], rows[5], rows[6], rows[7], rows[8:12]
             own_costs, own_lengths, own_squares = rows[12], rows[13], rows[14]
             own_costs, own_lengths = own_costs[:size], own_lengths[:size]
             _set_points(of, own_costs, own_lengths, own_squares, given, m, first, start)
@@ -172,7 +168,7 @@ def solve_pairs(
                 _copy(strip, own, begin, m, first, start, size, values)
             extra = size if s < np.inf else -1
             if extra >= 0:
-                of.low[size], of.high[size], of.ridge[size], diagonal[size] = -np.inf, np.inf, s, s
+                of[LOW, size], of[HIGH, size], of[RIDGE, size], diagonal[size] = -np.inf, np.inf, s, s
             for r in range(ratios.shape[0]):
                 _set_costs(of, diagonal, own_squares, own_costs, ratios[r], squared, size)
                 if r > 0 and not squared:

@@ -33,21 +33,17 @@ _CLOSE = 1e-14  # of the distance from an intercept: how wide the ends of the be
 _HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
 
 
-class Variables(NamedTuple):
-    """What a dual says of each variable."""
-
-    target: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    width: np.ndarray
-    ridge: np.ndarray
+# What a dual says of its variables: the rows of an array, which costs less than a tuple of arrays,
+# whose references numba counts.
+TARGET, LOW, HIGH, WIDTH, RIDGE = 0, 1, 2, 3, 4
 
 
 @inner
-def _slopes(value, low, high, width):
+def _slopes(of, k, value):
     """What slopes upward and downward have beside g: infinite at a bound."""
-    up = np.inf if value >= high else (width if value >= 0.0 else -width)
-    down = -np.inf if value <= low else (width if value > 0.0 else -width)
+    width = of[WIDTH, k]
+    up = np.inf if value >= of[HIGH, k] else (width if value >= 0.0 else -width)
+    down = -np.inf if value <= of[LOW, k] else (width if value > 0.0 else -width)
     return up, down
 
 
@@ -87,8 +83,9 @@ def _partner(g, down, diagonal, row, of_i, slope, numbers):
 
 
 @inner
-def _loss(left, low, high, width, ridge):
+def _loss(of, k, left):
     """The loss of a residual: ``max over b in the box of b left - width |b| - ridge/2 b^2``."""
+    low, high, width, ridge = of[LOW, k], of[HIGH, k], of[WIDTH, k], of[RIDGE, k]
     above = max(left - width, 0.0) if high > 0.0 else 0.0
     below = max(-left - width, 0.0) if low < 0.0 else 0.0
     if ridge > 0.0:
@@ -103,19 +100,18 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
     g has the intercept b; ``of_sum`` is what the objective has of the intercept alone, and what the
     dual has of the sum of the first n variables, which are those of the points.
     """
-    target, low, high, width, ridge = of
     square, curved, linear, losses = 0.0, of_sum, 0.0, 0.0
     for k in range(n):
         value = beta[k]
-        score = np.float64(g[k]) + target[k] - b - ridge[k] * value
+        score = np.float64(g[k]) + of[TARGET, k] - b - of[RIDGE, k] * value
         square += value * score
-        curved += value * (score + ridge[k] * value)
-        linear += target[k] * value - width[k] * abs(value)
+        curved += value * (score + of[RIDGE, k] * value)
+        linear += of[TARGET, k] * value - of[WIDTH, k] * abs(value)
     t = linear / curved if scales and min(linear, curved) > 0.0 else 1.0
     for k in range(n):
-        score = np.float64(g[k]) + target[k] - b - ridge[k] * beta[k]
-        left = target[k] - t * (score + b + shift)
-        losses += _loss(left, low[k], high[k], width[k], ridge[k])
+        score = np.float64(g[k]) + of[TARGET, k] - b - of[RIDGE, k] * beta[k]
+        left = of[TARGET, k] - t * (score + b + shift)
+        losses += _loss(of, k, left)
     primal = 0.5 * t * t * (square + of_sum) + losses
     return primal, t * (linear - 0.5 * t * curved), t
 
@@ -124,7 +120,7 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
 def _step_to(i, value, of, beta, up, down):
     """Set variable i, and what its slopes have beside g."""
     beta[i] = value
-    up[i], down[i] = _slopes(value, of.low[i], of.high[i], of.width[i])
+    up[i], down[i] = _slopes(of, i, value)
 
 
 class Points(NamedTuple):
@@ -227,7 +223,7 @@ def solve(
     n = g.shape[0]
     up, down, none, numbers = space[0], space[1], space[2], space[3]
     for k in range(n):
-        up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])
+        up[k], down[k] = _slopes(of, k, beta[k])
         none[k] = 0.0
     # Of the type of g.
     numbers[0], numbers[1], numbers[2], numbers[3] = 0.0, 2.0, rough, np.inf
@@ -241,8 +237,8 @@ def solve(
         if tol > 0.0 and steps % (CHECKED if steps > CHECKED else _AT_FIRST) == 0:
             shift, of_sum = -0.5 * (np.float64(slope) + highest), 0.0
             if extra >= 0:
-                shift = -b - of.ridge[extra] * beta[extra]
-                of_sum = of.ridge[extra] * beta[extra] ** 2
+                shift = -b - of[RIDGE, extra] * beta[extra]
+                of_sum = of[RIDGE, extra] * beta[extra] ** 2
             primal, bound, _ = values_at(g, beta, of, n_points, b, shift, of_sum, scales)
             primal += total * (b + shift)
             if primal - bound <= tol * abs(primal):
@@ -257,13 +253,13 @@ def solve(
         if curvature < -_INDEFINITE * both:
             return steps, True
         step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2] * both))
-        top = 0.0 if of.width[i] > 0.0 and beta[i] < 0.0 else of.high[i]
-        bottom = 0.0 if of.width[j] > 0.0 and beta[j] > 0.0 else of.low[j]
+        top = 0.0 if of[WIDTH, i] > 0.0 and beta[i] < 0.0 else of[HIGH, i]
+        bottom = 0.0 if of[WIDTH, j] > 0.0 and beta[j] > 0.0 else of[LOW, j]
         step = min(step, top - beta[i], beta[j] - bottom)
         _step_to(i, top if step == top - beta[i] else beta[i] + step, of, beta, up, down)
         _step_to(j, bottom if step == beta[j] - bottom else beta[j] - step, of, beta, up, down)
-        g[i] += step * of.ridge[i]
-        g[j] -= step * of.ridge[j]
+        g[i] += step * of[RIDGE, i]
+        g[j] -= step * of[RIDGE, j]
         last = g.dtype.type(step)
         steps += 1
 
@@ -277,14 +273,13 @@ def _slope_in_b(b, of, total, scores, reach, sign, unit):
 
     Also what its rounding may be: ``unit`` times the sizes of its terms.
     """
-    target, low, high, width, ridge = of
     slope, size = total, abs(total)
     for k in range(scores.shape[0]):
-        left = target[k] - (scores[k] + sign * reach[k]) - b
-        is_above, is_below = (left > width[k]) & (high[k] > 0.0), (left < -width[k]) & (low[k] < 0.0)
-        above, below = high[k], low[k]
-        if ridge[k] > 0.0:
-            above, below = (left - width[k]) / ridge[k], (left + width[k]) / ridge[k]
+        left = of[TARGET, k] - (scores[k] + sign * reach[k]) - b
+        is_above, is_below = (left > of[WIDTH, k]) & (of[HIGH, k] > 0.0), (left < -of[WIDTH, k]) & (of[LOW, k] < 0.0)
+        above, below = of[HIGH, k], of[LOW, k]
+        if of[RIDGE, k] > 0.0:
+            above, below = (left - of[WIDTH, k]) / of[RIDGE, k], (left + of[WIDTH, k]) / of[RIDGE, k]
         term = above if is_above else (below if is_below else 0.0)  # no jumps, which none foresees
         slope -= term
         size += abs(term)
@@ -312,24 +307,23 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     are written. Returns the scale, objective and bound, the intercept, and the largest difference
     of slopes.
     """
-    target, low, high, width, ridge = of
     n = beta.shape[0]
     square = curved = linear = size = losses = 0.0
     for k in range(n):
         square += beta[k] * scores[k]
-        curved += beta[k] * (scores[k] + ridge[k] * beta[k])
-        linear += target[k] * beta[k] - width[k] * abs(beta[k])
+        curved += beta[k] * (scores[k] + of[RIDGE, k] * beta[k])
+        linear += of[TARGET, k] * beta[k] - of[WIDTH, k] * abs(beta[k])
         size += beta[k]
     if s < np.inf:
         curved += s * size * size
-    scales = ridge[0] > 0.0 and total == 0.0 and min(linear, curved) > 0.0  # else it is rounding
+    scales = of[RIDGE, 0] > 0.0 and total == 0.0 and min(linear, curved) > 0.0  # else it is rounding
     t = linear / curved if scales else 1.0
     least, most = np.inf, -np.inf
     for k in range(n):
         beta[k] *= t
         scores[k] *= t
-        g = scores[k] + ridge[k] * beta[k] - target[k]
-        above, below = _slopes(beta[k], low[k], high[k], width[k])
+        g = scores[k] + of[RIDGE, k] * beta[k] - of[TARGET, k]
+        above, below = _slopes(of, k, beta[k])
         up[k], down[k] = g + above, g + below
         least, most = min(least, up[k]), max(most, down[k])
     if s < np.inf:
@@ -342,7 +336,7 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     else:
         b = _better_b(-most, -least, of, total, scores)
     for k in range(n):
-        losses += _loss(target[k] - scores[k] - b, low[k], high[k], width[k], ridge[k])
+        losses += _loss(of, k, of[TARGET, k] - scores[k] - b)
     of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
     primal = 0.5 * t * t * square + losses + of_b
     return t, primal, t * (linear - 0.5 * t * curved), b, most - least
@@ -396,7 +390,6 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     Returns objective, bound, intercept, the radius in which w of the optimum lies, and by how much
     its intercept may be lower and higher.
     """
-    target, low, high, width, ridge = of
     n = beta.shape[0]
     square = error = size = sizes = losses = most = linear = terms = curved = longest = 0.0
     for k in range(n):
@@ -410,15 +403,15 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
         value, score, a = beta[k], scores[k], abs(beta[k])
         square += value * score
         error += a * (errors[k] + unit * abs(score))
-        linear += target[k] * value - width[k] * a
-        terms += (abs(target[k]) + width[k]) * a
-        curved += ridge[k] * value * value
-        inside = inside and low[k] <= value <= high[k]
-        left = target[k] - score - b
-        off = errors[k] + unit * (abs(target[k]) + abs(score) + abs(b))
-        losses += _loss(left, low[k], high[k], width[k], ridge[k])
-        above = _loss(left + off, low[k], high[k], width[k], ridge[k])
-        below = _loss(left - off, low[k], high[k], width[k], ridge[k])
+        linear += of[TARGET, k] * value - of[WIDTH, k] * a
+        terms += (abs(of[TARGET, k]) + of[WIDTH, k]) * a
+        curved += of[RIDGE, k] * value * value
+        inside = inside and of[LOW, k] <= value <= of[HIGH, k]
+        left = of[TARGET, k] - score - b
+        off = errors[k] + unit * (abs(of[TARGET, k]) + abs(score) + abs(b))
+        losses += _loss(of, k, left)
+        above = _loss(of, k, left + off)
+        below = _loss(of, k, left - off)
         most += max(above, below)
     of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
     primal = 0.5 * square + losses + of_b
@@ -435,7 +428,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
         length = np.sqrt(max(2.0 * (primal + excess - least), curved, 0.0))
         farthest = 0.0
         for k in range(n):
-            farthest = max(farthest, abs(target[k]) + width[k])
+            farthest = max(farthest, abs(of[TARGET, k]) + of[WIDTH, k])
         bound -= missing * (farthest + 2.0 * length * longest)
     if square < -error:  # no matrix of a kernel
         return primal, -np.inf, b, np.inf, np.inf, np.inf
@@ -449,7 +442,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     if s < np.inf:
         return primal, bound, b, radius, 0.0, 0.0
     for k in range(n):
-        off = errors[k] + unit * (abs(target[k]) + abs(scores[k]) + abs(b))
+        off = errors[k] + unit * (abs(of[TARGET, k]) + abs(scores[k]) + abs(b))
         reach[k] = radius * lengths[k] + off
         step = max(step, reach[k])
     below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)

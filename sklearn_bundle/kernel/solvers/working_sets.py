@@ -176,16 +176,15 @@ class WorkingSets:
         side, dtype = len(values), values.dtype
         of, beta = np.zeros((5, side)), np.zeros(side)
         g, diagonal = np.zeros(side, dtype), np.ones(side, dtype)
-        of[:, :n] = [of_all[chosen] for of_all in problem.variables]
-        of = steps.Variables(*of)
+        of[:, :n] = problem.variables[:, chosen]
         before = beta[:n] = point.beta[chosen]
-        g[:n] = point.scores[chosen] + of.ridge[:n] * before + point.b - of.target[:n]
-        diagonal[:n] = np.diagonal(values)[:n] + of.ridge[:n]
+        g[:n] = point.scores[chosen] + of[steps.RIDGE, :n] * before + point.b - of[steps.TARGET, :n]
+        diagonal[:n] = np.diagonal(values)[:n] + of[steps.RIDGE, :n]
         extra = -1
         if dual.s < np.inf:
             extra = n
-            beta[n], of.low[n], of.high[n] = -point.beta.sum(), -np.inf, np.inf
-            of.ridge[n] = diagonal[n] = dual.s
+            beta[n], diagonal[n] = -point.beta.sum(), dual.s
+            of[:, n] = 0.0, -np.inf, np.inf, 0.0, dual.s
         whole = self._rows.everything is not None
         scales = dual.is_squared and dual.total == 0.0
         closer = _SLACK * self._tol * 0.5**self._missed  # rounding comes on top of what steps see
