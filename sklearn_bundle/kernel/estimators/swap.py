@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -395,9 +395,15 @@ class PairsOfClasses:
 
     def __init__(self, labels: NDArray[np.integer]):
         self._labels, self.n_classes = labels, int(labels.max()) + 1
-        order = np.argsort(labels, kind="stable")
-        self._members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-        self._pairs = list(combinations(range(self.n_classes), 2))
+
+    @cached_property
+    def _members(self) -> list[Members]:
+        order = np.argsort(self._labels, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self._labels))[:-1])
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(self.n_classes), 2))
 
     def __call__(self, k: int) -> tuple[Members, Array]:
         """Points of pair k, and their labels -1 and +1."""
@@ -504,7 +510,7 @@ def _solved_at_once(
         found = solve_all(data.values, labels, costs, np.ones(1), **given)
         (coef,), known = found.coef, found.certificate(0, params.tol)
         b = found.found[0, :, 2].copy()
-        for k in [k for k, status in enumerate(known["status_"]) if status == "stalled"]:
+        for k in np.flatnonzero(found.found[0, :, 6] < 0.0).tolist():
             members, dual = problem_of_pair(*pairs(k), costs, params.loss)
             problem = Problem(data.values, members, dual, cache_bytes=params.cache_size * 2**20)
             solver = WorkingSets(problem, tol=params.tol, start=Start(pairs.of(k, coef), dual))

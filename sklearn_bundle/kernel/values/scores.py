@@ -88,8 +88,9 @@ class KernelScores:
         if n_support == 0:  # then there is no largest support vector either
             scores[:] = self.intercept
             return scores, rounding
-        if n * self.vectors.size <= _SMALL and self.kernel.name != "precomputed":
-            self._add(self._double.with_few(Z), scores)
+        if n * self.vectors.size <= _SMALL:
+            given = self.kernel.name == "precomputed"
+            self._add(Z.take(self.vectors, axis=1) if given else self._double.with_few(Z), scores)
             return scores, rounding
 
         def work(k: int) -> None:
