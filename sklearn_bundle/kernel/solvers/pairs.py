@@ -105,8 +105,9 @@ def solve_all(
     """
     order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
     n, K, starts = len(labels), len(counts), np.concatenate([[0], np.cumsum(counts)])
-    rows = KernelRows(values.X, values.kernel, np.float64).take(order)
-    points, error = _points_of(rows, counts.max()), rows.relative_error
+    given = KernelRows(values.X, values.kernel, np.float64)
+    rows, error = given.take(order), given.relative_error
+    points = _points_of(rows, counts.max())
     known, groups = len(points.columns) > 0, _groups(starts)
     kept = len(points.columns) > _NARROW if known else len(groups) > 1
     own = np.zeros((n, counts.max()) if kept else (0, 0))
@@ -122,10 +123,12 @@ def solve_all(
     def work(k: int) -> None:
         a, stop = groups[k]
         strip, begin = np.zeros((0, 0)), starts[a]
-        if not known:
+        if not known and len(groups) == 1:
+            strip = rows.gram()
+        elif not known:
             strip = rows.block(np.arange(begin, starts[stop]), np.arange(begin, n))
-        given = (a, stop), points, strip, own, starts, costs[order], lengths, ratios
-        solve_pairs(*given, squared, s, tol, error, coef, found[:, first[a] : first[stop]])
+        fixed = (a, stop), points, strip, own, starts, costs[order], lengths, ratios
+        solve_pairs(*fixed, squared, s, tol, error, coef, found[:, first[a] : first[stop]])
 
     with BlockRunner(n_threads) as runner:
         runner.run(work, len(groups))

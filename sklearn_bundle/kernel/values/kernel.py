@@ -121,16 +121,19 @@ class KernelRows:
         self.kernel = kernel
         self.dtype: np.dtype = np.dtype(dtype)
         self._points: Points = points_of(X, kernel, self.dtype)
-        near = kernel.name == "rbf" and self.dtype == np.float64
-        if near and (fine or self._cancels(self._points)):
-            self._points = Differences(X, kernel)
+        if kernel.name == "rbf" and self.dtype == np.float64:
+            with np.errstate(over="ignore", invalid="ignore"):
+                cancels = not self.relative_error <= _LARGEST_ROUNDING  # or norms overflow
+            if fine or cancels:
+                self._points = Differences(X, kernel)
+                del self.relative_error
         self.n = X.shape[0]
         self.diagonal = self._points.diagonal()
 
     def take(self, indices: np.ndarray) -> "KernelRows":
         """Only the points ``indices``: this pays if their rows are needed again and again."""
         taken = copy.copy(self)
-        for known in ("tiles", "largest"):
+        for known in ("tiles", "largest", "relative_error"):
             taken.__dict__.pop(known, None)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
@@ -173,11 +176,6 @@ class KernelRows:
         exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
         return bool(ends and exponents <= _MEANINGFUL)
 
-    def _cancels(self, points: Points) -> bool:
-        """Whether norms leave too few digits of the distances, or overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
-
     @property
     def _unit(self) -> float:
         """The unit roundoff of the working dtype."""
@@ -198,7 +196,7 @@ class KernelRows:
             errors = self.relative_error * reach
         return errors + self._unit * (likely(len(coef)) + _LAST) * reach
 
-    @property
+    @cached_property
     def relative_error(self) -> float:
         """Bound on the error of ``k(x, z)``, over ``sqrt(k(x, x) k(z, z))``."""
         if self.kernel.name == "rbf":
