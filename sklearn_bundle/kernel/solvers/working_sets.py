@@ -79,7 +79,7 @@ class WorkingSets:
         if start is not None and len(start.beta) == n:
             self._newest = self._from(dual.scaled(start.beta, start.dual))
         elif dual.total > 0.0:
-            self._newest = self._from(dual.inside(np.zeros(n)))
+            self._newest = self._at(dual.inside(np.zeros(n)))
         if dual.total > 0.0:  # the model w = 0, which is best where the origin lies inside the data
             self._best.offer(0.0, Point(np.zeros(n), np.zeros(n)))
         self._evaluate()
@@ -137,6 +137,14 @@ class WorkingSets:
     def _from(self, beta: Array) -> Point:
         """A point of its own, which may be scaled: what is certified stays as it is."""
         return Point(beta.copy(), self._rows.exact(self._problem, beta))
+
+    def _at(self, beta: Array) -> Point:
+        """A point whose scores are in the working precision: rough ones will do to begin with."""
+        scores, active = np.zeros(len(beta)), np.flatnonzero(beta)
+        for start in range(0, len(active), SET):
+            part = active[start : start + SET]
+            self._rows.add(part, beta[part], scores)
+        return Point(beta, scores, 0.0, float(np.abs(beta).sum()))
 
     def _refine(self) -> None:
         """Continue from scores in float64; later with values in float64."""
