@@ -168,7 +168,8 @@ def solve_pairs(
                 _copy(strip, own, begin, m, first, start, size, values)
             extra = size if s < np.inf else -1
             if extra >= 0:
-                of[LOW, size], of[HIGH, size], of[RIDGE, size], diagonal[size] = -np.inf, np.inf, s, s
+                of[LOW, size], of[HIGH, size] = -np.inf, np.inf
+                of[RIDGE, size] = diagonal[size] = s
             for r in range(ratios.shape[0]):
                 _set_costs(of, diagonal, own_squares, own_costs, ratios[r], squared, size)
                 if r > 0 and not squared:

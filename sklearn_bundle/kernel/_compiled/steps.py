@@ -276,10 +276,10 @@ def _slope_in_b(b, of, total, scores, reach, sign, unit):
     slope, size = total, abs(total)
     for k in range(scores.shape[0]):
         left = of[TARGET, k] - (scores[k] + sign * reach[k]) - b
-        is_above, is_below = (left > of[WIDTH, k]) & (of[HIGH, k] > 0.0), (left < -of[WIDTH, k]) & (of[LOW, k] < 0.0)
-        above, below = of[HIGH, k], of[LOW, k]
-        if of[RIDGE, k] > 0.0:
-            above, below = (left - of[WIDTH, k]) / of[RIDGE, k], (left + of[WIDTH, k]) / of[RIDGE, k]
+        width, ridge, above, below = of[WIDTH, k], of[RIDGE, k], of[HIGH, k], of[LOW, k]
+        is_above, is_below = (left > width) & (above > 0.0), (left < -width) & (below < 0.0)
+        if ridge > 0.0:
+            above, below = (left - width) / ridge, (left + width) / ridge
         term = above if is_above else (below if is_below else 0.0)  # no jumps, which none foresees
         slope -= term
         size += abs(term)
@@ -316,8 +316,8 @@ def evaluate_point(beta, scores, of, s, total, up, down):
         size += beta[k]
     if s < np.inf:
         curved += s * size * size
-    scales = of[RIDGE, 0] > 0.0 and total == 0.0 and min(linear, curved) > 0.0  # else it is rounding
-    t = linear / curved if scales else 1.0
+    is_squared = of[RIDGE, 0] > 0.0 and total == 0.0
+    t = linear / curved if is_squared and min(linear, curved) > 0.0 else 1.0  # else it is rounding
     least, most = np.inf, -np.inf
     for k in range(n):
         beta[k] *= t
@@ -355,8 +355,9 @@ def evaluate(beta, scores, of, s, total, up, down):
 def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
     """No more than the least b that is best or, ``upper``, no less than the largest.
 
-    Scores may be higher, or ``upper`` lower, by ``reach``. Infinite if there is none. It is sought from ``b`` on, at first so far, to a share ``close`` of
-    its distance. Where rounding may hide the sign of the slope it moves outward.
+    Scores may be higher, or ``upper`` lower, by ``reach``. Infinite if there is none. It is sought
+    from ``b`` on, at first so far, to a share ``close`` of its distance. Where rounding may hide
+    the sign of the slope it moves outward.
     """
     low, high, bracketed, away, sign = b, b, 0, 0.0, -1.0 if upper else 1.0
     for _ in range(_HALVINGS):

@@ -147,13 +147,11 @@ class KernelMachine(CertifiedEstimator):
         reach = radii * lengths * (1.0 + 8.0 * DOUBLE) + rounding
         return scores - (reach + below), scores + (reach + above)
 
-    def _pair_scores(self, X: Any, signs_only: bool = False) -> Array:
-        """Scores of shape (n_samples, n_pairs)."""
+    def _pair_scores(self, X: Any, single: bool = True) -> Array:
+        """Scores of shape (n_samples, n_pairs), in single precision if the X of fit was."""
         check_is_fitted(self)
         X = _checked_for_scores(self, X)
-        if signs_only:
-            return self._scores.signed(X, self.n_jobs)
-        single = self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
+        single = single and self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
         return self._scores.scores(X, single, self.n_jobs)
 
     @property
@@ -318,7 +316,8 @@ def new_solver(
 ) -> Any:
     """A solver that starts from what another one kept, or from None."""
     start = start if isinstance(start, Start) else None
-    return kind(problem, tol=tol, start=start, seed=seed)
+    given = {"seed": seed} if kind is WorkingSets else {}
+    return kind(problem, tol=tol, start=start, **given)
 
 
 def run_next(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import combinations
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from sklearn_bundle.core.mixins import ClassifierMixin
 from sklearn_bundle.core.monitor import callbacks_of
 from sklearn_bundle.core.optimum import CertainClassifier
 from sklearn_bundle.core.parallel import blas_threads, split_threads
-from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.validation import (
     ClassificationData,
     check_classification_data,
@@ -86,10 +85,6 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
     %(max_time)s
     cache_size : float, default=1000
         Memory for kernel values in MB; others are recomputed.
-    n_candidates : int, default=None
-        For Algorithms 1 to 5: random points to search first. None searches all.
-    n_initial : int, default=1
-        For the same: random points whose solution is the start; 1 is the first point.
     %(class_weight: C)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For three or more classes: scores per class, or per pair.
@@ -166,15 +161,12 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
 
     _used_with = {  # noqa: RUF012
         **KernelMachine._used_with,
-        **dict.fromkeys(("n_candidates", "n_initial"), ("solver", tuple(sorted(ALGORITHMS)))),
         "solver": ("loss", ("squared_hinge",)),
     }
     _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_hinge", "hinge"})],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
-        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "n_initial": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [Names({"balanced"}), dict, None],
         "decision_function_shape": [Names({"ovr", "ovo"})],
         "break_ties": ["boolean"],
@@ -201,8 +193,6 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         max_iter: int = 1_000_000,
         max_time: float | None = None,
         cache_size: float = 1000,
-        n_candidates: int | None = None,
-        n_initial: int = 1,
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
@@ -292,7 +282,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             return self.classes_[
                 (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
             ]
-        scores = self._pair_scores(X, signs_only=True)
+        scores = self._pair_scores(X, single=False)
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
         return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
@@ -487,8 +477,7 @@ def _kind_of(params: Any) -> Callable[..., Any]:
     """The solver that the parameters mean."""
     if params.loss != "squared_hinge" or params.solver not in ALGORITHMS:
         return WorkingSets
-    kind = partial(FrankWolfe, algorithm=params.solver, max_steps=params.max_iter)
-    return partial(kind, n_candidates=params.n_candidates, n_initial=params.n_initial)
+    return partial(FrankWolfe, algorithm=params.solver, max_steps=params.max_iter)
 
 
 def _at_once(run: Fit, params: Any) -> bool:

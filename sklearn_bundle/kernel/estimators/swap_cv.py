@@ -104,9 +104,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVC, ("C", "n_candidates", "n_initial", "warm_start")
-    )
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC, ("C", "warm_start"))
     _steps = Steps(classes_of, _part_of_classes, along_classes, fit_classes)
 
     def __init__(

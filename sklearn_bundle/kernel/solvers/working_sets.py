@@ -19,7 +19,7 @@ from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.kernel._compiled import steps
 from sklearn_bundle.kernel.problem import Certified, Dual, Point, Problem
 from sklearn_bundle.kernel.values.data import padded
-from sklearn_bundle.kernel.values.row_cache import rows_of
+from sklearn_bundle.kernel.values.row_cache import RowCache
 
 Array = NDArray[np.float64]
 
@@ -314,7 +314,7 @@ class _Part:
         self._space = np.empty(0, problem.dtype)
         dense = self._values.dense
         if self._values.tiles is None or dense is None or dense.X.shape[1] > _CHEAP:
-            self._cache = rows_of(self._values, problem.cache_bytes, SET)
+            self._cache = RowCache(self._values, problem.cache_bytes, SET)
 
     @property
     def n_computed(self) -> int:

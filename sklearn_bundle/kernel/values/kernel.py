@@ -144,14 +144,6 @@ class KernelRows:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
 
-    @property
-    def matrix(self) -> np.ndarray | None:
-        """The matrix of all values, if it is given in the working dtype and is writable."""
-        points = self._points
-        if not (isinstance(points, Precomputed) and points.whole and points.X.dtype == self.dtype):
-            return None
-        return points.X if points.X.flags.writeable else None
-
     @cached_property
     def tiles(self) -> Tiles | None:
         """The points as tiles, for sums of values that are not stored, if they allow that."""
@@ -274,11 +266,8 @@ class KernelRows:
         self._points.like(Z).fill(None, self._points, None, self.n, block)
         return block
 
-    def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer.
-
-        Each block comes with about the standard deviation of the errors of each row's values.
-        """
+    def blocks(self, Z: Matrix) -> Iterator[np.ndarray]:
+        """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer."""
         buffer = np.empty((0, self.n), self.dtype)
         step = min(max(BLOCK_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
         for part in slices(Z.shape[0], step):
@@ -286,4 +275,4 @@ class KernelRows:
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
-            yield buffer[:n_rows], left.rounding_with(self._points, self._unit)
+            yield buffer[:n_rows]
