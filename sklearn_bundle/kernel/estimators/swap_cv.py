@@ -53,7 +53,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
         "hinge" is what :class:`~sklearn.svm.SVC` minimizes.
     %(cv: stratified)s
     %(scoring)s
-        accuracy. With a callable kernel a callable gets kernel values in place of X.
+        accuracy.
     %(kernel)s
     %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
@@ -152,7 +152,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
         "epsilon_insensitive" is what :class:`~sklearn.svm.SVR` minimizes.
     %(cv: consecutive)s
     %(scoring)s
-        R^2. With a callable kernel a callable gets kernel values in place of X.
+        R^2.
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s
