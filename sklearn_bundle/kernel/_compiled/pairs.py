@@ -5,6 +5,7 @@ import numpy as np
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.steps import (
+    FEW,
     FINE,
     HIGH,
     LANES,
@@ -23,7 +24,6 @@ _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its
 _CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
 _ROWS = 15  # of numbers of a pair
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
-_FEW = 4.0  # roundings of a term of a sum, beside those of adding it
 
 
 @inner
@@ -119,7 +119,7 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
     b = evaluate_point(beta, scores, of, s, 0.0, up, down)[3]
     for k in range(size):
         reach += abs(beta[k]) * lengths[k]
-    unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + _FEW)
+    unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + FEW)
     for k in range(size):
         errors[k] = (error + unit) * reach * lengths[k]
     found = certificate(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)

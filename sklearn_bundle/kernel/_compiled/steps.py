@@ -26,6 +26,7 @@ CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up t
 # Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
 # below minus the second is not.
 ROUGH, _INDEFINITE = 1e-6, 1e-4
+FEW = 8.0  # roundings of a term of a sum, beside those of adding it
 FINE = 1e-14  # the same as the first in float64
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 _BISECTIONS = 12  # of the interval of intercepts that the slopes leave

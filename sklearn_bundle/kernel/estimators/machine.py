@@ -208,7 +208,13 @@ def objects_of(params: KernelMachine, X: Any) -> np.ndarray | None:
     return objects
 
 
+def _refuse_sparse_values(params: KernelMachine, X: Any) -> None:
+    if is_precomputed(params) and sp.issparse(X):
+        raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+
+
 def _checked_for_scores(params: KernelMachine, X: Any) -> Any:
+    _refuse_sparse_values(params, X)
     objects = objects_of(params, X)
     return check_prediction_data(params, X) if objects is None else objects
 
@@ -226,8 +232,7 @@ def training(
     A gamma that depends on the data has these ``weights``, unless one is given. Objects without a
     shape have one dimension.
     """
-    if is_precomputed(params) and sp.issparse(X):
-        raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+    _refuse_sparse_values(params, X)
     objects = objects_of(params, X)
     if objects is None:
         samples = check(params, X, *arguments)

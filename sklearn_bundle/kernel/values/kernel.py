@@ -16,6 +16,7 @@ from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import tiles
+from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values._points import (
     BLOCK_ENTRIES,
     SUMMED,
@@ -38,7 +39,6 @@ _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 
 # subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
 _LARGEST_ROUNDING = 1e-11
 _KINDS: dict[KernelName, int] = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
-_LAST = 4.0  # further roundings: the last sums, and the product with a sign
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
 
@@ -186,7 +186,7 @@ class KernelRows:
             errors = left.rounding(self._points, self._unit) * float(sizes.sum())
         else:  # each value's by its own point, not by the longest
             errors = self.relative_error * reach
-        return errors + self._unit * (likely(len(coef)) + _LAST) * reach
+        return errors + self._unit * (likely(len(coef)) + FEW) * reach
 
     @cached_property
     def relative_error(self) -> float:

@@ -11,13 +11,13 @@ from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner, blas_threads
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import votes
+from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
 
 _SMALL = 1 << 18  # products of features: below this threads, and single precision, save nothing
-_FEW = 8.0  # roundings of a term before it is added
 _GIVEN_ROWS = 1024  # rows of a matrix of kernel values that are copied at a time
 
 
@@ -78,9 +78,9 @@ class KernelScores:
         sizes = self._sums_of_pairs(np.abs(self.dual_coef))
         largest = float(np.abs(self._double.diagonal).max())
         lengths = np.sqrt(largest * np.abs(self.diagonal(Z)))
-        of_sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * lengths
+        of_sums = (likely(self.dual_coef.shape[1]) + FEW) * DOUBLE * lengths
         error = np.outer(of_sums + self._double.errors_with(Z), sizes)
-        return scores, error + _FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
+        return scores, error + FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
 
     def diagonal(self, Z: Matrix) -> Array:
         """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
