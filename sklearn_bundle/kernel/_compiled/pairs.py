@@ -51,7 +51,7 @@ def _start(values, of, beta, size, g):
 
 @inner
 def _set_costs(of, diagonal, squares, costs, ratio, squared, n):
-    """The dual of labels in ``of.target`` at these costs."""
+    """The dual of labels in ``of[TARGET]`` at these costs."""
     for k in range(n):
         cost, y = ratio * costs[k], of[TARGET, k]
         bound = np.inf if squared else cost

@@ -475,12 +475,3 @@ def add_rows(rows, slots, change, scores):
                 sums[k] += factor * row[k]
         for k in range(of_scores.shape[0]):
             of_scores[k] += sums[k]
-
-
-@jit
-def gather(rows, slots, chosen, out):
-    """``out[a, c] = rows[slots_a, chosen_c]``."""
-    for a in range(chosen.shape[0]):
-        row, of_out = rows[slots[a]], out[a]
-        for c in range(chosen.shape[0]):
-            of_out[c] = row[chosen[c]]

@@ -17,6 +17,7 @@ from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.kernel._compiled import steps
+from sklearn_bundle.kernel._compiled.rows import pick
 from sklearn_bundle.kernel.problem import Certified, Dual, Point, Problem
 from sklearn_bundle.kernel.values.data import padded
 from sklearn_bundle.kernel.values.row_cache import RowCache
@@ -329,7 +330,7 @@ class _Part:
         if self._cache is None:
             values[:n, :n] = self._values.block(chosen, chosen)
         else:
-            steps.gather(self._cache.values, self._cache.slots(chosen), chosen, values)
+            pick(self._cache.values, self._cache.slots(chosen), chosen, values)
         values[:n, n:] = values[n:] = 0.0
         return values
 
