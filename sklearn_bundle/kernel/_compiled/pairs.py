@@ -129,15 +129,29 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
 
 @jit
 def solve_pairs(
-    classes, points, strip, own, starts, costs, lengths, ratios, squared, s, tol, error, coef, found
+    classes,
+    points,
+    squares,
+    strip,
+    own,
+    starts,
+    costs,
+    lengths,
+    ratios,
+    squared,
+    s,
+    tol,
+    error,
+    coef,
+    found,
 ):
     """The machines of classes a, as +1, and every class b > a, as -1, at ascending costs.
 
     These a are from the first of ``classes`` up to, without it, the second.
-    Points are sorted by class; class c has those from ``starts[c]`` on. ``points`` has them, or
-    only their k(x, x); then ``strip`` has the values of the points of classes a with these and all
-    later points, and ``own`` those of each point with its class, or nothing where the strip has all
-    values. All are off by the relative ``error``, or less. Costs are ``ratios[r] * costs``;
+    Points are sorted by class; class c has those from ``starts[c]`` on; ``squares`` are k(x, x).
+    ``points`` has them, or is None; then ``strip`` has the values of the points of classes a with
+    these and all later points, and ``own`` those of each point with its class, or nothing where the
+    strip has all values. All are off by the relative ``error``, or less. Costs are ``ratios[r] * costs``;
     ``squared`` says which hinge, and s is the prior variance of the intercept. ``coef[r]`` gets the
     coefficients as in SVC: that of a point of class i against class j in row j, or j - 1 if j > i;
     ``found[r, p]`` gets what ``FIELDS`` names. A pair that is not within ``tol`` has a negative
@@ -148,8 +162,7 @@ def solve_pairs(
         longest = max(longest, starts[c + 1] - starts[c])
     most = (2 * longest + LANES) // LANES * LANES
     space, numbers = np.empty(most * most), np.empty(_ROWS * most)
-    known, by_points = np.empty(most, np.bool_), points.columns.shape[0] > 0
-    given, p = (costs, lengths, points.squares), 0
+    known, given, p = np.empty(most, np.bool_), (costs, lengths, squares), 0
     for a in range(classes[0], classes[1]):
         for b in range(a + 1, K):
             first, start, m = starts[a], starts[b], starts[a + 1] - starts[a]
@@ -163,8 +176,7 @@ def solve_pairs(
             _set_points(of, own_costs, own_lengths, own_squares, given, m, first, start)
             for k in range(side):
                 beta[k], diagonal[k], known[k] = 0.0, 1.0, False
-            pair = Pair(points, own, known, m, first, start, size)
-            if not by_points:
+            if points is None:
                 _copy(strip, own, begin, m, first, start, size, values)
             extra = size if s < np.inf else -1
             if extra >= 0:
@@ -180,13 +192,14 @@ def solve_pairs(
                     beta[size] = -total
                     g[size] = -s * total
                 limits = 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
-                if by_points:
-                    steps, indefinite = solve(
-                        values, pair, diagonal, g, of, beta, extra, *limits, work
-                    )
-                else:
+                if points is None:  # as numba compiles it then
                     steps, indefinite = solve(
                         values, None, diagonal, g, of, beta, extra, *limits, work
+                    )
+                else:
+                    pair = Pair(points, own, known, m, first, start, size)
+                    steps, indefinite = solve(
+                        values, pair, diagonal, g, of, beta, extra, *limits, work
                     )
                 steps = -1 - steps if indefinite else steps
                 solved = values, of, s, beta, own_lengths, size, error, tol, steps

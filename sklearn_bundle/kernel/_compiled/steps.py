@@ -125,7 +125,7 @@ def _step_to(i, value, of, beta, up, down):
 
 
 class Points(NamedTuple):
-    """Dense points as columns, a multiple of four, with a kernel that is known; or no points.
+    """Dense points as columns, a multiple of four, with a kernel that is known.
 
     ``norms`` are ``gamma |x|^2``, ``squares`` k(x, x).
     """

@@ -108,8 +108,8 @@ def solve_all(
     given = KernelRows(values.X, values.kernel, np.float64)
     rows, error = given.take(order), given.relative_error
     points = _points_of(rows, counts.max())
-    known, groups = len(points.columns) > 0, _groups(starts)
-    kept = len(points.columns) > _NARROW if known else len(groups) > 1
+    groups = _groups(starts)
+    kept = len(groups) > 1 if points is None else len(points.columns) > _NARROW
     own = np.zeros((n, counts.max()) if kept else (0, 0))
     for c in range(K if kept else 0):
         members = np.arange(starts[c], starts[c + 1])
@@ -123,11 +123,11 @@ def solve_all(
     def work(k: int) -> None:
         a, stop = groups[k]
         strip, begin = np.zeros((0, 0)), starts[a]
-        if not known and len(groups) == 1:
+        if points is None and len(groups) == 1:
             strip = rows.gram()
-        elif not known:
+        elif points is None:
             strip = rows.block(np.arange(begin, starts[stop]), np.arange(begin, n))
-        fixed = (a, stop), points, strip, own, starts, costs[order], lengths, ratios
+        fixed = (a, stop), points, rows.diagonal, strip, own, starts, costs[order], lengths, ratios
         solve_pairs(*fixed, squared, s, tol, error, coef, found[:, first[a] : first[stop]])
 
     with BlockRunner(n_threads) as runner:
@@ -147,15 +147,15 @@ def _groups(starts: NDArray[np.intp]) -> list[tuple[int, int]]:
     return groups
 
 
-def _points_of(rows: KernelRows, largest: int) -> Points:
+def _points_of(rows: KernelRows, largest: int) -> Points | None:
     """Points from which compiled code computes the rows that it needs, where classes are large.
 
     Small classes need nearly all rows, which come in blocks.
     """
-    dense, kernel, squares = rows.dense, rows.kernel, rows.diagonal
-    columns, norms = np.zeros((0, 0)), np.zeros(0)
-    if dense is not None and largest > _LARGE:
-        columns, norms = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n)), dense.norms
-        columns[: dense.terms] = dense.X.T
-    kind = function_of(kernel).kind if dense is not None else -1
-    return Points(columns, norms, squares, kind, kernel.gamma, kernel.coef0, kernel.degree)
+    dense, kernel = rows.dense, rows.kernel
+    if dense is None or largest <= _LARGE:
+        return None
+    columns = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n))
+    columns[: dense.terms] = dense.X.T
+    known = columns, dense.norms, rows.diagonal, function_of(kernel).kind
+    return Points(*known, kernel.gamma, kernel.coef0, kernel.degree)
