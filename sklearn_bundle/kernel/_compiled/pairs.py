@@ -153,8 +153,8 @@ def solve_pairs(
     these and all later points, and ``own`` those of each point with its class, or nothing where the
     strip has all values. All are off by the relative ``error``, or less.
 
-    Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance of the
-    intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against class
+    Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance of
+    the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against class
     j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair that is not
     within ``tol`` has a negative number of steps.
     """
