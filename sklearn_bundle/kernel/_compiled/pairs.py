@@ -154,9 +154,9 @@ def solve_pairs(
     strip has all values. All are off by the relative ``error``, or less.
 
     Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance of
-    the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against class
-    j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair that is not
-    within ``tol`` has a negative number of steps.
+    the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against
+    class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair that is
+    not within ``tol`` has a negative number of steps.
     """
     K, begin, longest = starts.shape[0] - 1, starts[classes[0]], np.int64(0)
     for c in range(classes[0], K):
