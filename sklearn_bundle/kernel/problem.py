@@ -28,8 +28,6 @@ from sklearn_bundle.kernel.values.kernel import KernelRows
 
 Array = NDArray[np.float64]
 
-_FEW = 4.0  # roundings of a term of a sum, beside those of adding it
-
 
 class Certified(NamedTuple):
     """Objective, bound, intercept, and where the optimum lies.
@@ -68,10 +66,10 @@ class Dual(NamedTuple):
         return bool(self.ridge[0] > 0.0)
 
     @property
-    def variables(self) -> steps.Variables:
-        """What compiled steps read."""
+    def variables(self) -> Array:
+        """What compiled steps read, of shape (5, n)."""
         width = np.full(len(self.target), self.width)
-        return steps.Variables(self.target, self.low, self.high, width, self.ridge)
+        return np.stack([self.target, self.low, self.high, width, self.ridge])
 
     def inside(self, beta: Array) -> Array:
         """beta moved into the box and, with a free intercept, onto the hyperplane.
@@ -177,7 +175,7 @@ class Problem:
     @property
     def unit(self) -> float:
         """Rounding of a sum over the points, relative to the sizes of its terms."""
-        return DOUBLE * float(likely(self.n) + _FEW)
+        return DOUBLE * float(likely(self.n) + steps.FEW)
 
     def exact(self, beta: Array, rows: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
         """Scores ``K beta`` of some of the points from the data, in float64; bounds on errors."""

@@ -43,7 +43,7 @@ from tests.reference_segments import drawn
 
 ALGORITHM = {  # parameters that do not change the problem
     *("solver", "tol", "max_iter", "max_time", "verbose", "bundle_size", "n_jobs"),
-    *("n_candidates", "n_initial", "random_state", "lipschitz", "sampling"),
+    *("random_state", "lipschitz", "sampling"),
     *("cache_size", "n_cached_outputs", "warm_start"),
 }
 EDGES = [("all", "odd"), ("odd", 0), ("odd", 1), ("all", 2)]
@@ -230,7 +230,7 @@ _CASES = [
     *((SwapSVC(solver=solver), "two, weighted") for solver in ("fw", "cvm", "mfw", "swap")),
     (SwapSVC(10.0), "two, weighted"),
     (SwapSVC(), "three, weighted"),
-    (SwapSVC(10.0, solver="swap-2o", n_candidates=10, random_state=0), "two"),
+    (SwapSVC(10.0, solver="swap-2o"), "two"),
     (SwapSVC(solver="decomposition"), "two, weighted"),
     (SwapSVC(kernel="linear"), "two, weighted"),
     (SwapSVC(kernel="poly", coef0=1.0, degree=2), "two"),

@@ -52,7 +52,6 @@ OTHERS = [
     (SwapSVC(kernel="linear"), {"gamma": 2.0}, "kernel='rbf' or 'poly', not kernel='linear'"),
     (SwapSVC(kernel=np.inner), {"degree": 2}, "kernel='poly', not kernel=<function inner"),
     (SwapSVC(), {"coef0": 1.0}, "kernel='poly', not kernel='rbf'"),
-    (SwapSVC(solver="decomposition"), {"n_initial": 20}, "not solver='decomposition'"),
     (SwapSVCCV(Cs=[1.0], cv=2), {"coef0": 1.0}, "kernel='poly'"),
     (SwapSVR(), {"degree": 2}, "kernel='poly', not kernel='rbf'"),
     (SDCACRF(solver="exponentiated", random_state=0), {"line_search_tol": 0.1}, "solver='sdca'"),

@@ -24,15 +24,12 @@ def problem(cache_bytes=1e8):
     ), X
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"n_candidates": 20}, {"n_initial": 15}, {"cache_bytes": 1.0}], ids=str
-)
+@pytest.mark.parametrize("cache_bytes", [1e8, 1.0])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_optimum_of_working_sets(algorithm, given):
+def test_the_optimum_of_working_sets(algorithm, cache_bytes):
     tol = 1e-2 if algorithm == "fw" else 1e-6
-    given = dict(given)
-    of, X = problem(given.pop("cache_bytes", 1e8))
-    solver = FrankWolfe(of, algorithm=algorithm, tol=tol, max_steps=200_000, seed=3, **given)
+    of, X = problem(cache_bytes)
+    solver = FrankWolfe(of, algorithm=algorithm, tol=tol, max_steps=200_000)
     found = run(solver, tol=tol, max_iter=200_000)
     exact = run(WorkingSets(problem()[0], tol=1e-10), tol=1e-10, max_iter=1000)
     assert found.status == "converged" and exact.status == "converged"

@@ -41,24 +41,8 @@ def _lowest(q):
 
 
 @inner
-def _drawn(q, seed, number, n_candidates):
-    """The vertex of smallest q among some that belong to this step."""
-    n, state = q.shape[0], (np.uint64(seed) + np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
-    best = np.int64(state >> np.uint64(33)) % n
-    for _ in range(1, n_candidates):
-        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        k = np.int64(state >> np.uint64(33)) % n
-        best = k if q[k] < q[best] else best
-    return best
-
-
-@inner
-def _ascent(algorithm, a, q, value, seed, number, n_candidates):
-    """The ascent vertex, or -1 where only rounding is left: all are searched before that."""
-    if n_candidates > 0:
-        i = _drawn(q, seed, number, n_candidates)
-        if value - q[i] > LAST_PLACE * value:
-            return i
+def _ascent(algorithm, a, q, value):
+    """The ascent vertex, or -1 where only rounding is left."""
     i = _lowest(q)
     if value - q[i] <= LAST_PLACE * value:
         return -1
@@ -156,11 +140,10 @@ def objective(a, q, ridge):
 
 
 @jit
-def run(algorithm, matrix, a, q, kinds, done, first, tol, n_candidates, seed):
+def run(algorithm, matrix, a, q, kinds, done, tol):
     """Take steps until ``len(kinds)`` are done, or the gap is within ``tol``.
 
-    ``done`` of them are done already, and ``first`` steps were taken before these. Returns the
-    number of steps, and the missing row or DONE.
+    ``done`` of them are done already. Returns the number of steps, and the missing row or DONE.
     """
     rows, slots = matrix.rows, matrix.slots
     while done < kinds.shape[0]:
@@ -169,7 +152,7 @@ def run(algorithm, matrix, a, q, kinds, done, first, tol, n_candidates, seed):
             primal = objective(a, q, matrix.ridge)[0]
             if primal - 0.5 / value <= tol * primal:
                 break
-        i = _ascent(algorithm, a, q, value, seed, first + done, n_candidates)
+        i = _ascent(algorithm, a, q, value)
         if i < 0:
             break
         if slots[i] < 0:

@@ -1,25 +1,29 @@
-"""The machines of one class against each that follows, at all costs, in one call."""
+"""The machines of some classes against each that follows, at all costs, in one call."""
 
 import numpy as np
 
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.kernel._compiled.steps import (
+    FEW,
     FINE,
+    HIGH,
     LANES,
+    LOW,
+    RIDGE,
+    TARGET,
+    WIDTH,
     Pair,
-    Variables,
     certificate,
     evaluate_point,
     solve,
-    start_of_set,
 )
 
 FIELDS = 7  # of a pair at one cost: primal, bound, b, radius, below, above, steps
 _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its certificate
 _CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
+_ROWS = 15  # of numbers of a pair
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
-_FEW = 4.0  # roundings of a term of a sum, beside those of adding it
 
 
 @inner
@@ -30,20 +34,30 @@ def _sums(values, beta, n, out):
     for j in range(n):
         factor = beta[j]
         if factor != 0.0:
-            row = values[j]
             for k in range(n):
-                out[k] += factor * row[k]
+                out[k] += factor * values[j, k]
+
+
+@inner
+def _start(values, of, beta, size, g):
+    """The gradient at beta into g; returns the sum of beta."""
+    _sums(values, beta, size, g)
+    total = 0.0
+    for k in range(size):
+        g[k] += of[RIDGE, k] * beta[k] - of[TARGET, k]
+        total += beta[k]
+    return total
 
 
 @inner
 def _set_costs(of, diagonal, squares, costs, ratio, squared, n):
-    """The dual of labels in ``of.target`` at these costs."""
+    """The dual of labels in ``of[TARGET]`` at these costs."""
     for k in range(n):
-        cost, y = ratio * costs[k], of.target[k]
+        cost, y = ratio * costs[k], of[TARGET, k]
         bound = np.inf if squared else cost
-        of.low[k], of.high[k] = (0.0, bound) if y > 0.0 else (-bound, 0.0)
-        of.ridge[k] = 1.0 / cost if squared else 0.0
-        diagonal[k] = squares[k] + of.ridge[k]
+        of[LOW, k], of[HIGH, k] = (0.0, bound) if y > 0.0 else (-bound, 0.0)
+        of[RIDGE, k] = 1.0 / cost if squared else 0.0
+        diagonal[k] = squares[k] + of[RIDGE, k]
 
 
 @inner
@@ -51,11 +65,11 @@ def _rescale(beta, of, n, factor):
     """Start from the point of other costs, whose bounds were lower by a factor."""
     at_bound = inside = 0
     for k in range(n):
-        last = max(of.high[k], -of.low[k]) / factor
+        last = max(of[HIGH, k], -of[LOW, k]) / factor
         at_bound += abs(beta[k]) >= last
         inside += 0.0 < abs(beta[k]) < last
     for k in range(n):
-        bound = max(of.high[k], -of.low[k])
+        bound = max(of[HIGH, k], -of[LOW, k])
         if abs(beta[k]) >= bound / factor and at_bound > inside:
             beta[k] = np.copysign(bound, beta[k])
         elif at_bound > inside:
@@ -63,84 +77,136 @@ def _rescale(beta, of, n, factor):
 
 
 @inner
-def _certify(values, of, s, beta, lengths, size, error, tol, steps, out):
+def _set_points(of, costs, lengths, squares, given, m, first, start):
+    """Labels and numbers of the points of a pair: m from ``first`` on, and others from ``start``.
+
+    What compiled steps see beyond the points is 0.
+    """
+    for k in range(of.shape[1]):
+        of[TARGET, k] = of[LOW, k] = of[HIGH, k] = of[WIDTH, k] = of[RIDGE, k] = 0.0
+    for k in range(costs.shape[0]):
+        i = first + k if k < m else start + k - m
+        of[TARGET, k] = 1.0 if k < m else -1.0
+        costs[k], lengths[k], squares[k] = given[0][i], given[1][i], given[2][i]
+
+
+@inner
+def _copy(strip, own, begin, m, first, start, size, values):
+    """The matrix of a pair, in a larger one of zeros: see :func:`solve_pairs`."""
+    columns, is_whole = values.shape[1], own.shape[0] == 0
+    for k in range(m):
+        i = first - begin + k
+        for c in range(m):
+            values[k, c] = strip[i, first - begin + c]
+        for c in range(m, size):
+            values[k, c] = values[c, k] = strip[i, start - begin + c - m]
+    for k in range(m, size):
+        i = start + k - m
+        for c in range(size - m):
+            values[k, m + c] = strip[i, start + c] if is_whole else own[i, c]
+    for k in range(size):
+        for c in range(size, columns):
+            values[k, c] = 0.0
+
+
+@inner
+def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
     """The certificate of a pair."""
-    space = np.empty((4, size))
     scores, errors, up, down = space[0], space[1], space[2], space[3]
+    scores, errors, up, down = scores[:size], errors[:size], up[:size], down[:size]
     beta, reach = beta[:size], 0.0
-    own = Variables(
-        of.target[:size], of.low[:size], of.high[:size], of.width[:size], of.ridge[:size]
-    )
     _sums(values, beta, size, scores)
-    b = evaluate_point(beta, scores, own, s, 0.0, up, down)[3]
+    b = evaluate_point(beta, scores, of, s, 0.0, up, down)[3]
     for k in range(size):
         reach += abs(beta[k]) * lengths[k]
-    unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + _FEW)
+    unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + FEW)
     for k in range(size):
         errors[k] = (error + unit) * reach * lengths[k]
-    found = certificate(own, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE)
+    found = certificate(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
     out[0], out[1], out[2], out[3], out[4], out[5] = found
     out[6] = steps if found[0] - found[1] <= tol * found[0] or steps < 0 else -1.0 - steps
 
 
 @jit
 def solve_pairs(
-    a, points, strip, own, starts, costs, lengths, ratios, squared, s, tol, error, coef, found
+    classes,
+    points,
+    squares,
+    strip,
+    own,
+    starts,
+    costs,
+    lengths,
+    ratios,
+    squared,
+    s,
+    tol,
+    error,
+    coef,
+    found,
 ):
-    """The machines of class a, as +1, and every class b > a, as -1, at ascending costs.
+    """The machines of classes a, as +1, and every class b > a, as -1, at ascending costs.
 
-    Points are sorted by class; class c has those from ``starts[c]`` on. ``points`` has them, or
-    only their k(x, x); then ``strip`` has the values of the points of later classes with those of
-    class a, ``own`` those of each point with its class. All are off by the relative ``error``, or
-    less. Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance
-    of the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i
-    against class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair
-    that is not within ``tol`` has a negative number of steps.
+    These a are from the first of ``classes`` up to, without it, the second.
+    Points are sorted by class; class c has those from ``starts[c]`` on; ``squares`` are k(x, x).
+    ``points`` has them, or is None; then ``strip`` has the values of the points of classes a with
+    these and all later points, and ``own`` those of each point with its class, or nothing where the
+    strip has all values. All are off by the relative ``error``, or less.
+
+    Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance of
+    the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against
+    class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair that is
+    not within ``tol`` has a negative number of steps.
     """
-    first, m = starts[a], starts[a + 1] - starts[a]
-    longest = np.int64(0)
-    for b in range(a + 1, starts.shape[0] - 1):
-        longest = max(longest, starts[b + 1] - starts[b])
-    side = (m + longest + LANES) // LANES * LANES
-    space, known = np.empty(side * side), np.empty(side, np.bool_)
-    for b in range(a + 1, starts.shape[0] - 1):
-        n = starts[b + 1] - starts[b]
-        size = m + n
-        side = (size + LANES) // LANES * LANES
-        values = space[: side * side].reshape(side, side)
-        pair = Pair(points, strip, own, known[:size], m, first, starts[b], size)
-        for k in range(size):
-            known[k] = False
-        of, beta, g, diagonal = start_of_set(side)
-        of_pair = np.empty((3, size))
-        for k in range(size):
-            i = first + k if k < m else starts[b] + k - m
-            of.target[k] = 1.0 if k < m else -1.0
-            of_pair[0, k], of_pair[1, k] = costs[i], lengths[i]
-            of_pair[2, k] = points.squares[i]
-        extra = size if s < np.inf else -1
-        if extra >= 0:
-            of.low[size], of.high[size], of.ridge[size], diagonal[size] = -np.inf, np.inf, s, s
-        for r in range(ratios.shape[0]):
-            _set_costs(of, diagonal, of_pair[2], of_pair[0], ratios[r], squared, size)
-            if r > 0 and not squared:
-                _rescale(beta, of, size, ratios[r] / ratios[r - 1])
-            _sums(values, beta, size, g)
-            total = 0.0
-            for k in range(size):
-                g[k] += of.ridge[k] * beta[k] - of.target[k]
-                total += beta[k]
+    K, begin, longest = starts.shape[0] - 1, starts[classes[0]], np.int64(0)
+    for c in range(classes[0], K):
+        longest = max(longest, starts[c + 1] - starts[c])
+    most = (2 * longest + LANES) // LANES * LANES
+    space, numbers = np.empty(most * most), np.empty(_ROWS * most)
+    known, given, p = np.empty(most, np.bool_), (costs, lengths, squares), 0
+    for a in range(classes[0], classes[1]):
+        for b in range(a + 1, K):
+            first, start, m = starts[a], starts[b], starts[a + 1] - starts[a]
+            size = m + starts[b + 1] - start
+            side = (size + LANES) // LANES * LANES
+            values = space[: side * side].reshape(side, side)
+            rows = numbers[: _ROWS * side].reshape(_ROWS, side)
+            of, beta, g, diagonal, work = rows[:5], rows[5], rows[6], rows[7], rows[8:12]
+            own_costs, own_lengths, own_squares = rows[12], rows[13], rows[14]
+            own_costs, own_lengths = own_costs[:size], own_lengths[:size]
+            _set_points(of, own_costs, own_lengths, own_squares, given, m, first, start)
+            for k in range(side):
+                beta[k], diagonal[k], known[k] = 0.0, 1.0, False
+            if points is None:
+                _copy(strip, own, begin, m, first, start, size, values)
+            extra = size if s < np.inf else -1
             if extra >= 0:
-                beta[size] = -total
-                g[size] = -s * total
-            given = diagonal, g, of, beta, extra
-            steps, indefinite = solve(
-                values, pair, *given, 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
-            )
-            steps = -1 - steps if indefinite else steps
-            solved = values, of, s, beta, of_pair[1], size, error, tol, steps
-            _certify(*solved, found[r, b - a - 1])
-            for k in range(m):
-                coef[r, b - 1, first + k] = beta[k]
-            for k in range(n):
-                coef[r, a, starts[b] + k] = beta[m + k]
+                of[LOW, size], of[HIGH, size] = -np.inf, np.inf
+                of[RIDGE, size] = diagonal[size] = s
+            for r in range(ratios.shape[0]):
+                _set_costs(of, diagonal, own_squares, own_costs, ratios[r], squared, size)
+                if r > 0 and not squared:
+                    _rescale(beta, of, size, ratios[r] / ratios[r - 1])
+                g[size:] = 0.0
+                total = _start(values, of, beta, size, g)
+                if extra >= 0:
+                    beta[size] = -total
+                    g[size] = -s * total
+                limits = 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
+                if points is None:  # as numba compiles it then
+                    steps, indefinite = solve(
+                        values, None, diagonal, g, of, beta, extra, *limits, work
+                    )
+                else:
+                    pair = Pair(points, own, known, m, first, start, size)
+                    steps, indefinite = solve(
+                        values, pair, diagonal, g, of, beta, extra, *limits, work
+                    )
+                steps = -1 - steps if indefinite else steps
+                solved = values, of, s, beta, own_lengths, size, error, tol, steps
+                _certify(*solved, work, found[r, p])
+                for k in range(m):
+                    coef[r, b - 1, first + k] = beta[k]
+                for k in range(m, size):
+                    coef[r, a, start + k - m] = beta[k]
+            p += 1

@@ -26,6 +26,7 @@ CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up t
 # Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
 # below minus the second is not.
 ROUGH, _INDEFINITE = 1e-6, 1e-4
+FEW = 8.0  # roundings of a term of a sum, beside those of adding it
 FINE = 1e-14  # the same as the first in float64
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 _BISECTIONS = 12  # of the interval of intercepts that the slopes leave
@@ -33,21 +34,17 @@ _CLOSE = 1e-14  # of the distance from an intercept: how wide the ends of the be
 _HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
 
 
-class Variables(NamedTuple):
-    """What a dual says of each variable."""
-
-    target: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    width: np.ndarray
-    ridge: np.ndarray
+# What a dual says of its variables: the rows of an array, which costs less than a tuple of arrays,
+# whose references numba counts.
+TARGET, LOW, HIGH, WIDTH, RIDGE = 0, 1, 2, 3, 4
 
 
 @inner
-def _slopes(value, low, high, width):
+def _slopes(of, k, value):
     """What slopes upward and downward have beside g: infinite at a bound."""
-    up = np.inf if value >= high else (width if value >= 0.0 else -width)
-    down = -np.inf if value <= low else (width if value > 0.0 else -width)
+    width = of[WIDTH, k]
+    up = np.inf if value >= of[HIGH, k] else (width if value >= 0.0 else -width)
+    down = -np.inf if value <= of[LOW, k] else (width if value > 0.0 else -width)
     return up, down
 
 
@@ -87,8 +84,9 @@ def _partner(g, down, diagonal, row, of_i, slope, numbers):
 
 
 @inner
-def _loss(left, low, high, width, ridge):
+def _loss(of, k, left):
     """The loss of a residual: ``max over b in the box of b left - width |b| - ridge/2 b^2``."""
+    low, high, width, ridge = of[LOW, k], of[HIGH, k], of[WIDTH, k], of[RIDGE, k]
     above = max(left - width, 0.0) if high > 0.0 else 0.0
     below = max(-left - width, 0.0) if low < 0.0 else 0.0
     if ridge > 0.0:
@@ -103,40 +101,31 @@ def values_at(g, beta, of, n, b, shift, of_sum, scales):
     g has the intercept b; ``of_sum`` is what the objective has of the intercept alone, and what the
     dual has of the sum of the first n variables, which are those of the points.
     """
-    target, low, high, width, ridge = of
     square, curved, linear, losses = 0.0, of_sum, 0.0, 0.0
     for k in range(n):
         value = beta[k]
-        score = np.float64(g[k]) + target[k] - b - ridge[k] * value
+        score = np.float64(g[k]) + of[TARGET, k] - b - of[RIDGE, k] * value
         square += value * score
-        curved += value * (score + ridge[k] * value)
-        linear += target[k] * value - width[k] * abs(value)
+        curved += value * (score + of[RIDGE, k] * value)
+        linear += of[TARGET, k] * value - of[WIDTH, k] * abs(value)
     t = linear / curved if scales and min(linear, curved) > 0.0 else 1.0
     for k in range(n):
-        score = np.float64(g[k]) + target[k] - b - ridge[k] * beta[k]
-        left = target[k] - t * (score + b + shift)
-        losses += _loss(left, low[k], high[k], width[k], ridge[k])
+        score = np.float64(g[k]) + of[TARGET, k] - b - of[RIDGE, k] * beta[k]
+        left = of[TARGET, k] - t * (score + b + shift)
+        losses += _loss(of, k, left)
     primal = 0.5 * t * t * (square + of_sum) + losses
     return primal, t * (linear - 0.5 * t * curved), t
-
-
-@inner
-def start_of_set(side):
-    """Variables, beta, g and diagonal of a set before it is filled, in float64."""
-    rows = np.zeros((8, side))
-    rows[7] += 1.0
-    return Variables(rows[0], rows[1], rows[2], rows[3], rows[4]), rows[5], rows[6], rows[7]
 
 
 @inner
 def _step_to(i, value, of, beta, up, down):
     """Set variable i, and what its slopes have beside g."""
     beta[i] = value
-    up[i], down[i] = _slopes(value, of.low[i], of.high[i], of.width[i])
+    up[i], down[i] = _slopes(of, i, value)
 
 
 class Points(NamedTuple):
-    """Dense points as columns, a multiple of four, with a kernel that is known; or no points.
+    """Dense points as columns, a multiple of four, with a kernel that is known.
 
     ``norms`` are ``gamma |x|^2``, ``squares`` k(x, x).
     """
@@ -151,14 +140,13 @@ class Points(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Where rows of a pair of classes come from: points, or blocks of values.
+    """A pair of classes whose rows are computed when they are needed.
 
-    ``strip`` has values of one class with the other, ``own`` those of each class. The first class
-    has the m points from ``first`` on, the second those from ``start`` on.
+    ``own`` has values of each point with its class, or nothing. The first class has the m points
+    from ``first`` on, the second those from ``start`` on.
     """
 
     points: Points
-    strip: np.ndarray
     own: np.ndarray
     known: np.ndarray
     m: int
@@ -193,9 +181,8 @@ def _compute(points, i, start, out):
 
 @inner
 def _fill(pair, i, row):
-    """Row i of a pair: its values with the point's own class, then with the other."""
-    m, later = pair.m, pair.start - pair.first - pair.m
-    is_first = i < m
+    """Row i of a pair: its values with the point's own class, and with the other."""
+    m, is_first = pair.m, i < pair.m
     place = pair.first + i if is_first else pair.start + i - m
     own = row[:m] if is_first else row[m : pair.size]
     other = row[m : pair.size] if is_first else row[:m]
@@ -204,11 +191,7 @@ def _fill(pair, i, row):
             own[k] = pair.own[place, k]
     else:
         _compute(pair.points, place, pair.first if is_first else pair.start, own)
-    if pair.points.columns.shape[0] > 0:
-        _compute(pair.points, place, pair.start if is_first else pair.first, other)
-    else:
-        for k in range(other.shape[0]):
-            other[k] = pair.strip[later + k, i] if is_first else pair.strip[later + i - m, k]
+    _compute(pair.points, place, pair.start if is_first else pair.first, other)
     row[i] = pair.points.squares[place]
     for k in range(pair.size, row.shape[0]):
         row[k] = 0.0
@@ -226,22 +209,25 @@ def _row_of(values, pair, i, extra, none):
 
 
 @jit
-def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most, rough):
+def solve(
+    values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, tol, most, rough, space
+):
     """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
 
     ``values[i]`` is row i of K; with a ``pair`` it is filled when it is needed. g, the diagonal
-    with the ridge, and K are in the working precision, of a multiple of 16 columns. beta is changed
-    in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
-    gap ``tol`` if that is positive. A curvature below ``rough`` times its terms is rounding.
+    with the ridge, K and the four rows of ``space``, whose entries don't matter, are in the working
+    precision, of a multiple of 16 columns. beta is changed in place, and is exact at its bounds and
+    at 0. g has the intercept b. Steps end at the relative gap ``tol`` if that is positive. A
+    curvature below ``rough`` times its terms is rounding.
     Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]
-    space = np.zeros((3, n), g.dtype)
-    up, down, none = space[0], space[1], space[2]
-    numbers = np.zeros(4, g.dtype)  # of the type of g: 0, 2, ``rough``, infinity
+    up, down, none, numbers = space[0], space[1], space[2], space[3]
     for k in range(n):
-        up[k], down[k] = _slopes(beta[k], of.low[k], of.high[k], of.width[k])
-    numbers[1], numbers[2], numbers[3] = 2.0, rough, np.inf
+        up[k], down[k] = _slopes(of, k, beta[k])
+        none[k] = 0.0
+    # Of the type of g.
+    numbers[0], numbers[1], numbers[2], numbers[3] = 0.0, 2.0, rough, np.inf
     row_i, row_j, last = none, none, numbers[0]
     n_points = n if extra < 0 else extra
     steps = np.int64(0)
@@ -252,8 +238,8 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
         if tol > 0.0 and steps % (CHECKED if steps > CHECKED else _AT_FIRST) == 0:
             shift, of_sum = -0.5 * (np.float64(slope) + highest), 0.0
             if extra >= 0:
-                shift = -b - of.ridge[extra] * beta[extra]
-                of_sum = of.ridge[extra] * beta[extra] ** 2
+                shift = -b - of[RIDGE, extra] * beta[extra]
+                of_sum = of[RIDGE, extra] * beta[extra] ** 2
             primal, bound, _ = values_at(g, beta, of, n_points, b, shift, of_sum, scales)
             primal += total * (b + shift)
             if primal - bound <= tol * abs(primal):
@@ -268,13 +254,13 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
         if curvature < -_INDEFINITE * both:
             return steps, True
         step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2] * both))
-        top = 0.0 if of.width[i] > 0.0 and beta[i] < 0.0 else of.high[i]
-        bottom = 0.0 if of.width[j] > 0.0 and beta[j] > 0.0 else of.low[j]
+        top = 0.0 if of[WIDTH, i] > 0.0 and beta[i] < 0.0 else of[HIGH, i]
+        bottom = 0.0 if of[WIDTH, j] > 0.0 and beta[j] > 0.0 else of[LOW, j]
         step = min(step, top - beta[i], beta[j] - bottom)
         _step_to(i, top if step == top - beta[i] else beta[i] + step, of, beta, up, down)
         _step_to(j, bottom if step == beta[j] - bottom else beta[j] - step, of, beta, up, down)
-        g[i] += step * of.ridge[i]
-        g[j] -= step * of.ridge[j]
+        g[i] += step * of[RIDGE, i]
+        g[j] -= step * of[RIDGE, j]
         last = g.dtype.type(step)
         steps += 1
 
@@ -283,29 +269,30 @@ def solve(values, pair, diagonal, g, of, beta, extra, b, scales, total, enough, 
 
 
 @inner
-def _slope_in_b(b, of, total, scores, reach, unit):
-    """The derivative in b of the losses and ``total b``, at scores that are higher by ``reach``.
+def _slope_in_b(b, of, total, scores, reach, sign, unit):
+    """The derivative in b of the losses and ``total b``, at scores that are off by ``sign reach``.
 
     Also what its rounding may be: ``unit`` times the sizes of its terms.
     """
     slope, size = total, abs(total)
     for k in range(scores.shape[0]):
-        left, term = of.target[k] - (scores[k] + reach[k]) - b, 0.0
-        if left > of.width[k] and of.high[k] > 0.0:
-            term = -(left - of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.high[k]
-        elif left < -of.width[k] and of.low[k] < 0.0:
-            term = -(left + of.width[k]) / of.ridge[k] if of.ridge[k] > 0.0 else -of.low[k]
-        slope += term
+        left = of[TARGET, k] - (scores[k] + sign * reach[k]) - b
+        width, ridge, above, below = of[WIDTH, k], of[RIDGE, k], of[HIGH, k], of[LOW, k]
+        is_above, is_below = (left > width) & (above > 0.0), (left < -width) & (below < 0.0)
+        if ridge > 0.0:
+            above, below = (left - width) / ridge, (left + width) / ridge
+        term = above if is_above else (below if is_below else 0.0)  # no jumps, which none foresees
+        slope -= term
         size += abs(term)
     return slope, unit * size
 
 
 @inner
-def _better_b(low, high, of, total, scores, zeros):
+def _better_b(low, high, of, total, scores):
     """An intercept between these where the slope changes its sign, if it does."""
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        slope, _ = _slope_in_b(middle, of, total, scores, zeros, 0.0)
+        slope, _ = _slope_in_b(middle, of, total, scores, scores, 0.0, 0.0)
         if slope < 0.0:
             low = middle
         else:
@@ -321,24 +308,23 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     are written. Returns the scale, objective and bound, the intercept, and the largest difference
     of slopes.
     """
-    target, low, high, width, ridge = of
     n = beta.shape[0]
     square = curved = linear = size = losses = 0.0
     for k in range(n):
         square += beta[k] * scores[k]
-        curved += beta[k] * (scores[k] + ridge[k] * beta[k])
-        linear += target[k] * beta[k] - width[k] * abs(beta[k])
+        curved += beta[k] * (scores[k] + of[RIDGE, k] * beta[k])
+        linear += of[TARGET, k] * beta[k] - of[WIDTH, k] * abs(beta[k])
         size += beta[k]
     if s < np.inf:
         curved += s * size * size
-    scales = ridge[0] > 0.0 and total == 0.0 and min(linear, curved) > 0.0  # else it is rounding
-    t = linear / curved if scales else 1.0
+    is_squared = of[RIDGE, 0] > 0.0 and total == 0.0
+    t = linear / curved if is_squared and min(linear, curved) > 0.0 else 1.0  # else it is rounding
     least, most = np.inf, -np.inf
     for k in range(n):
         beta[k] *= t
         scores[k] *= t
-        g = scores[k] + ridge[k] * beta[k] - target[k]
-        above, below = _slopes(beta[k], low[k], high[k], width[k])
+        g = scores[k] + of[RIDGE, k] * beta[k] - of[TARGET, k]
+        above, below = _slopes(of, k, beta[k])
         up[k], down[k] = g + above, g + below
         least, most = min(least, up[k]), max(most, down[k])
     if s < np.inf:
@@ -349,9 +335,9 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     elif most <= least:  # no slope is left: all between are best
         b = -0.5 * (least + most)
     else:
-        b = _better_b(-most, -least, of, total, scores, np.zeros(n))
+        b = _better_b(-most, -least, of, total, scores)
     for k in range(n):
-        losses += _loss(target[k] - scores[k] - b, low[k], high[k], width[k], ridge[k])
+        losses += _loss(of, k, of[TARGET, k] - scores[k] - b)
     of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
     primal = 0.5 * t * t * square + losses + of_b
     return t, primal, t * (linear - 0.5 * t * curved), b, most - least
@@ -370,13 +356,14 @@ def evaluate(beta, scores, of, s, total, up, down):
 def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
     """No more than the least b that is best or, ``upper``, no less than the largest.
 
-    Infinite if there is none. It is sought from ``b`` on, at first so far, to a share ``close`` of
-    its distance. Where rounding may hide the sign of the slope it moves outward.
+    Scores may be higher, or ``upper`` lower, by ``reach``. Infinite if there is none. It is sought
+    from ``b`` on, at first so far, to a share ``close`` of its distance. Where rounding may hide
+    the sign of the slope it moves outward.
     """
-    low, high, bracketed, away = b, b, 0, 0.0
+    low, high, bracketed, away, sign = b, b, 0, 0.0, -1.0 if upper else 1.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high) if bracketed == 3 else b + away
-        slope, off = _slope_in_b(middle, of, total, scores, reach, unit)
+        slope, off = _slope_in_b(middle, of, total, scores, reach, sign, unit)
         if slope <= off if upper else slope < -off:
             low, bracketed = middle, bracketed | 1
         else:
@@ -392,7 +379,7 @@ def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
 
 
 @inner
-def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close):
+def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close, reach):
     """Objective and bound of beta with an intercept b, and how far the optimum's may be from it.
 
     An intercept that is not free is the one of beta.
@@ -400,33 +387,33 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     their terms; ``lengths`` are at least sqrt(k(x, x)), and no objective is below ``least``. What
     rounding may have done is taken off the bound as far as there is one, and added to the
     objective. A model off the hyperplane by rounding costs what the optimum's intercept may be.
+    ``reach`` is overwritten.
 
     Returns objective, bound, intercept, the radius in which w of the optimum lies, and by how much
     its intercept may be lower and higher.
     """
-    target, low, high, width, ridge = of
     n = beta.shape[0]
     square = error = size = sizes = losses = most = linear = terms = curved = longest = 0.0
     for k in range(n):
         size += beta[k]
         sizes += abs(beta[k])
         longest = max(longest, lengths[k])
-    reach, step = np.empty(n), unit * (1.0 + abs(b))
+    step = unit * (1.0 + abs(b))
     b = b if s == np.inf else s * size
     inside = True
     for k in range(n):
         value, score, a = beta[k], scores[k], abs(beta[k])
         square += value * score
         error += a * (errors[k] + unit * abs(score))
-        linear += target[k] * value - width[k] * a
-        terms += (abs(target[k]) + width[k]) * a
-        curved += ridge[k] * value * value
-        inside = inside and low[k] <= value <= high[k]
-        left = target[k] - score - b
-        off = errors[k] + unit * (abs(target[k]) + abs(score) + abs(b))
-        losses += _loss(left, low[k], high[k], width[k], ridge[k])
-        above = _loss(left + off, low[k], high[k], width[k], ridge[k])
-        below = _loss(left - off, low[k], high[k], width[k], ridge[k])
+        linear += of[TARGET, k] * value - of[WIDTH, k] * a
+        terms += (abs(of[TARGET, k]) + of[WIDTH, k]) * a
+        curved += of[RIDGE, k] * value * value
+        inside = inside and of[LOW, k] <= value <= of[HIGH, k]
+        left = of[TARGET, k] - score - b
+        off = errors[k] + unit * (abs(of[TARGET, k]) + abs(score) + abs(b))
+        losses += _loss(of, k, left)
+        above = _loss(of, k, left + off)
+        below = _loss(of, k, left - off)
         most += max(above, below)
     of_b = total * b if s == np.inf else (0.5 * b * b / s if s > 0.0 else 0.0)
     primal = 0.5 * square + losses + of_b
@@ -443,7 +430,7 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
         length = np.sqrt(max(2.0 * (primal + excess - least), curved, 0.0))
         farthest = 0.0
         for k in range(n):
-            farthest = max(farthest, abs(target[k]) + width[k])
+            farthest = max(farthest, abs(of[TARGET, k]) + of[WIDTH, k])
         bound -= missing * (farthest + 2.0 * length * longest)
     if square < -error:  # no matrix of a kernel
         return primal, -np.inf, b, np.inf, np.inf, np.inf
@@ -457,12 +444,10 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     if s < np.inf:
         return primal, bound, b, radius, 0.0, 0.0
     for k in range(n):
-        off = errors[k] + unit * (abs(target[k]) + abs(scores[k]) + abs(b))
+        off = errors[k] + unit * (abs(of[TARGET, k]) + abs(scores[k]) + abs(b))
         reach[k] = radius * lengths[k] + off
         step = max(step, reach[k])
     below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)
-    for k in range(n):
-        reach[k] = -reach[k]
     above = _end_of_b(of, total, scores, reach, unit, b, step, close, True) - b
     return primal, bound, b, radius, below, above
 
@@ -470,7 +455,8 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
 @jit
 def certify(of, s, total, least, b, beta, scores, errors, lengths, unit):
     """:func:`certificate` of one problem."""
-    return certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, _CLOSE)
+    given = beta, scores, errors, lengths, unit, _CLOSE
+    return certificate(of, s, total, least, b, *given, np.empty(beta.shape[0]))
 
 
 # ---- sums of rows --------------------------------------------------------------------------------
@@ -489,12 +475,3 @@ def add_rows(rows, slots, change, scores):
                 sums[k] += factor * row[k]
         for k in range(of_scores.shape[0]):
             of_scores[k] += sums[k]
-
-
-@jit
-def gather(rows, slots, chosen, out):
-    """``out[a, c] = rows[slots_a, chosen_c]``."""
-    for a in range(chosen.shape[0]):
-        row, of_out = rows[slots[a]], out[a]
-        for c in range(chosen.shape[0]):
-            of_out[c] = row[chosen[c]]

@@ -147,13 +147,11 @@ class KernelMachine(CertifiedEstimator):
         reach = radii * lengths * (1.0 + 8.0 * DOUBLE) + rounding
         return scores - (reach + below), scores + (reach + above)
 
-    def _pair_scores(self, X: Any, signs_only: bool = False) -> Array:
-        """Scores of shape (n_samples, n_pairs)."""
+    def _pair_scores(self, X: Any, single: bool = True) -> Array:
+        """Scores of shape (n_samples, n_pairs), in single precision if the X of fit was."""
         check_is_fitted(self)
         X = _checked_for_scores(self, X)
-        if signs_only:
-            return self._scores.signed(X, self.n_jobs)
-        single = self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
+        single = single and self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
         return self._scores.scores(X, single, self.n_jobs)
 
     @property
@@ -210,7 +208,13 @@ def objects_of(params: KernelMachine, X: Any) -> np.ndarray | None:
     return objects
 
 
+def _refuse_sparse_values(params: KernelMachine, X: Any) -> None:
+    if is_precomputed(params) and sp.issparse(X):
+        raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+
+
 def _checked_for_scores(params: KernelMachine, X: Any) -> Any:
+    _refuse_sparse_values(params, X)
     objects = objects_of(params, X)
     return check_prediction_data(params, X) if objects is None else objects
 
@@ -228,8 +232,7 @@ def training(
     A gamma that depends on the data has these ``weights``, unless one is given. Objects without a
     shape have one dimension.
     """
-    if is_precomputed(params) and sp.issparse(X):
-        raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+    _refuse_sparse_values(params, X)
     objects = objects_of(params, X)
     if objects is None:
         samples = check(params, X, *arguments)
@@ -318,7 +321,8 @@ def new_solver(
 ) -> Any:
     """A solver that starts from what another one kept, or from None."""
     start = start if isinstance(start, Start) else None
-    return kind(problem, tol=tol, start=start, seed=seed)
+    given = {"seed": seed} if kind is WorkingSets else {}
+    return kind(problem, tol=tol, start=start, **given)
 
 
 def run_next(

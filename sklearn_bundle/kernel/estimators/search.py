@@ -30,9 +30,9 @@ from sklearn_bundle.core.search import (
     values_of_C,
 )
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.kernel.estimators.machine import SINGLE_TOL, Training, hints
+from sklearn_bundle.kernel.estimators.machine import Training, hints
 from sklearn_bundle.kernel.values.data import KernelData
-from sklearn_bundle.kernel.values.shared import SharedValues
+from sklearn_bundle.kernel.values.kernel_function import Kernel
 
 _WITH_GAMMA = "rbf", "poly"  # kernels
 
@@ -54,8 +54,7 @@ class KernelSearch(Search):
 
     [search_cache_size]
     cache_size : float, default=1000
-        Memory for kernel values in MB; others are computed again when needed. What a callable
-        computes is computed once for all folds if ``8 n^2`` bytes are no more than half of it.
+        Memory for kernel values in MB; others are computed again when needed.
 
     [best_C_and_gamma]
     C_ : float
@@ -129,14 +128,15 @@ class KernelSearch(Search):
         rows = np.zeros(data.shape[0]), np.asarray(y), samples.rows
         folds = folds_among(own.cv, *rows, is_classifier(self), metadata)
         scorer = checked_scorer(single, own.scoring)
-        kernels = SharedValues(data.values, gammas, own.cache_size * 2**20)
+        kernel = data.values.kernel
+        kernels = [replace(kernel, gamma=float(gamma)) for gamma in gammas] or [kernel]
         fits = _Folds(own, data, kernels, Cs, steps, scorer)
         found = search(run, single, grid, folds, fits.scores, limit)
         best = grid.params(found.place)
         final = checked(single_of(own, self._kind, **best))
         final.max_time = limit.left  # which may be 0
         if "gamma" in best:
-            kernel = replace(data.values.kernel, gamma=best["gamma"])
+            kernel = replace(kernel, gamma=best["gamma"])
             chosen = KernelData(data.values.X, kernel, data.values.dtype, samples.rows)
             chosen.choose_dtype()
             data = replace(data, values=chosen)
@@ -183,7 +183,7 @@ class _Folds:
 
     search: KernelSearch  # a checked copy
     data: Training
-    kernels: SharedValues
+    kernels: list[Kernel]  # with each gamma
     Cs: NDArray[np.float64]
     steps: Steps
     scorer: Any
@@ -195,15 +195,18 @@ class _Folds:
 
         There is none where the limit ends a fit, nor for larger C with the same gamma.
         """
-        own, n_gammas = self.search, self.kernels.n_gammas
+        own, n_gammas, X = self.search, len(self.kernels), self.data.values.X
         scores: list[float | None] = [None] * (len(self.Cs) * n_gammas)
         part = self.steps.part(self.data.samples, train)
-        for g, (values, Z) in enumerate(self.kernels.of_fold(train, test)):
-            if own.tol < SINGLE_TOL:
-                values.dtype = np.dtype(np.float64)
+        X, Z = X[train], X[test]
+        if self.data.values.precomputed:
+            X, Z = X[:, train], Z[:, train]
+        for g, kernel in enumerate(self.kernels):
+            values = KernelData(X, kernel, self.data.values.dtype)
+            values.definite = True  # the values of all data are checked
+            values.choose_dtype()
             fold = replace(self.data, samples=replace(part, X=values.X), values=values)
-            given = {"kernel": values.kernel.name, "n_jobs": 1}
-            model = checked(single_of(own, own._kind, **given))
+            model = checked(single_of(own, own._kind, n_jobs=1))
             model.n_features_in_ = Z.shape[1] if Z.ndim > 1 else 1
             start = perf_counter()
             along = self.steps.along(model, fold, self.Cs, limit.part(n_gammas - g))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from sklearn_bundle.core.mixins import ClassifierMixin
 from sklearn_bundle.core.monitor import callbacks_of
 from sklearn_bundle.core.optimum import CertainClassifier
 from sklearn_bundle.core.parallel import blas_threads, split_threads
-from sklearn_bundle.core.parameters import Interval, Names
+from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.validation import (
     ClassificationData,
     check_classification_data,
@@ -86,10 +85,6 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
     %(max_time)s
     cache_size : float, default=1000
         Memory for kernel values in MB; others are recomputed.
-    n_candidates : int, default=None
-        For Algorithms 1 to 5: random points to search first. None searches all.
-    n_initial : int, default=1
-        For the same: random points whose solution is the start; 1 is the first point.
     %(class_weight: C)s
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For three or more classes: scores per class, or per pair.
@@ -166,15 +161,12 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
 
     _used_with = {  # noqa: RUF012
         **KernelMachine._used_with,
-        **dict.fromkeys(("n_candidates", "n_initial"), ("solver", tuple(sorted(ALGORITHMS)))),
         "solver": ("loss", ("squared_hinge",)),
     }
     _allowed: ClassVar[dict[str, Any]] = {
         **KernelMachine._kernel_constraints,
         "loss": [Names({"squared_hinge", "hinge"})],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
-        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "n_initial": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [Names({"balanced"}), dict, None],
         "decision_function_shape": [Names({"ovr", "ovo"})],
         "break_ties": ["boolean"],
@@ -201,8 +193,6 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         max_iter: int = 1_000_000,
         max_time: float | None = None,
         cache_size: float = 1000,
-        n_candidates: int | None = None,
-        n_initial: int = 1,
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
@@ -292,7 +282,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             return self.classes_[
                 (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
             ]
-        scores = self._pair_scores(X, signs_only=True)
+        scores = self._pair_scores(X, single=False)
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
         return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
@@ -395,9 +385,15 @@ class PairsOfClasses:
 
     def __init__(self, labels: NDArray[np.integer]):
         self._labels, self.n_classes = labels, int(labels.max()) + 1
-        order = np.argsort(labels, kind="stable")
-        self._members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-        self._pairs = list(combinations(range(self.n_classes), 2))
+
+    @cached_property
+    def _members(self) -> list[Members]:
+        order = np.argsort(self._labels, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self._labels))[:-1])
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(self.n_classes), 2))
 
     def __call__(self, k: int) -> tuple[Members, Array]:
         """Points of pair k, and their labels -1 and +1."""
@@ -481,8 +477,7 @@ def _kind_of(params: Any) -> Callable[..., Any]:
     """The solver that the parameters mean."""
     if params.loss != "squared_hinge" or params.solver not in ALGORITHMS:
         return WorkingSets
-    kind = partial(FrankWolfe, algorithm=params.solver, max_steps=params.max_iter)
-    return partial(kind, n_candidates=params.n_candidates, n_initial=params.n_initial)
+    return partial(FrankWolfe, algorithm=params.solver, max_steps=params.max_iter)
 
 
 def _at_once(run: Fit, params: Any) -> bool:
@@ -504,7 +499,7 @@ def _solved_at_once(
         found = solve_all(data.values, labels, costs, np.ones(1), **given)
         (coef,), known = found.coef, found.certificate(0, params.tol)
         b = found.found[0, :, 2].copy()
-        for k in [k for k, status in enumerate(known["status_"]) if status == "stalled"]:
+        for k in np.flatnonzero(found.found[0, :, 6] < 0.0).tolist():
             members, dual = problem_of_pair(*pairs(k), costs, params.loss)
             problem = Problem(data.values, members, dual, cache_bytes=params.cache_size * 2**20)
             solver = WorkingSets(problem, tol=params.tol, start=Start(pairs.of(k, coef), dual))

@@ -53,7 +53,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
         "hinge" is what :class:`~sklearn.svm.SVC` minimizes.
     %(cv: stratified)s
     %(scoring)s
-        accuracy. With a callable kernel a callable gets kernel values in place of X.
+        accuracy.
     %(kernel)s
     %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
@@ -104,9 +104,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(
-        SwapSVC, ("C", "n_candidates", "n_initial", "warm_start")
-    )
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC, ("C", "warm_start"))
     _steps = Steps(classes_of, _part_of_classes, along_classes, fit_classes)
 
     def __init__(
@@ -154,7 +152,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
         "epsilon_insensitive" is what :class:`~sklearn.svm.SVR` minimizes.
     %(cv: consecutive)s
     %(scoring)s
-        R^2. With a callable kernel a callable gets kernel values in place of X.
+        R^2.
     %(SwapSVR.epsilon)s
         In a fold it is that of its own y.
     %(kernel)s

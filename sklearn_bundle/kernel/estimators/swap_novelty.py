@@ -13,6 +13,7 @@ from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, points_of, with_callbacks
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import CertainDetector
+from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import check_unlabeled_data
 from sklearn_bundle.kernel.estimators.machine import (
@@ -199,15 +200,17 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         settings = (params.nu,)
         results = solved(run, params, data, lambda _: (everything, dual), model, settings=settings)
         fitted, caveat = model(points_of(results)), None
-        coef, active = results[0].point, np.flatnonzero(results[0].point)
-        scores, _ = data.values.exact_sums(coef[active], active, everything)
-        if not isinstance(params.contamination, str):
-            fitted |= _boundary_at(params.contamination, data, scores, results[0].region)
-        # no sample reaches 1, and w separates them from the origin on neither side
-        elif params.nu is None and scores.max() < 1.0 and scores.min() <= 0.0:
-            caveat = _AROUND_ORIGIN
         if params.nu is not None and results[0].primal == 0.0:
             caveat = _AROUND_ORIGIN
+        if params.nu is None or not isinstance(params.contamination, str):
+            coef, active = results[0].point, np.flatnonzero(results[0].point)
+            with blas_threads(split_threads(params.n_jobs, 1)[1]):
+                scores, _ = data.values.exact_sums(coef[active], active, everything)
+            if not isinstance(params.contamination, str):
+                fitted |= _boundary_at(params.contamination, data, scores, results[0].region)
+            # no sample reaches 1, and w separates them from the origin on neither side
+            elif scores.max() < 1.0 and scores.min() <= 0.0:
+                caveat = _AROUND_ORIGIN
         advice = linear_advice(params, "BMRMNoveltyDetector")
         return run.finish(fitted, results, caveat=caveat, advice=advice)
 

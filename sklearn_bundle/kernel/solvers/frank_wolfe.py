@@ -16,7 +16,7 @@ from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel._compiled import frank_wolfe
 from sklearn_bundle.kernel.problem import Point, Problem
 from sklearn_bundle.kernel.solvers.working_sets import Start
-from sklearn_bundle.kernel.values.row_cache import rows_of
+from sklearn_bundle.kernel.values.row_cache import RowCache
 
 Array = NDArray[np.float64]
 
@@ -43,13 +43,8 @@ class FrankWolfe:
     tol : float
         Relative gap at which a state ends early.
     start : Start, default=None
-        Where to begin; at the first of ``n_initial`` random vertices by default.
-    n_candidates : int, default=None
-        Number of random vertices among which the next one is chosen; None means all.
-    n_initial : int, default=1
-        Random vertices whose solution is the start; 1 is the first vertex.
+        Where to begin; at the first vertex by default.
     max_steps : int
-    seed : int
     """
 
     name = "frank-wolfe"
@@ -62,18 +57,13 @@ class FrankWolfe:
         algorithm: str,
         tol: float,
         start: Start | None = None,
-        n_candidates: int | None = None,
-        n_initial: int = 1,
         max_steps: int = 1_000_000,
-        seed: int = 0,
     ):
         problem.promote()
-        self._problem, self._tol, self._seed = problem, tol, seed
+        self._problem, self._tol = problem, tol
         self._algorithm, self._most = ALGORITHMS[algorithm], max_steps
         n, dual = problem.n, problem.dual
-        few = n_candidates is not None and n_candidates < n
-        self._n_candidates = n_candidates if few else 0
-        self._cache = rows_of(problem.rows, problem.cache_bytes, _TOGETHER)
+        self._cache = RowCache(problem.rows, problem.cache_bytes, _TOGETHER)
         self._y = np.sign(dual.target)
         self._squares = problem.rows.diagonal + 1.0 + dual.ridge
         self.kinds, self.n_steps, self.indefinite = np.zeros(len(KINDS), np.int64), 0, False
@@ -81,8 +71,6 @@ class FrankWolfe:
         self._a = np.zeros(n)
         if start is not None and len(start.beta) == n and start.beta.any():
             self._a[:] = np.abs(start.beta) / np.abs(start.beta).sum()
-        elif n_initial > 1:
-            self._a[:] = self._solved(np.random.default_rng(seed).permutation(n)[:n_initial])
         else:
             self._a[0] = 1.0
         self._set_q()
@@ -128,25 +116,17 @@ class FrankWolfe:
         kinds = np.zeros(int(min(_CHUNK, self._most - self.n_steps)), np.int8)
         done = 0
         while True:
-            slots = self._slots()
-            matrix = frank_wolfe.Matrix(
-                self._cache.values, slots, self._y, self._problem.dual.ridge, self._squares
-            )
+            cache, ridge = self._cache, self._problem.dual.ridge
+            matrix = frank_wolfe.Matrix(cache.values, cache.places, self._y, ridge, self._squares)
             done, missing = frank_wolfe.run(
-                self._algorithm, matrix, self._a, self._q, kinds, done, self.n_steps, self._tol,
-                self._n_candidates, self._seed,
-            )  # fmt: skip
+                self._algorithm, matrix, self._a, self._q, kinds, done, self._tol
+            )
             if missing < 0:
                 break
             self._cache.slots(np.array([missing]))
         self.n_steps += done
         self.kinds += np.bincount(kinds[:done], minlength=len(KINDS))
         return done
-
-    def _slots(self) -> NDArray[np.int64]:
-        """Where the row of each vertex is, -1 if nowhere."""
-        places = getattr(self._cache, "places", None)
-        return np.arange(self._problem.n) if places is None else places
 
     def _set_q(self) -> None:
         """``K a`` from the data."""
@@ -172,26 +152,6 @@ class FrankWolfe:
         self._best.raise_bound(0.5 / value)
         if primal < self._best.primal:
             self._best.offer(primal, self._dual_point(self._a, self._q), is_free=True)
-
-    def _solved(self, chosen: NDArray[np.intp]) -> Array:
-        """The solution on a few vertices; section 6 of the paper uses 20."""
-        problem, a = self._problem, np.zeros(self._problem.n)
-        dual = problem.dual
-        part = dual._replace(
-            target=dual.target[chosen],
-            low=dual.low[chosen],
-            high=dual.high[chosen],
-            ridge=dual.ridge[chosen],
-        )
-        few = Problem(problem.data, problem.points[chosen], part, cache_bytes=problem.cache_bytes)
-        names = {number: name for name, number in ALGORITHMS.items()}
-        solver = FrankWolfe(
-            few, algorithm=names[self._algorithm], tol=self._tol, max_steps=self._most
-        )
-        while solver._advance():
-            pass
-        a[chosen] = solver._a
-        return a
 
     def _state(self) -> State:
         point = self._best.point

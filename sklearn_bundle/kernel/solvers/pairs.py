@@ -1,4 +1,4 @@
-"""All pairs of classes at all costs: a call of compiled code for each class, not for each pair."""
+"""All pairs of classes at all costs: a call of compiled code for classes, not for each pair."""
 
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 
 _MOST = 4096  # points of a pair; with more, working sets take less time
 _LARGE = 256  # points of a class, beyond which pairs compute the few rows that they need
+_TOGETHER = 1 << 22  # values that are computed at a time: 32 MB
 _NARROW = 64  # features up to which values within a class are computed for each of its pairs
 _NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
@@ -25,8 +26,9 @@ def suit(values: KernelData, labels: NDArray[np.integer], cache_bytes: float) ->
     """Whether pairs of more than two classes are small enough to be solved in one call each."""
     counts = np.sort(np.bincount(labels))
     largest = int(counts[-2:].sum())
-    # Values of a class with all, within classes, and of a pair.
-    memory = 8.0 * (2 * len(labels) * counts[-1] + largest**2)
+    n, width = len(labels), int(counts[-1])
+    # Values of some classes with all, within classes, and of a pair.
+    memory = 8.0 * (max(n * width, min(n * n, _TOGETHER)) + n * width + largest**2)
     return len(counts) > 2 and largest <= _MOST and memory <= cache_bytes
 
 
@@ -103,44 +105,57 @@ def solve_all(
     """
     order, counts = np.argsort(labels, kind="stable"), np.bincount(labels)
     n, K, starts = len(labels), len(counts), np.concatenate([[0], np.cumsum(counts)])
-    rows = KernelRows(values.X, values.kernel, np.float64)
-    points = _points_of(rows, order, counts.max())
-    known = len(points.columns) > 0
-    kept = not known or len(points.columns) > _NARROW
+    given = KernelRows(values.X, values.kernel, np.float64)
+    rows, error = given.take(order), given.relative_error
+    points = _points_of(rows, counts.max())
+    groups = _groups(starts)
+    kept = len(groups) > 1 if points is None else len(points.columns) > _NARROW
     own = np.zeros((n, counts.max()) if kept else (0, 0))
     for c in range(K if kept else 0):
-        members = order[starts[c] : starts[c + 1]]
-        own[starts[c] : starts[c + 1], : counts[c]] = rows.block(members, members)
-    error = rows.relative_error
-    lengths = np.sqrt(np.maximum(rows.diagonal[order], 0.0) * (1.0 + error))
+        members = np.arange(starts[c], starts[c + 1])
+        own[members, : counts[c]] = rows.block(members, members)
+    lengths = np.sqrt(np.maximum(rows.diagonal, 0.0) * (1.0 + error))
     coef = np.zeros((len(ratios), K - 1, n))
     found = np.zeros((len(ratios), K * (K - 1) // 2, FIELDS))
-    first = np.concatenate([[0], np.cumsum(np.arange(K - 1, 0, -1))])
+    first = np.concatenate([[0], np.cumsum(np.arange(K - 1, -1, -1))])
     s = 1.0 if squared else np.inf
 
-    def work(a: int) -> None:
-        later = order[n if known else starts[a + 1] :]
-        strip = rows.block(later, order[starts[a] : starts[a + 1]])
-        of_class = found[:, first[a] : first[a + 1]]
-        given = a, points, strip, own, starts, costs[order], lengths, ratios
-        solve_pairs(*given, squared, s, tol, error, coef, of_class)
+    def work(k: int) -> None:
+        a, stop = groups[k]
+        strip, begin = np.zeros((0, 0)), starts[a]
+        if points is None and len(groups) == 1:
+            strip = rows.gram()
+        elif points is None:
+            strip = rows.block(np.arange(begin, starts[stop]), np.arange(begin, n))
+        fixed = (a, stop), points, rows.diagonal, strip, own, starts, costs[order], lengths, ratios
+        solve_pairs(*fixed, squared, s, tol, error, coef, found[:, first[a] : first[stop]])
 
     with BlockRunner(n_threads) as runner:
-        runner.run(work, K - 1)
+        runner.run(work, len(groups))
     arranged = np.empty_like(coef)
     arranged[:, :, order] = coef
     return Pairs(arranged, found, s)
 
 
-def _points_of(rows: KernelRows, order: NDArray[np.intp], largest: int) -> Points:
+def _groups(starts: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """First classes of the pairs that are solved in a call, from one up to another."""
+    groups, a, n = [], 0, int(starts[-1])
+    while a < len(starts) - 2:
+        last = int(np.searchsorted(starts, starts[a] + _TOGETHER // n, side="right")) - 1
+        groups.append((a, max(a + 1, last)))
+        a = groups[-1][1]
+    return groups
+
+
+def _points_of(rows: KernelRows, largest: int) -> Points | None:
     """Points from which compiled code computes the rows that it needs, where classes are large.
 
     Small classes need nearly all rows, which come in blocks.
     """
-    dense, kernel, squares = rows.dense, rows.kernel, rows.diagonal[order]
-    columns, norms = np.zeros((0, 0)), np.zeros(0)
-    if dense is not None and largest > _LARGE:
-        columns, norms = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n)), dense.norms[order]
-        columns[: dense.terms] = dense.X[order].T
-    kind = function_of(kernel).kind if dense is not None else -1
-    return Points(columns, norms, squares, kind, kernel.gamma, kernel.coef0, kernel.degree)
+    dense, kernel = rows.dense, rows.kernel
+    if dense is None or largest <= _LARGE:
+        return None
+    columns = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n))
+    columns[: dense.terms] = dense.X.T
+    known = columns, dense.norms, rows.diagonal, function_of(kernel).kind
+    return Points(*known, kernel.gamma, kernel.coef0, kernel.degree)

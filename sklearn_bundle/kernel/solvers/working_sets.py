@@ -17,9 +17,10 @@ from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.kernel._compiled import steps
+from sklearn_bundle.kernel._compiled.rows import pick
 from sklearn_bundle.kernel.problem import Certified, Dual, Point, Problem
 from sklearn_bundle.kernel.values.data import padded
-from sklearn_bundle.kernel.values.row_cache import rows_of
+from sklearn_bundle.kernel.values.row_cache import RowCache
 
 Array = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class WorkingSets:
         if start is not None and len(start.beta) == n:
             self._newest = self._from(dual.scaled(start.beta, start.dual))
         elif dual.total > 0.0:
-            self._newest = self._from(dual.inside(np.zeros(n)))
+            self._newest = self._at(dual.inside(np.zeros(n)))
         if dual.total > 0.0:  # the model w = 0, which is best where the origin lies inside the data
             self._best.offer(0.0, Point(np.zeros(n), np.zeros(n)))
         self._evaluate()
@@ -138,6 +139,14 @@ class WorkingSets:
         """A point of its own, which may be scaled: what is certified stays as it is."""
         return Point(beta.copy(), self._rows.exact(self._problem, beta))
 
+    def _at(self, beta: Array) -> Point:
+        """A point whose scores are in the working precision: rough ones will do to begin with."""
+        scores, active = np.zeros(len(beta)), np.flatnonzero(beta)
+        for start in range(0, len(active), SET):
+            part = active[start : start + SET]
+            self._rows.add(part, beta[part], scores)
+        return Point(beta, scores, 0.0, float(np.abs(beta).sum()))
+
     def _refine(self) -> None:
         """Continue from scores in float64; later with values in float64."""
         self._missed += 1
@@ -176,16 +185,15 @@ class WorkingSets:
         side, dtype = len(values), values.dtype
         of, beta = np.zeros((5, side)), np.zeros(side)
         g, diagonal = np.zeros(side, dtype), np.ones(side, dtype)
-        of[:, :n] = [of_all[chosen] for of_all in problem.variables]
-        of = steps.Variables(*of)
+        of[:, :n] = problem.variables[:, chosen]
         before = beta[:n] = point.beta[chosen]
-        g[:n] = point.scores[chosen] + of.ridge[:n] * before + point.b - of.target[:n]
-        diagonal[:n] = np.diagonal(values)[:n] + of.ridge[:n]
+        g[:n] = point.scores[chosen] + of[steps.RIDGE, :n] * before + point.b - of[steps.TARGET, :n]
+        diagonal[:n] = np.diagonal(values)[:n] + of[steps.RIDGE, :n]
         extra = -1
         if dual.s < np.inf:
             extra = n
-            beta[n], of.low[n], of.high[n] = -point.beta.sum(), -np.inf, np.inf
-            of.ridge[n] = diagonal[n] = dual.s
+            beta[n], diagonal[n] = -point.beta.sum(), dual.s
+            of[:, n] = 0.0, -np.inf, np.inf, 0.0, dual.s
         whole = self._rows.everything is not None
         scales = dual.is_squared and dual.total == 0.0
         closer = _SLACK * self._tol * 0.5**self._missed  # rounding comes on top of what steps see
@@ -193,7 +201,8 @@ class WorkingSets:
         given = values, None, diagonal, g, of, beta, extra, point.b, scales, dual.total
         rough = steps.ROUGH if dtype == np.float32 else steps.FINE
         most = max(_FEWEST, _WORK // n) if whole else _STEPS * n
-        taken, indefinite = steps.solve(*given, *limits, most, rough)
+        space = np.empty((4, side), dtype)
+        taken, indefinite = steps.solve(*given, *limits, most, rough, space)
         self.n_steps += taken
         self._set = chosen
         self.indefinite |= indefinite and dtype != np.float32
@@ -306,7 +315,7 @@ class _Part:
         self._space = np.empty(0, problem.dtype)
         dense = self._values.dense
         if self._values.tiles is None or dense is None or dense.X.shape[1] > _CHEAP:
-            self._cache = rows_of(self._values, problem.cache_bytes, SET)
+            self._cache = RowCache(self._values, problem.cache_bytes, SET)
 
     @property
     def n_computed(self) -> int:
@@ -321,7 +330,7 @@ class _Part:
         if self._cache is None:
             values[:n, :n] = self._values.block(chosen, chosen)
         else:
-            steps.gather(self._cache.values, self._cache.slots(chosen), chosen, values)
+            pick(self._cache.values, self._cache.slots(chosen), chosen, values)
         values[:n, n:] = values[n:] = 0.0
         return values
 

@@ -120,10 +120,6 @@ class Points(ABC):
         longest = np.sqrt(np.abs(points.diagonal()[columns]).max())
         return unit * self.roundings * lengths * longest
 
-    def rounding_with(self, points: Self, unit: float):
-        """Approximate standard deviation of the errors of values with other points."""
-        return unit * np.abs(points.diagonal()).max()
-
     def row_parts(self, n: int, width: int) -> Iterator[slice]:
         """Slices of n rows to be computed together, against ``width`` of these points."""
         return slices(n, max(1, BLOCK_ENTRIES // max(width, 1)))
@@ -160,14 +156,6 @@ class Features(Points):
         """Bounds on the errors of the values of these rows with any of those columns."""
         lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
         return self.kernel.rounding(unit, lengths, longest, likely(self.terms))
-
-    def rounding_with(self, points: Self, unit: float):
-        """Approximate standard deviation of the errors of values with other points, by rows.
-
-        Roundings have random signs, so those of d products add up to about sqrt(d).
-        """
-        longest, d = np.sqrt(points.squares.max()), np.sqrt(self.terms)
-        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
 
     def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from sklearn_bundle.core.parallel import blas_threads
+
 Array = NDArray[np.float64]
 
 # Roundings of a value k(x, z), in units of sqrt(k(x, x) k(z, z)): sums of 10,000 products have some
@@ -55,13 +57,16 @@ def refuse_indefinite(K: np.ndarray, kernel: Any, n: int, ridge: np.ndarray | No
     shift = np.full(len(K), allowance(np.diagonal(exact), K.dtype))
     if ridge is not None:
         shift = np.maximum(np.minimum(shift, ridge), _of_sums(np.diagonal(exact), exact.dtype))
-    _, failed = lapack.dpotrf(exact + np.diag(shift), lower=1, clean=0, overwrite_a=1)
-    if not failed:
-        return
-    least = float(np.linalg.eigvalsh(exact)[0])
-    if least < -shift.max() or (
-        ridge is not None and np.linalg.eigvalsh(exact + np.diag(shift))[0] < 0.0
-    ):
+    shifted = exact.copy().T  # as LAPACK has its matrices
+    np.fill_diagonal(shifted, np.diagonal(exact) + shift)
+    with blas_threads(1):  # on so few points threads wait longer than they work
+        _, failed = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            return
+        least = float(np.linalg.eigvalsh(exact)[0])
+        np.fill_diagonal(exact, np.diagonal(exact) + shift)
+        of_ridge = ridge is not None and np.linalg.eigvalsh(exact)[0] < 0.0
+    if least < -shift.max() or of_ridge:
         why = "below what rounding explains"
         if ridge is not None:
             why = f"which is too large for 1/C of {ridge.min():.3g}: use a smaller C, or float64"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sklearn_bundle.core.limits import DOUBLE, MOST_SIDE, likely
-from sklearn_bundle.kernel._compiled.steps import LANES
+from sklearn_bundle.kernel._compiled.steps import FEW, LANES
 from sklearn_bundle.kernel.values._points import ByCallable
 from sklearn_bundle.kernel.values.checks import (
     allowance,
@@ -23,7 +23,6 @@ Array = NDArray[np.float64]
 
 _CALLED = 100  # points between which a callable is checked before the fit
 _EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
-_FEW = 8.0  # roundings of a term before it is added
 _SURE = 1e-13  # relative error of a value in double precision, at least
 
 
@@ -225,7 +224,7 @@ def _linear_sums(left: Any, right: Any, coef: Array) -> tuple[Array, Array]:
     left, right = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
     sums = np.asarray(left @ (right.T @ coef)).ravel()
     sizes = np.asarray(abs(left) @ (abs(right).T @ np.abs(coef))).ravel()
-    return sums, DOUBLE * (likely(len(coef)) + likely(left.shape[1]) + _FEW) * sizes
+    return sums, DOUBLE * (likely(len(coef)) + likely(left.shape[1]) + FEW) * sizes
 
 
 def padded(n: int) -> int:

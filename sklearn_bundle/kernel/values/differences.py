@@ -42,9 +42,6 @@ class Differences(Points):
         error = unit * (_DECAY * (likely(self.X.shape[1]) + 3.0) + _OF_EXP)
         return np.full(self.X.shape[0], error)[rows]
 
-    def rounding_with(self, points: Self, unit: float) -> Array:
-        return self.rounding(points, unit)
-
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
         left = self.X if rows is None else self.X[rows]

@@ -16,6 +16,7 @@ from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import tiles
+from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values._points import (
     BLOCK_ENTRIES,
     SUMMED,
@@ -38,7 +39,6 @@ _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 
 # subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
 _LARGEST_ROUNDING = 1e-11
 _KINDS: dict[KernelName, int] = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
-_LAST = 4.0  # further roundings: the last sums, and the product with a sign
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
 
@@ -121,16 +121,19 @@ class KernelRows:
         self.kernel = kernel
         self.dtype: np.dtype = np.dtype(dtype)
         self._points: Points = points_of(X, kernel, self.dtype)
-        near = kernel.name == "rbf" and self.dtype == np.float64
-        if near and (fine or self._cancels(self._points)):
-            self._points = Differences(X, kernel)
+        if kernel.name == "rbf" and self.dtype == np.float64:
+            with np.errstate(over="ignore", invalid="ignore"):
+                cancels = not self.relative_error <= _LARGEST_ROUNDING  # or norms overflow
+            if fine or cancels:
+                self._points = Differences(X, kernel)
+                del self.relative_error
         self.n = X.shape[0]
         self.diagonal = self._points.diagonal()
 
     def take(self, indices: np.ndarray) -> "KernelRows":
         """Only the points ``indices``: this pays if their rows are needed again and again."""
         taken = copy.copy(self)
-        for known in ("tiles", "largest"):
+        for known in ("tiles", "largest", "relative_error"):
             taken.__dict__.pop(known, None)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
@@ -140,14 +143,6 @@ class KernelRows:
     def dense(self) -> Dense | None:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
-
-    @property
-    def matrix(self) -> np.ndarray | None:
-        """The matrix of all values, if it is given in the working dtype and is writable."""
-        points = self._points
-        if not (isinstance(points, Precomputed) and points.whole and points.X.dtype == self.dtype):
-            return None
-        return points.X if points.X.flags.writeable else None
 
     @cached_property
     def tiles(self) -> Tiles | None:
@@ -173,11 +168,6 @@ class KernelRows:
         exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
         return bool(ends and exponents <= _MEANINGFUL)
 
-    def _cancels(self, points: Points) -> bool:
-        """Whether norms leave too few digits of the distances, or overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
-
     @property
     def _unit(self) -> float:
         """The unit roundoff of the working dtype."""
@@ -196,9 +186,9 @@ class KernelRows:
             errors = left.rounding(self._points, self._unit) * float(sizes.sum())
         else:  # each value's by its own point, not by the longest
             errors = self.relative_error * reach
-        return errors + self._unit * (likely(len(coef)) + _LAST) * reach
+        return errors + self._unit * (likely(len(coef)) + FEW) * reach
 
-    @property
+    @cached_property
     def relative_error(self) -> float:
         """Bound on the error of ``k(x, z)``, over ``sqrt(k(x, x) k(z, z))``."""
         if self.kernel.name == "rbf":
@@ -276,11 +266,8 @@ class KernelRows:
         self._points.like(Z).fill(None, self._points, None, self.n, block)
         return block
 
-    def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer.
-
-        Each block comes with about the standard deviation of the errors of each row's values.
-        """
+    def blocks(self, Z: Matrix) -> Iterator[np.ndarray]:
+        """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer."""
         buffer = np.empty((0, self.n), self.dtype)
         step = min(max(BLOCK_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
         for part in slices(Z.shape[0], step):
@@ -288,4 +275,4 @@ class KernelRows:
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
-            yield buffer[:n_rows], left.rounding_with(self._points, self._unit)
+            yield buffer[:n_rows]

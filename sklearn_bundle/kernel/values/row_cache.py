@@ -1,22 +1,9 @@
-"""Rows of kernel values: of a matrix that holds them, or kept as long as there is space."""
+"""Rows of kernel values, kept as long as there is space."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.kernel.values.kernel import KernelRows
-
-
-class GivenRows:
-    """Rows of a matrix that holds all values, in place."""
-
-    n_computed = 0
-
-    def __init__(self, values: np.ndarray):
-        self.values = values
-
-    def slots(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where in ``values`` the rows of these points are."""
-        return indices
 
 
 class RowCache:
@@ -29,26 +16,23 @@ class RowCache:
         Memory for the rows, of which there are at least ``least``.
     least : int
         Rows that are used together at most.
-    columns : int, default=None
-        Columns of ``values``, at least one for each point; by default no more.
 
     Attributes
     ----------
-    values : ndarray of shape (n_rows, width)
+    values : ndarray of shape (n_rows, n)
         Memory is taken as it is filled.
-    places : ndarray of shape (width,)
+    places : ndarray of shape (n,)
         Which row of ``values`` is that of a point, -1 if none is.
     n_computed : int
         Rows computed so far.
     """
 
-    def __init__(self, source: KernelRows, n_bytes: float, least: int, columns: int | None = None):
+    def __init__(self, source: KernelRows, n_bytes: float, least: int):
         self._source = source
-        width = source.n if columns is None else columns
-        most = n_bytes // (width * source.dtype.itemsize)
+        most = n_bytes // (source.n * source.dtype.itemsize)
         self.n_rows = int(min(source.n, max(least, most)))
-        self.values = np.empty((self.n_rows, width), source.dtype)
-        self.places, self._owners = np.full(width, -1), np.full(self.n_rows, -1)
+        self.values = np.empty((self.n_rows, source.n), source.dtype)
+        self.places, self._owners = np.full(source.n, -1), np.full(self.n_rows, -1)
         self._used, self._time = np.zeros(self.n_rows, np.int64), 0
         self.n_computed = 0
 
@@ -59,11 +43,11 @@ class RowCache:
         self._used[known[known >= 0]] = self._time
         missing = indices[known < 0]
         if len(missing):
-            places, n = self._free(len(missing)), self._source.n
-            if n == self.values.shape[1] and places[-1] - places[0] == len(places) - 1:
+            places = self._free(len(missing))
+            if places[-1] - places[0] == len(places) - 1:
                 self._source.block(missing, None, self.values[places[0] : places[-1] + 1])
             else:
-                self.values[places, :n] = self._source.block(missing)
+                self.values[places] = self._source.block(missing)
             self.places[missing], self._owners[places] = places, missing
             self._used[places] = self._time
             self.n_computed += len(missing)
@@ -78,9 +62,3 @@ class RowCache:
         owners = self._owners[places]
         self.places[owners[owners >= 0]] = -1
         return places
-
-
-def rows_of(source: KernelRows, n_bytes: float, least: int) -> GivenRows | RowCache:
-    """The rows of a matrix that is given, or a cache of rows."""
-    matrix = source.matrix
-    return RowCache(source, n_bytes, least) if matrix is None else GivenRows(matrix)

@@ -7,19 +7,17 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import DOUBLE, SINGLE, likely
+from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner, blas_threads
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import votes
-from sklearn_bundle.kernel.values._points import SUMMED
+from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
 
 _SMALL = 1 << 18  # products of features: below this threads, and single precision, save nothing
-_FEW = 8.0  # roundings of a term before it is added
-_SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
 _GIVEN_ROWS = 1024  # rows of a matrix of kernel values that are copied at a time
 
 
@@ -49,20 +47,27 @@ class KernelScores:
 
     def scores(self, Z: Matrix, single: bool = False, n_jobs: int | None = None) -> Array:
         """Array of shape (n, n_pairs), from kernel values in float64, or in float32."""
-        return self._scores(Z, np.float32 if single else np.float64, n_jobs)[0]
+        n, (n_rows, n_support) = Z.shape[0], self.dual_coef.shape
+        scores = np.empty((n, n_rows * (n_rows + 1) // 2))
+        if n_support == 0:  # then there is no largest support vector either
+            scores[:] = self.intercept
+            return scores
+        if n * self.vectors.size <= _SMALL:
+            given = self.kernel.name == "precomputed"
+            self._add(Z.take(self.vectors, axis=1) if given else self._double.with_few(Z), scores)
+            return scores
 
-    def signed(self, Z: Matrix, n_jobs: int | None = None) -> Array:
-        """Scores in float32 where their sign is certain, else in float64."""
-        small = Z.shape[0] * self.vectors.size <= _SMALL
-        given = self.kernel.name == "precomputed" or callable(self.kernel.name)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if small or given or not self.dual_coef.shape[1] or not self._single.in_range:
-                return self.scores(Z, False, n_jobs)
-            scores, rounding = self._scores(Z, np.float32, n_jobs)
-        error = _SURE * (np.outer(rounding, self._norms) + self._of_sums)
-        unsure = np.flatnonzero(~(np.abs(scores) >= error).all(axis=1))  # NaN are unsure too
-        if len(unsure):
-            scores[unsure] = self.scores(Z[unsure], False, n_jobs)
+        def work(k: int) -> None:
+            start = bounds[k]
+            for block in self._blocks(Z[start : bounds[k + 1]], single):
+                stop = start + len(block)
+                self._add(block, scores[start:stop])
+                start = stop
+
+        n_threads = effective_n_jobs(n_jobs)
+        bounds = np.linspace(0, n, n_threads + 1).astype(int)
+        with blas_threads(1), BlockRunner(n_threads) as runner:
+            runner.run(work, n_threads)
         return scores
 
     def bounded(self, Z: Matrix, n_jobs: int | None = None) -> tuple[Array, Array]:
@@ -73,38 +78,13 @@ class KernelScores:
         sizes = self._sums_of_pairs(np.abs(self.dual_coef))
         largest = float(np.abs(self._double.diagonal).max())
         lengths = np.sqrt(largest * np.abs(self.diagonal(Z)))
-        of_sums = (likely(self.dual_coef.shape[1]) + _FEW) * DOUBLE * lengths
+        of_sums = (likely(self.dual_coef.shape[1]) + FEW) * DOUBLE * lengths
         error = np.outer(of_sums + self._double.errors_with(Z), sizes)
-        return scores, error + _FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
+        return scores, error + FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
 
     def diagonal(self, Z: Matrix) -> Array:
         """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
         return KernelRows(Z, self.kernel, np.float64).diagonal
-
-    def _scores(self, Z: Matrix, dtype: type, n_jobs: int | None) -> tuple[Array, Array]:
-        """Scores, and the standard deviation of the error of a kernel value for each row."""
-        n, (n_rows, n_support) = Z.shape[0], self.dual_coef.shape
-        scores, rounding = np.empty((n, n_rows * (n_rows + 1) // 2)), np.zeros(n)
-        if n_support == 0:  # then there is no largest support vector either
-            scores[:] = self.intercept
-            return scores, rounding
-        if n * self.vectors.size <= _SMALL and self.kernel.name != "precomputed":
-            self._add(self._double.with_few(Z), scores)
-            return scores, rounding
-
-        def work(k: int) -> None:
-            start = bounds[k]
-            for block, errors in self._blocks(Z[start : bounds[k + 1]], dtype):
-                stop = start + len(block)
-                self._add(block, scores[start:stop])
-                rounding[start:stop] = errors
-                start = stop
-
-        n_threads = effective_n_jobs(n_jobs)
-        bounds = np.linspace(0, n, n_threads + 1).astype(int)
-        with blas_threads(1), BlockRunner(n_threads) as runner:
-            runner.run(work, n_threads)
-        return scores, rounding
 
     def _add(self, block: np.ndarray, out: Array) -> None:
         """Scores of some rows, whose kernel values are in ``block``."""
@@ -113,17 +93,17 @@ class KernelScores:
         else:
             votes.pair_scores(block, self._by_vector, self._ends, self.intercept, out)
 
-    def _blocks(self, part: Matrix, dtype: type):
-        """Kernel values of some rows at a time, with about the size of their errors."""
+    def _blocks(self, part: Matrix, single: bool):
+        """Kernel values of some rows at a time."""
         if self.kernel.name != "precomputed":
-            yield from (self._single if dtype == np.float32 else self._double).blocks(part)
+            yield from (self._single if single else self._double).blocks(part)
             return
         columns = self.vectors.astype(np.intp, copy=False)
         for start in range(0, len(part), _GIVEN_ROWS):
             rows = np.ascontiguousarray(part[start : start + _GIVEN_ROWS])
             block = np.empty((len(rows), len(columns)), rows.dtype)
             passes.pick(rows, np.arange(len(rows)), columns, block)
-            yield block, 0.0
+            yield block
 
     @cached_property
     def _single(self) -> KernelRows:
@@ -137,20 +117,6 @@ class KernelScores:
     def _by_vector(self) -> Array:
         """The coefficients of each support vector beside each other."""
         return np.ascontiguousarray(self.dual_coef.T)
-
-    @cached_property
-    def _norms(self) -> Array:
-        """Euclidean norms of the coefficients of each pair."""
-        return np.sqrt(self._sums_of_pairs(self.dual_coef**2))
-
-    @cached_property
-    def _of_sums(self) -> Array:
-        """About the standard deviation of the error of each score from adding in float32.
-
-        This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
-        """
-        largest = max(1.0, float(self._single.diagonal.max()))
-        return SINGLE * largest * np.sqrt(SUMMED) * self._sums_of_pairs(np.abs(self.dual_coef))
 
     @property
     def _pairs(self) -> NDArray[np.intp]:

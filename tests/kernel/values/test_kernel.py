@@ -35,7 +35,7 @@ def make(n, seed=0):
 
 def cross(rows, Z):
     """All values of new points with those of ``rows``."""
-    return np.concatenate([block.copy() for block, _ in rows.blocks(Z)])
+    return np.concatenate([block.copy() for block in rows.blocks(Z)])
 
 
 def frozen(array):
