@@ -348,7 +348,8 @@ class Columns:
     """Copies of columns of sparse data: of a first step's if these are few, or of all of X."""
 
     def __init__(self, rows: Rows):
-        self._rows, self._known, self._stored = rows, np.zeros(0, np.intp), None
+        self._rows, self._known = rows, np.zeros(0, np.intp)
+        self._stored: Any = None
 
     def of(self, which: Places) -> Any:
         """The transposed columns of these features, in ascending order."""
