@@ -1,0 +1,288 @@
+"""Sequences bound to a linear-chain conditional random field, and its certificates."""
+
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain_next._compiled import decode
+from sklearn_bundle.chain_next._compiled.sdca import Marginals, visit_marginals
+from sklearn_bundle.chain_next._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
+from sklearn_bundle.chain_next.model import Bars, pack, padded
+from sklearn_bundle.chain_next.penalty import ElasticPenalty
+from sklearn_bundle.core.limits import DOUBLE, likely
+from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.core.score_rounding import ScoreRounding, column_counts
+from sklearn_bundle.core.validation import squared_lengths
+
+Array = NDArray[np.float64]
+Blocks = Potentials | Marginals
+
+_BIASES = 3  # per token: for its label at any, the first and the last position
+_FEW = 24.0  # roundings of a step of the recursion, beside those of a sum over labels
+_PAIRS = 2.0  # a bound of the norm of a token's pairs
+# Share of the last change between values that is added for the next start. The full change takes
+# the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles the error of the last fit.
+_SHARE = 0.7
+# The largest ratio of neighboring values at which the extrapolated start is near enough for plain
+# steps. At 2.7 and 1.4 they took half to nine tenths of the time of accelerated ones, at 10 and 31
+# up to 1.7 times (CoNLL-2000, Dutch names, UD EWT; c2 from 5 to .005).
+_NEAREST = 5.0
+
+
+class Check(NamedTuple):
+    """What a pass over all sequences says of w and a dual point, rounding taken off."""
+
+    primal: float  # P(w)
+    bound: float
+    gaps: Array  # of the blocks
+    features: Array  # sum_i s_i (true minus expected features)
+    entropy: float
+
+
+class ChainProblem:
+    """``P(w) = reg_lambda Omega(w) + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
+
+    ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
+    distribution mu_i of the labelings of each sequence, with ``v = sum_i s_i (F(x_i, y_i) - E_mu_i
+    F(x_i, .))``, and ``D(mu) = sum_i s_i H(mu_i) - (reg_lambda Omega)*(v)``. Without L1, for any w::
+
+        D(mu) = P(w) - sum_i s_i KL(mu_i || p(.|x_i; w)) - ||reg_lambda w - v||^2 / (2 reg_lambda)
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    lengths : ndarray of int64 of shape (n_sequences,)
+    labels : ndarray of shape (n_tokens,)
+    n_labels : int
+    weights : ndarray of shape (n_sequences,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    intercept : bool
+        Whether labels have biases at any, the first and the last position.
+    n_threads : int
+    l1_ratio : float
+        From 0 to 1.
+    bars : Bars
+        What the labelings that p sums over do not use. None means nothing.
+    """
+
+    def __init__(
+        self,
+        X: sp.csr_array,
+        lengths: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        n_labels: int,
+        weights: Array,
+        reg_lambda: float,
+        intercept: bool,
+        n_threads: int,
+        l1_ratio: float = 0.0,
+        bars: Bars | None = None,
+    ):
+        self.chains = pack(X, lengths, n_labels, intercept, bars)
+        self.labels = np.ascontiguousarray(labels, np.int64)
+        self.weights, self._lengths = weights, lengths
+        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
+        self.n_sequences = len(lengths)
+        self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
+        self.density = X.nnz / (X.shape[0] * X.shape[1])
+        self._runner = BlockRunner(n_threads)
+        self._bounds = np.linspace(0, self.n_sequences, n_threads + 1).astype(np.int64)
+        self._rounding = _Rounding(X, self.chains, lengths)
+
+    def __enter__(self) -> "ChainProblem":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    @property
+    def penalty(self) -> ElasticPenalty:
+        """``reg_lambda Omega``."""
+        l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
+        return ElasticPenalty(l1, ridge)
+
+    def start(self, potentials: bool, rest: float | None = None) -> Blocks:
+        """A dual point that puts nearly all probability on the true labels.
+
+        Positions are independent but for forbidden pairs; the share ``rest`` is uniform. It falls
+        with the number of tokens, since w grows with their product.
+        """
+        K, S = self.chains.n_labels, self.chains.width
+        rest = 1.0 / max(len(self.labels), 100) if rest is None else rest
+        nodes = np.zeros((len(self.labels), S))
+        nodes[np.arange(len(self.labels)), self.labels] = np.log1p(K * (1.0 - rest) / rest)
+        several = (self._lengths > 1).astype(np.int64)
+        if potentials:
+            pairs = np.zeros(int(several.sum()) * S * S)
+            return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
+        joint = np.empty((len(self.labels) - self.n_sequences, K, K))
+        out, of_tokens = np.empty(self.n_sequences), np.empty((len(self.labels), K))
+        given = self.chains.bars, self.chains.tokens, 0, self.n_sequences, self.labels
+        decode.expectations(nodes, np.zeros((K, K)), *given, out, of_tokens, joint)
+        return Marginals(self.chains.tokens[:-1] - np.arange(self.n_sequences), of_tokens, joint)
+
+    def steps(
+        self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory
+    ) -> int:
+        """Steps of the dual method that belongs to the blocks, at sequences in this order.
+
+        With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
+        and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
+        moved towards 0. Returns how often marginals were computed.
+        """
+        penalty = self.penalty
+        strength = penalty.ridge + kappa
+        results = np.empty((5, self.n_sequences))
+        point = strength, w, raw, penalty.l1 / strength
+        rows = results[0], gaps, results[2], results[3], results[4]
+        return self._visit(STEPS, blocks, point, order, memory, rows, w)
+
+    def check(self, w: Array, blocks: Blocks) -> Check:
+        """P(w), and the lower bound of a dual point."""
+        return self._pass(GAPS, w, blocks)
+
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
+
+        The bound is that of the dual point whose distributions are those of w.
+        """
+        found = self._pass(GRADIENT, w, _NO_BLOCKS)
+        return found.primal, self.reg_lambda * w - found.features, found.bound
+
+    def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
+        results, bounds = np.zeros((5, self.n_sequences)), self._bounds
+        parts = [np.zeros(self.n_parameters) for _ in bounds[1:]]
+
+        def visit_part(k: int) -> None:
+            order, point = np.arange(bounds[k], bounds[k + 1]), (1.0, w, w, 0.0)
+            self._visit(task, blocks, point, order, results[0], tuple(results), parts[k])
+
+        self._runner.run(visit_part, len(parts))
+        features = parts[0]
+        for part in parts[1:]:
+            features += part
+        return self._certified(w, results, features)
+
+    def _visit(self, task, blocks, point, order, memory, results, target) -> int:
+        compiled = visit if isinstance(blocks, Potentials) else visit_marginals
+        common = self.chains, self.labels, self.weights, blocks
+        return compiled(task, *common, point, order, memory, results, target)
+
+    def _certified(self, w: Array, results: Array, features: Array) -> Check:
+        """Objective and bound of a pass: the only place where they are computed.
+
+        Rounding moves the log-weight of any labeling by at most a_i, see :class:`_Rounding`. Log Z
+        and the score of the true labels err by as much, and an entropy or a divergence g by ``a_i
+        (1 + 2 g)`` and a few more of a_i: with the error as a change of potentials, the change of
+        ``<theta, mu>`` is a covariance with log p, at most ``2 a_i E|log p - E log p|``.
+        """
+        losses, gaps, entropies, sizes, others = results
+        penalty, weights = self.penalty, self.weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            paths = self._rounding.of_paths(w, sizes)
+            error = self._rounding.of_features(paths, others, weights)
+            value = penalty.value(w)
+            primal = value + float(np.sum(weights * losses))
+            entropy = float(np.sum(weights * entropies))
+            terms = paths * (6.0 + 4.0 * (gaps + entropies))
+            margin = float(np.sum(weights * terms)) + self._rounding.of_sums * (primal + entropy)
+            if self.l1_ratio:
+                bound, s, cost = penalty.bound(features, entropy, error)
+                bound -= s * margin + cost
+            else:
+                away = penalty.ridge * w - features
+                norm = float(np.sum(away * away)) ** 0.5 * (1.0 + self._rounding.of_sums) + error
+                norm += 2.0 * DOUBLE * float(np.sum(w * w)) ** 0.5 * penalty.ridge
+                bound = primal - float(np.sum(weights * gaps)) - margin
+                bound -= norm * (norm / (2.0 * penalty.ridge))
+        return Check(primal, bound if bound > -np.inf else -np.inf, gaps, features, entropy)
+
+    def squared_norms(self) -> Array:
+        """The mean of the squared norms of its tokens for each sequence."""
+        squares = np.square(self._rounding.norms - _PAIRS) - _BIASES
+        return np.add.reduceat(squares, self.chains.tokens[:-1]) / self._lengths
+
+    def radii(self) -> Array:
+        """Bounds of the largest ``||F(x_i, y_i) - F(x_i, y)||^2`` of each sequence."""
+        return np.square(2.0 * np.add.reduceat(self._rounding.norms, self.chains.tokens[:-1]))
+
+
+_NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+
+class _Rounding:
+    """A-priori bounds of what rounding moves: numbers of terms times sums of absolute values.
+
+    A labeling's log-weight has T steps of K terms and a few operations, each with an error
+    relative to one, a sum of T scores, and the errors of the scores themselves, which
+    :class:`~.ScoreRounding` bounds. m terms count as m roundings, or as 8 times the root.
+    """
+
+    def __init__(self, X: sp.csr_array, chains: Any, lengths: NDArray[np.int64]):
+        n, K, S = X.shape[1], chains.n_labels, chains.width
+
+        def split(w: Array) -> tuple[Array, Array]:
+            return w[: n * S].reshape(n, S), w[n * S :]
+
+        self._scores = ScoreRounding(X, chains.tokens, split, 1, _BIASES + 1)
+        lengths = lengths.astype(np.float64)
+        self._lengths = lengths
+        self._steps = DOUBLE * 2.0 * likely(lengths * (K + _FEW))
+        self._terms = DOUBLE * likely(lengths + _FEW)
+        self.norms = np.sqrt(squared_lengths(X) + _BIASES) + _PAIRS
+        self._largest = np.maximum.reduceat(self.norms, chains.tokens[:-1])
+        depth = max(column_counts(X).max(initial=0), int(lengths.sum()))
+        self._depth = 2.0 * DOUBLE * likely(float(depth))
+        self.of_sums = DOUBLE * likely(float(max(len(lengths), (n + S + 3) * S)))
+
+    def of_paths(self, w: Array, sizes: Array) -> Array:
+        """a_i for each sequence, from the size of all scores of a labeling."""
+        return self._steps + self._terms * sizes + self._scores.of(w)
+
+    def of_features(self, paths: Array, others: Array, weights: Array) -> float:
+        """In the 2-norm, of the sum of features; tokens have other labels with these odds.
+
+        Odds err by the factor ``exp(2 a_i)``, the difference to the truth by a few roundings.
+        """
+        odds = others * (2.0 * np.expm1(np.minimum(2.0 * paths, 700.0)) + self._depth)
+        return float(np.sum(weights * self._largest * (odds + 8.0 * DOUBLE * self._lengths)))
+
+
+class Start(NamedTuple):
+    """Where the fit of a further value starts."""
+
+    kept: Any  # blocks or, for L-BFGS, w
+    near: bool  # whether it was extrapolated from two values, to one not far from them
+
+
+class PathState(NamedTuple):
+    """The solver's state at the last value of reg_lambda and at the one before it."""
+
+    reg_lambda: float
+    kept: Any  # blocks or, for L-BFGS, w
+    before: tuple[float, Any] | None = None
+
+    def start(self, reg_lambda: float) -> Start:
+        """A copy of the state, extrapolated on a logarithmic scale.
+
+        Any log-potentials are a dual point, and so are points on the line through two of them.
+        Marginals are not extrapolated, since they could become negative.
+        """
+        share, other, near = 0.0, self.kept, self.reg_lambda <= _NEAREST * reg_lambda
+        if self.before is not None and type(self.before[1]) is type(self.kept):
+            step = log(self.before[0] / self.reg_lambda)
+            if step > 0.0 and not isinstance(self.kept, Marginals):
+                share = _SHARE * min(1.0, log(self.reg_lambda / reg_lambda) / step)
+                other = self.before[1]
+
+        def beyond(before: Array, last: Array) -> Array:
+            return last + share * (last - before)
+
+        if isinstance(self.kept, np.ndarray):
+            return Start(beyond(other, self.kept), near and share > 0.0)
+        nodes, pairs = map(beyond, other[1:], self.kept[1:])
+        return Start(self.kept._replace(nodes=nodes, pairs=pairs), near and share > 0.0)
