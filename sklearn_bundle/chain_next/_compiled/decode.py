@@ -31,27 +31,31 @@ def best_labels(scores, matrix, bars, starts, first, last, labels):
 
 
 @jit
-def label_sums(coef, columns, values, ends, matrix, biases, bars, labels):
-    """Viterbi's algorithm for one sequence of named attributes: nothing but what it needs.
+def best_of_one(coef, columns, values, ends, matrix, intercept, start, end, labels):
+    """Viterbi's algorithm for one sequence of named attributes; returns the score.
 
-    Token t has the attributes ``columns[ends[t - 1]:ends[t]]``, columns of ``coef`` transposed.
-    ``biases`` are those of a label anywhere, at the first and at the last token.
+    Token t has the attributes ``columns[ends[t - 1]:ends[t]]``, rows of ``coef``, -1 for unknown
+    ones. What is forbidden is -inf in ``matrix``, ``start`` and ``end``.
     """
-    K, S, T = matrix.shape[0], padded(matrix.shape[0]), ends.shape[0]
-    room, unary, e = new_room(T, S, bars), aligned(T * S), 0
+    K, S, T, e = matrix.shape[0], padded(matrix.shape[0]), ends.shape[0], 0
+    unary, pairs, bars = aligned(T * S), aligned(S * S), np.zeros((S + 2) * S)
+    room = new_room(T, S, bars)
+    for x in range(S * S):
+        j, k = x // S, x % S
+        pairs[x] = 0.0
+        bars[x] = matrix[j, k] if max(j, k) < K else -np.inf
+    for k in range(S):
+        bars[S * S + k] = start[k] if k < K else -np.inf
+        bars[(S + 1) * S + k] = end[k] if k < K else -np.inf
     for t in range(T):
-        for x in range(S):
-            unary[t * S + x] = 0.0
-        for k in range(K):
-            unary[t * S + k] = biases[0, k]
+        for k in range(S):
+            unary[t * S + k] = intercept[k] if k < K else 0.0
         while e < ends[t]:
-            for k in range(K):
-                unary[t * S + k] += values[e] * coef[columns[e], k]
+            if columns[e] >= 0:
+                for k in range(K):
+                    unary[t * S + k] += values[e] * coef[columns[e], k]
             e += 1
-    for k in range(K):
-        unary[k] += biases[1, k]
-        unary[(T - 1) * S + k] += biases[2, k]
-    return best_path(unary, _square(matrix, S), T, K, S, room, labels)
+    return best_path(unary, pairs, T, K, S, room, labels)
 
 
 @jit

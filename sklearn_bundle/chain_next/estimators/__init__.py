@@ -1,0 +1,1 @@
+"""SDCACRF, SDCACRFCV and crf_path."""

@@ -1,0 +1,403 @@
+"""Queries of a fitted chain: labels, probabilities, the best labelings, weights.
+
+The functions work for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
+``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeler` also has probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, chain, repeat
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle.chain_next._compiled.decode import best_of_one
+from sklearn_bundle.chain_next.certainty import certain_tokens
+from sklearn_bundle.chain_next.model import ChainModel, Weights
+from sklearn_bundle.chain_next.readers.features import places_of
+from sklearn_bundle.chain_next.readers.sequences import (
+    PerSequence,
+    Sequences,
+    check_labels,
+    check_prediction_sequences,
+    shaped,
+)
+from sklearn_bundle.core.mixins import SparseCoefMixin
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.validation import check_sample_weight
+from sklearn_bundle.core.values import shown
+
+
+def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
+    """Checked sequences, and the labelings and probabilities of the fitted model."""
+    check_is_fitted(estimator)
+    sequences = check_prediction_sequences(estimator, X)
+    parts = (getattr(estimator, f"{name}_") for name in Weights._fields)
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    return sequences, ChainModel(sequences.X, sequences.lengths, Weights(*parts), n_threads)
+
+
+def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray[np.int64]) -> Any:
+    """Labels of all tokens in the shape of X."""
+    labels = shaped(estimator.classes_[indices], sequences)
+    return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
+
+
+def best_labelings(
+    estimator: BaseEstimator, X: Any, n_best: int, *, normalized: bool
+) -> list[list[tuple[Any, float]]]:
+    """Up to ``n_best`` pairs of labels and log-probability (or score) per sequence."""
+    check_count("n_best", n_best)
+    sequences, model = bound_chain(estimator, X)
+
+    def labels(path: NDArray[np.int64]) -> Any:
+        found = estimator.classes_[path].tolist()
+        return found[0] if sequences.plain else found
+
+    return [
+        [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
+        for paths, values in model.several_best(n_best, normalized=normalized)
+    ]
+
+
+def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool) -> Any:
+    """Whether labels are the best for all weights within the radius, in the shape of X.
+
+    ``biased`` says whether the weights of biases are among them.
+    """
+    sequences, model = bound_chain(estimator, X)
+    weights = Weights(*(getattr(estimator, f"{name}_") for name in Weights._fields))
+    args = sequences.X, sequences.starts, weights, model.best_labels(), radius, biased
+    return shaped(certain_tokens(*args), sequences)
+
+
+def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
+    """The features with the largest weights for each label, by size."""
+    check_is_fitted(estimator)
+    check_count("n", n)
+    names, features = _names_of_features(estimator), {}
+    for k, label in enumerate(estimator.classes_.tolist()):
+        row = estimator.coef_[k]
+        row = row.toarray().ravel() if sp.issparse(row) else row
+        order = np.argsort(-np.abs(row), kind="stable")[: min(n, np.count_nonzero(row))]
+        features[label] = list(zip(names[order].tolist(), row[order].tolist(), strict=True))
+    return features
+
+
+def _names_of_features(estimator: BaseEstimator) -> np.ndarray:
+    """Names of attributes or of columns of a data frame, or their numbers."""
+    for names in ("attribute_names_", "feature_names_in_"):
+        if hasattr(estimator, names):
+            return getattr(estimator, names)
+    return np.arange(estimator.coef_.shape[1])
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise ValueError unless it is an integer of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
+
+
+def _of_one_sentence(fitted: dict[str, Any], X: Any) -> list | None:
+    """Best labels of a single sentence of named attributes, without what a batch needs.
+
+    None if X is anything else, or may be wrong: all else is for the readers to say.
+    """
+    if type(X) is not list or len(X) != 1 or type(X[0]) is not list or not X[0]:
+        return None
+    vocabulary, coef, tokens = fitted.get("_vocabulary"), fitted.get("coef_"), X[0]
+    if vocabulary is None or type(coef) is not np.ndarray or not coef.flags.f_contiguous:
+        return None
+    kinds, values = set(map(type, tokens)), None
+    names = list(chain.from_iterable(tokens)) if kinds <= {list} or kinds <= {dict} else [None]
+    if names and set(map(type, names)) != {str}:
+        return None
+    if kinds == {dict}:
+        given = list(chain.from_iterable(map(dict.values, tokens)))
+        kinds = set(map(type, given))
+        if not kinds <= {str, int, float}:
+            return None
+        if str in kinds:
+            pairs = zip(names, given, strict=True)
+            names = [f"{name}:{value}" if type(value) is str else name for name, value in pairs]
+        if kinds != {str}:
+            values = np.array([1.0 if type(value) is str else value for value in given], np.float64)
+            if not np.isfinite(values).all():
+                return None
+    columns = np.array(list(map(vocabulary.get, names, repeat(-1))), np.int64)
+    values = np.ones(len(columns)) if values is None else values
+    ends = np.array(list(accumulate(map(len, tokens))))
+    labels = np.empty(len(tokens), np.int64)
+    parts = fitted["transitions_"], fitted["intercept_"], fitted["start_"], fitted["end_"]
+    allowed = best_of_one(coef.T, columns, values, ends, *parts, labels) > -np.inf
+    return fitted["classes_"][labels].tolist() if allowed else None
+
+
+class _Features(Mapping[tuple[Any, Any], float]):
+    """The nonzero weights of a fitted chain, by name; no array is copied."""
+
+    def __init__(self, weights: Any, rows: list[Any], columns: list[Any]):
+        self._weights, self._names = weights, (rows, columns)
+        self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
+
+    def __getitem__(self, names: tuple[Any, Any]) -> float:
+        try:
+            place = tuple(n[name] for n, name in zip(self._numbers, names, strict=True))
+        except (TypeError, ValueError):  # not a pair
+            raise KeyError(names) from None
+        weight = float(self._weights[place])
+        if weight == 0.0:
+            raise KeyError(names)
+        return weight
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        rows, columns = self._names
+        for i, row in enumerate(rows):
+            for j in self._columns_of(i).tolist():
+                yield row, columns[j]
+
+    def _columns_of(self, row: int) -> NDArray[np.intp]:
+        weights = self._weights
+        if sp.issparse(weights):
+            return weights.indices[weights.indptr[row] : weights.indptr[row + 1]]
+        return np.flatnonzero(weights[row])
+
+    def __len__(self) -> int:
+        sparse = sp.issparse(self._weights)
+        return int(self._weights.nnz if sparse else np.count_nonzero(self._weights))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class ChainLabeler(SparseCoefMixin, BaseEstimator):
+    """Labels sequences, with probabilities."""
+
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
+    transitions_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    attribute_names_: np.ndarray  # for dicts and strings
+    n_features_in_: int
+
+    def sparsify(self) -> Self:
+        """Keep only the nonzero weights in ``coef_``; there are few with `l1_ratio` above 0.
+
+        ``coef_`` becomes a sparse matrix in CSR format. Named attributes (of dicts and of strings)
+        without a nonzero weight are removed from ``attribute_names_``, the columns of ``coef_`` and
+        ``n_features_in_``. Predictions stay the same, and pickles are as small as the model.
+        ``fit`` makes an array of all weights again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        if hasattr(self, "attribute_names_"):
+            coef = sp.csc_array(self.coef_)
+            coef.eliminate_zeros()
+            used = np.flatnonzero(np.diff(coef.indptr))
+            self.coef_ = coef[:, used]
+            self.attribute_names_ = names = self.attribute_names_[used]
+            self.n_features_in_ = len(names)
+            self._vocabulary = places_of(names)
+        return super().sparsify()
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again, without the attributes that :meth:`sparsify` removed.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        return super().densify()
+
+    @property
+    def state_features_(self) -> Mapping[tuple[Any, Any], float]:
+        """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""
+        check_is_fitted(self)
+        coef: Any = self.coef_.T
+        coef = coef.tocsr() if sp.issparse(coef) else coef
+        return _Features(coef, _names_of_features(self).tolist(), self.classes_.tolist())
+
+    @property
+    def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
+        """Weights of pairs of successive labels, ``{(from, to): weight}``, read-only."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        return _Features(self.transitions_, labels, labels)
+
+    def predict(self, X: Any) -> np.ndarray | list[list[Any]]:
+        """The most probable labels of each sequence (Viterbi).
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data of the kind used in `fit`. Attributes that `fit` has not seen are ignored.
+
+        Returns
+        -------
+        y : list of lists of labels, or ndarray of shape (n_samples,)
+            Shaped like X. numpy treats such a list as a vector of objects, the inner lists.
+        """
+        labels = _of_one_sentence(vars(self), X)
+        if labels is not None:
+            return PerSequence((labels,))
+        sequences, model = bound_chain(self, X)
+        return labels_like(self, sequences, model.best_labels())
+
+    def predict_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
+        """Probability of each label at each token.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : list of ndarray of shape (T_i, n_classes), or ndarray of shape \
+                (n_samples, n_classes)
+            Columns as in ``classes_``.
+        """
+        sequences, model = bound_chain(self, X)
+        return shaped(model.marginals(), sequences)
+
+    def predict_pairwise_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
+        """Probability of each pair of labels at successive tokens.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : list of ndarray of shape (T_i - 1, n_classes, n_classes), or ndarray of \
+                shape (n_samples, 0, n_classes, n_classes)
+            Entry (t, j, k): label j at token t and label k at token t + 1.
+        """
+        sequences, model = bound_chain(self, X)
+        pairs = model.pair_marginals()
+        if sequences.plain:
+            return pairs.reshape(len(sequences.lengths), 0, *pairs.shape[1:])
+        ends = np.cumsum(np.maximum(sequences.lengths - 1, 0))
+        return PerSequence(np.split(pairs, ends)[:-1])
+
+    def predict_log_proba(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        """Log-probability of whole sequences of labels.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : list of sequences of labels, or array-like of shape (n_samples,), default=None
+            The labels. None means those that `predict` returns.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_sequences,)
+            ``log p(y_i|x_i)``.
+
+        Raises
+        ------
+        ValueError
+            For labels that `fit` has not seen, or that do not match X.
+        """
+        sequences, model = bound_chain(self, X)
+        labels = model.best_labels() if y is None else check_labels(self, sequences, y)
+        return model.log_probabilities(labels.astype(np.int64, copy=False))
+
+    def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
+        """The most probable labelings of each sequence, with their log-probabilities.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        n_best : int, default=1
+            Number of labelings, at least 1.
+
+        Returns
+        -------
+        labelings : list of lists of (labels, log_probability)
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
+
+        Raises
+        ------
+        ValueError
+            For an `n_best` that is not an integer of at least 1.
+        """
+        return best_labelings(self, X, n_best, normalized=True)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Share of tokens with the true label.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : list of sequences of labels, or array-like of shape (n_samples,)
+            True labels. Labels that `fit` has not seen count as wrong in every prediction.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights, one per sequence.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            For labels that do not match X.
+        """
+        sequences, model = bound_chain(self, X)
+        labels = check_labels(self, sequences, y, all_known=False)
+        weights = check_sample_weight(sample_weight, len(sequences.lengths))
+        weights = np.repeat(weights, sequences.lengths)
+        if not len(labels):
+            raise ValueError("X has no position: there is nothing to score.")
+        return float(np.average(model.best_labels() == labels, weights=weights))
+
+    def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
+        """The features with the largest weights for each label, by size.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number per label; fewer if fewer have a nonzero weight.
+
+        Returns
+        -------
+        features : dict of lists of (attribute, weight)
+            Lists by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
+
+        Raises
+        ------
+        ValueError
+            For an `n` that is not an integer of at least 1.
+        """
+        return heaviest_features(self, n)

@@ -1,0 +1,1 @@
+"""From the user's sequences to packed arrays: checks, features, labels."""

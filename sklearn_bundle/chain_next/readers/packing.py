@@ -1,0 +1,259 @@
+"""Packing of users' sequences into one matrix or one list of tokens."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, compress
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from sklearn_bundle.chain_next.readers.features import (
+    FORMS,
+    bare_string,
+    check_finite,
+    checked_dicts,
+    checked_strings,
+    csr,
+)
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.validation import well_formed
+
+TOKEN_FORMS = {"strings", "dicts"}
+X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+@dataclass
+class Packed:
+    """Checked input: ``positions`` is CSR, or a list of tokens for "strings" and "dicts"."""
+
+    form: str
+    positions: Any
+    lengths: NDArray[np.int64]
+
+    def take(self, kept: NDArray[np.intp]) -> "Packed":
+        """Only these sequences."""
+        if len(kept) == len(self.lengths):
+            return self
+        mask = positions_of(kept, self.lengths)
+        if isinstance(self.positions, list):
+            positions = list(compress(self.positions, mask))
+        else:
+            positions = self.positions[np.flatnonzero(mask)]
+        return Packed(self.form, positions, self.lengths[kept])
+
+
+def positions_of(kept: NDArray[np.intp], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask of the positions that belong to the kept sequences."""
+    mask = np.zeros(len(lengths), dtype=bool)
+    mask[kept] = True
+    return np.repeat(mask, lengths)
+
+
+def nature(value: Any) -> str:
+    """The form of a part of X or y, decided by its first nonempty item."""
+    if sp.issparse(value):  # first, since a dok_array is also a dict
+        return "matrix"
+    if isinstance(value, Mapping):
+        return "mapping"
+    if isinstance(value, str | bytes):
+        return "string"
+    if isinstance(value, set | frozenset):
+        return "set"
+    if isinstance(value, list | tuple):
+        return "list"
+    if hasattr(value, "shape"):
+        return ("scalar", "list", "matrix")[min(len(value.shape), 2)]
+    return "other" if hasattr(value, "__iter__") else "scalar"
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a list of numbers, judged by the first item."""
+    return nature(value) == "list" and len(value) > 0 and nature(next(iter(value))) == "scalar"
+
+
+def listed(value: Any) -> Any:
+    """The items of an iterator, which can be read only once; other objects unchanged."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def sequences_in(X: Any) -> list | None:
+    """The sequences in X, or None if X is 2-D or scikit-learn will refuse it."""
+    X = listed(X)
+    if isinstance(X, np.ndarray) and X.ndim > 1:
+        if X.ndim == 2 and not _cells_are_tokens(X):
+            return None
+        return list(X)
+    kind = nature(X)
+    if kind in ("mapping", "string", "set", "other") and not hasattr(X, "__array__"):
+        raise TypeError(f"Expected a 2-D X or a list of sequences, got a {type(X).__name__}.")
+    if kind != "list":
+        return None
+    sequences = list(X)
+    if isinstance(X, np.ndarray) and not sequences:
+        return None
+    first = next((s for s in sequences if not _is_empty(s)), [])
+    return None if nature(first) == "scalar" or _is_row(first) else sequences
+
+
+def _cells_are_tokens(X: np.ndarray) -> bool:
+    """Whether X is numpy's 2-D array of equally long sequences of dicts or of lists of strings."""
+    if X.dtype.kind != "O":
+        return X.dtype.kind in "US"
+    return X.size > 0 and all(
+        nature(cell) in ("mapping", "string", "list", "set") for cell in X.flat
+    )
+
+
+def _is_empty(value: Any) -> bool:
+    if hasattr(value, "shape"):
+        return value.shape[:1] == (0,)
+    return hasattr(value, "__len__") and len(value) == 0
+
+
+def pack_plain(X: Any) -> Packed:
+    """A matrix checked by scikit-learn."""
+    return Packed("plain", csr(X), np.ones(X.shape[0], dtype=np.int64))
+
+
+def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None) -> Packed:
+    """Check and concatenate sequences; ``fitted`` is the form used in fit, None in fit itself."""
+    if not sequences and fitted in (None, "plain"):
+        raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
+    read = {
+        i: _read(sequence, f"Sequence {i} of X")
+        for i, sequence in enumerate(sequences)
+        if not (nature(sequence) in ("matrix", "list") and _is_empty(sequence))
+    }
+    lengths = np.zeros(len(sequences), np.int64)
+    if not read:
+        if fitted in (None, "plain"):
+            raise ValueError(f"X has no position: all its {len(sequences)} sequences are empty.")
+        return Packed(fitted, [], lengths)
+    values = [value for _, value in read.values()]
+    first, (form, _) = next(iter(read.items()))
+    for i, (other, _) in read.items():
+        if other != form:
+            raise ValueError(
+                f"X mixes kinds of features: sequence {first} holds {FORMS[form]}, sequence {i} "
+                f"{FORMS[other]}; all must be of one kind."
+            )
+    if fitted not in (None, form) and not {form, fitted} <= TOKEN_FORMS:
+        raise ValueError(another_kind(estimator, fitted, f"sequences of {FORMS[form]}."))
+    if form == "arrays":
+        lengths[list(read)] = [value.shape[0] for value in values]
+        X = csr(_stacked(estimator, list(read), values, reset=fitted is None))
+        check_finite(X, lengths)
+        return Packed(form, X, lengths)
+    lengths[list(read)] = list(map(len, values))
+    tokens = list(chain.from_iterable(values))
+    if form == "dicts":
+        return Packed(form, checked_dicts(tokens, lengths, warn=fitted is None), lengths)
+    return Packed(form, checked_strings(tokens, lengths), lengths)
+
+
+def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
+    known = f"sequences of {FORMS[fitted]}" if fitted in FORMS else "a 2-D X with one label per row"
+    return f"{type(estimator).__name__} was fitted on {known}, but X is of another kind: {given}"
+
+
+def _read(sequence: Any, name: str) -> tuple[str, Any]:
+    """The form of a sequence, and its matrix or list of tokens."""
+    kind = nature(sequence)
+    if kind in ("mapping", "string", "scalar"):
+        raise ValueError(
+            f"{name} is a single {type(sequence).__name__}, {short(sequence)}; X must be a list of "
+            "sequences, each a list of its positions: a single sequence is written [sequence]."
+        )
+    if kind not in ("matrix", "list"):
+        raise TypeError(
+            f"{name} is a {type(sequence).__name__}; a sequence must be an array, sparse matrix or "
+            "data frame of shape (T, d), or a list of rows of numbers, of dicts or of lists of "
+            "strings."
+        )
+    if kind == "matrix" and getattr(getattr(sequence, "dtype", None), "kind", "f") not in "OUS":
+        return "arrays", _matrix(sequence, name)
+    sequence = list(sequence)
+    token = next((t for t in sequence if not _is_empty(t)), sequence[0])
+    kind = nature(token)
+    if kind == "mapping":
+        return "dicts", sequence
+    if kind == "string":
+        raise ValueError(f"{name} holds {bare_string(token)}")
+    if kind == "scalar":
+        raise ValueError(
+            f"{name} is one-dimensional, its first element is {short(token)}; a sequence of "
+            "numbers must have the shape (T, d), a row per position: (T, 1) for a single feature."
+        )
+    if kind == "matrix" or _is_row(token):
+        return "arrays", _matrix(sequence, name)
+    return "strings", sequence
+
+
+def _matrix(sequence: Any, name: str) -> Any:
+    """A sequence of rows of numbers as a 2-D array, sparse matrix or data frame."""
+    refuse_misread(name, sequence)
+    if sp.issparse(sequence):
+        sequence = well_formed(sequence, name)
+    elif not is_frame(sequence):
+        try:
+            sequence = np.asarray(sequence)
+            if sequence.dtype.kind == "O":
+                sequence = sequence.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} is not a matrix of numbers: {error}") from error
+        if sequence.dtype.kind in "US":
+            raise ValueError(f"{name} mixes kinds of features: numbers and strings.")
+    if len(sequence.shape) != 2:
+        raise ValueError(
+            f"{name} has {len(sequence.shape)} dimensions; a sequence must have the shape (T, d)."
+        )
+    return sequence
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a data frame."""
+    return hasattr(value, "columns") and hasattr(value, "shape")
+
+
+def _stacked(
+    estimator: BaseEstimator, numbers: list[int], matrices: list[Any], *, reset: bool
+) -> Any:
+    """One matrix, checked by scikit-learn except for NaN, since its row number means nothing.
+
+    ``numbers`` are those of the sequences, for messages.
+    """
+    frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
+    named = matrices[frames[0]] if frames else None
+    columns = list(named.columns) if named is not None else []
+    checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
+    for i in frames:
+        if list(matrices[i].columns) != columns:
+            raise ValueError(
+                f"Sequence {numbers[i]} of X has the columns {short(list(matrices[i].columns))}, "
+                f"sequence {numbers[frames[0]]} has {short(columns)}; all must have "
+                "the same."
+            )
+        try:
+            matrices[i] = check_array(matrices[i], **checks)
+        except ValueError as error:
+            raise ValueError(f"Sequence {numbers[i]} of X: {error}") from error
+    width = matrices[0].shape[1]
+    for i, matrix in enumerate(matrices):
+        if matrix.shape[1] != width:
+            raise ValueError(
+                f"Sequence {numbers[i]} of X has {matrix.shape[1]} features, sequence {numbers[0]} "
+                f"has {width}; all must have the same number."
+            )
+    if any(map(sp.issparse, matrices)):
+        X = sp.vstack([m.tocsr() if sp.issparse(m) else sp.csr_array(m) for m in matrices], "csr")
+    else:
+        X = np.concatenate(matrices)
+    X = check_array(X, **checks)
+    validate_data(estimator, X if named is None else named, reset=reset, skip_check_array=True)
+    return X
