@@ -22,7 +22,7 @@ class ElasticPenalty(NamedTuple):
 
     def value(self, w: Array) -> float:
         """Omega of w."""
-        value = 0.5 * self.ridge * float(np.sum(w * w))
+        value = 0.5 * self.ridge * float(w @ w)
         return value + self.l1 * float(np.sum(np.abs(w))) if self.l1 else value
 
     def bound(self, v: Array, entropy: float, error: float = 0.0) -> tuple[float, float, float]:

@@ -39,6 +39,7 @@ class Check(NamedTuple):
     bound: float
     gaps: Array  # of the blocks
     features: Array  # sum_i s_i (true minus expected features)
+    away: Array  # the gradient reg_lambda w - features, without L1
     entropy: float
 
 
@@ -151,7 +152,7 @@ class ChainProblem:
         The bound is that of the dual point whose distributions are those of w.
         """
         found = self._pass(GRADIENT, w, _NO_BLOCKS)
-        return found.primal, self.reg_lambda * w - found.features, found.bound
+        return found.primal, found.away, found.bound
 
     def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
         results, bounds = np.zeros((5, self.n_sequences)), self._bounds
@@ -190,16 +191,19 @@ class ChainProblem:
             entropy = float(np.sum(weights * entropies))
             terms = paths * (6.0 + 4.0 * (gaps + entropies))
             margin = float(np.sum(weights * terms)) + self._rounding.of_sums * (primal + entropy)
+            away = features
             if self.l1_ratio:
                 bound, s, cost = penalty.bound(features, entropy, error)
                 bound -= s * margin + cost
             else:
-                away = penalty.ridge * w - features
-                norm = float(np.sum(away * away)) ** 0.5 * (1.0 + self._rounding.of_sums) + error
-                norm += 2.0 * DOUBLE * float(np.sum(w * w)) ** 0.5 * penalty.ridge
+                away = penalty.ridge * w
+                norm = error + 2.0 * DOUBLE * float(away @ away) ** 0.5
+                away -= features
+                norm += float(away @ away) ** 0.5 * (1.0 + self._rounding.of_sums)
                 bound = primal - float(np.sum(weights * gaps)) - margin
                 bound -= norm * (norm / (2.0 * penalty.ridge))
-        return Check(primal, bound if bound > -np.inf else -np.inf, gaps, features, entropy)
+        bound = bound if bound > -np.inf else -np.inf
+        return Check(primal, bound, gaps, features, away, entropy)
 
     def squared_norms(self) -> Array:
         """The mean of the squared norms of its tokens for each sequence."""

@@ -110,7 +110,7 @@ class DualSolver:
             kept = self._if_zero_is_optimal(potentials)
         self.kept = problem.start(potentials) if kept is None else kept
         w = np.zeros(problem.n_parameters)
-        at_zero = self._pass(w, moving=True)
+        at_zero = self._pass(w, moving=True, is_free=True)
         self._entropy, self._center = at_zero.entropy, w
         self._catalyst = self._first_catalyst(accelerated)
         if self._kappa and self._started:
@@ -146,9 +146,10 @@ class DualSolver:
             yield self._state()
         while True:
             calls = self._epoch()
-            self._estimate = float(problem.weights @ self._gaps) + self._center_gap()
+            blocks, center = float(problem.weights @ self._gaps), self._center_distance()
+            self._estimate = blocks + (self._mismatch() if problem.l1_ratio else center)
             if self._catalyst is not None and self._epochs % _OUTER == 0:
-                self._move_center(self._catalyst)
+                self._move_center(self._catalyst, blocks, center)
             self._checks.note(self._estimate, self._best.bound, calls / problem.n_sequences)
             if self._checks.is_due or (self._epochs == _FIRST_CHECK and not self._started):
                 self._renew()
@@ -163,18 +164,18 @@ class DualSolver:
 
     def _renew(self) -> None:
         """A full pass; steps continue from its gaps and from w without old rounding."""
-        found = self._pass(self._w, moving=True)
+        found = self._pass(self._w, moving=True, is_free=True)
         self._checks.made(found.primal, found.bound, calibrates=self._epochs > _FIRST_CHECK)
         self._gaps, self._entropy = found.gaps, found.entropy
         self._raw, self._w = self._point_of(found.features, self._center)
         self._estimate = found.primal - found.bound
 
-    def _pass(self, w: Array, *, moving: bool) -> Check:
+    def _pass(self, w: Array, *, moving: bool, is_free: bool = False) -> Check:
         """A full pass, whose point and bound are kept if they are better."""
         found = self.problem.check(w, self.kept)
         self._calls += self._cost * self.problem.n_sequences
         if moving:
-            self._best.offer(found.primal, w)
+            self._best.offer(found.primal, w, is_free=is_free)
         self._best.raise_bound(found.bound)
         return found
 
@@ -204,10 +205,12 @@ class DualSolver:
         return np.where(self._random.random(count) < self._share, np.minimum(drawn, n - 1), uniform)
 
     def _point_of(self, features: Array, center: Array) -> tuple[Array, Array]:
-        """Raw weights of a dual point, and w; the same array without L1."""
-        penalty, kappa = self.problem.penalty, self._kappa
-        raw = (features + kappa * center) / (penalty.ridge + kappa)
-        return raw, self._shrunk(raw)
+        """Raw weights of a dual point, in the memory of its features, and w: the same without L1."""
+        kappa = self._kappa
+        if kappa:
+            features += kappa * center
+        features /= self.problem.penalty.ridge + kappa
+        return features, self._shrunk(features)
 
     def _shrunk(self, raw: Array) -> Array:
         penalty = self.problem.penalty
@@ -240,12 +243,14 @@ class DualSolver:
         lowest, share = min(tried)
         return share * w if lowest < at_zero.primal else 0.0 * w
 
-    def _move_center(self, catalyst: Catalyst) -> None:
-        """Adapt kappa, move z to w and a step beyond it, and adapt w to both."""
-        features = self._features()
-        catalyst.adapt(float(self.problem.weights @ self._gaps), self._center_distance())
-        z = self._w + catalyst.momentum * (self._w - self._last)
-        self._last, self._center = self._w.copy(), z
+    def _move_center(self, catalyst: Catalyst, blocks: float, center: float) -> None:
+        """Adapt kappa to the parts of the gap, move z to w and a step beyond it, and adapt w."""
+        features, w = self._features(), self._w.copy()
+        catalyst.adapt(blocks, center)
+        z = w - self._last
+        z *= catalyst.momentum
+        z += w
+        self._last, self._center = w, z
         self._raw, self._w = self._point_of(features, z)
 
     @property
@@ -264,23 +269,21 @@ class DualSolver:
         away = self._w - self._center
         return 0.5 * (self._kappa * self._kappa) / self._momentum_ridge * float(away @ away)
 
-    def _center_gap(self) -> float:
-        """The center's part of the gap.
+    def _mismatch(self) -> float:
+        """The gap's part with L1: of w and the blocks' features, by the penalty and its conjugate.
 
-        With L1 it is the mismatch of w and the blocks' features, measured by the penalty and its
-        conjugate. Since the dual at the blocks is that of a mixture with the truth, it may be
-        negative.
+        Since the dual at the blocks is that of a mixture with the truth, it may be negative.
         """
-        if not self.problem.l1_ratio:
-            return self._center_distance()
         penalty, features = self.problem.penalty, self._features()
         own = penalty.value(self._w) - float(self._w @ features)
         return own + self._entropy - penalty.bound(features, self._entropy)[0]
 
     def _features(self) -> Array:
         """Features of the blocks, true minus expected ones, from the raw weights."""
-        kappa = self._kappa
-        return (self.problem.penalty.ridge + kappa) * self._raw - kappa * self._center
+        features = (self.problem.penalty.ridge + self._kappa) * self._raw
+        if self._kappa:
+            features -= self._kappa * self._center
+        return features
 
     def _state(self) -> State:
         """The best point and the best bound."""

@@ -20,7 +20,6 @@ from sklearn_bundle.jit.vector import (
     largest,
     load,
     magnitude,
-    over,
     plus,
     splat,
     spread,
@@ -32,15 +31,18 @@ from sklearn_bundle.jit.vector import (
 
 _LARGEST = 150.0  # scores up to this size need no shift: their exponentials do not underflow
 _MATCHING = 1e-200  # a smaller product of both sums at a position has lost terms by underflow
-_TINY = 1e-300  # stands for a weight of 0 in a denominator, with a numerator of 0
 
 
 class Room(NamedTuple):
-    """Memory to work in: rows per position, a table and its transposed, a scale per position."""
+    """Memory to work in: rows per position, a table and its transposed, a scale per position.
+
+    ``on`` are the ways on from a label, without its own weight, which ``back`` includes.
+    """
 
     bars: NDArray[np.float64]
     weights: NDArray[np.float64]
     ways: NDArray[np.float64]
+    on: NDArray[np.float64]
     back: NDArray[np.float64]
     table: NDArray[np.float64]
     scales: NDArray[np.float64]
@@ -57,7 +59,8 @@ def aligned(size):
 @inner
 def new_room(T, S, bars):
     n = T * S
-    return Room(bars, aligned(n), aligned(n), aligned(n), aligned(2 * S * S), np.empty(T))
+    rows = aligned(n), aligned(n), aligned(n), aligned(n)
+    return Room(bars, rows[0], rows[1], rows[2], rows[3], aligned(2 * S * S), np.empty(T))
 
 
 @inner
@@ -81,7 +84,8 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
     weights, shift = room.weights, 0.0
     for x in range(0, T * S, WIDTH):
         store(weights, x, load(scores, x))
-    if not largest_size(scores, T * S) <= _LARGEST:
+    size = largest_size(scores, T * S)
+    if not size <= _LARGEST:
         for t in range(T):
             highest = -np.inf
             for x in range(t * S, t * S + K):
@@ -89,7 +93,8 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
             shift += highest
             for x in range(t * S, t * S + S):
                 weights[x] = scores[x] - highest if x < t * S + K else 0.0
-    if max(0.5 * largest_size(weights, T * S), largest_size(pairs, S * S)) <= _LARGEST:
+        size = 0.5 * largest_size(weights, T * S)
+    if max(size, largest_size(pairs, S * S)) <= _LARGEST:
         _close(weights, T, S, room.bars)
         for x in range(T * S):
             weights[x] = exp(weights[x])
@@ -109,7 +114,7 @@ def best_path(scores, pairs, T, K, S, room, path):
         room.weights[x] = scores[x]
     _close(room.weights, T, S, room.bars)
     _set_tables(pairs, 0, room.bars, S, 0, table)
-    _run(1, 1, room.weights, table, 0, T, K, S, ways, room.scales)
+    _run(1, 1, room.weights, table, 0, T, K, S, room.on, ways, room.scales)
     label = 0
     for k in range(K):
         if ways[(T - 1) * S + k] > ways[(T - 1) * S + label]:
@@ -149,12 +154,14 @@ def _set_tables(values, at, bars, S, exponential, table):
 
 
 @inner
-def _run(best, forward, weights, table, stride, T, K, S, out, scales):
+def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
     """Write to row t of ``out`` the total weight of all ways from one end up to each label there.
 
-    Rows are divided by their sums, which go to ``scales``; with ``best`` they are not. ``stride``
-    is the distance between tables if each step has its own.
+    ``reached`` is the same without the labels' own weights. Rows are relative to the sum of the one
+    before, which goes to ``scales``; with ``best`` they are not. ``stride`` is the distance between
+    tables if each step has its own.
     """
+    inverse = splat(1.0)
     for n in range(T):
         t = n if forward else T - 1 - n
         here, before = t * S, (t - 1 if forward else t + 1) * S
@@ -162,16 +169,17 @@ def _run(best, forward, weights, table, stride, T, K, S, out, scales):
         mass = splat(0.0)
         for c in range(0, S, WIDTH):
             own = load(weights, here + c)
+            ways = splat(0.0 if best else 1.0)
             if n > 0:
                 ways = _combined(best, out, before, table, first + c, K, S)
-                own = plus(ways, own) if best else times(ways, own)
+                ways = ways if best else times(inverse, ways)
+            own = plus(ways, own) if best else times(ways, own)
+            store(reached, here + c, ways)
             store(out, here + c, own)
             mass = plus(own, mass)
         if not best:
             scales[t] = scale = total(mass)
             inverse = splat(1.0 / scale)
-            for c in range(0, S, WIDTH):
-                store(out, here + c, times(inverse, load(out, here + c)))
 
 
 @inner
@@ -192,37 +200,48 @@ def _combined(best, row, at, table, x, K, S):
 @inner
 def _normalized(table, stride, T, K, S, room, nodes, edges):
     """:func:`marginals` of given weights; also the least product of both sums at a position."""
-    weights, ways, back, scales = room.weights, room.ways, room.back, room.scales
-    _run(0, 0, weights, table, stride, T, K, S, back, scales)
-    _run(0, 1, weights, table, stride, T, K, S, ways, scales)
-    log_z, product, least, tiny = 0.0, 1.0, np.inf, splat(_TINY)
+    weights, ways, on, back, scales = room.weights, room.ways, room.on, room.back, room.scales
+    _run(0, 1, weights, table, stride, T, K, S, on, ways, scales)
+    log_z, product, least = 0.0, 1.0, np.inf
     for t in range(T):
         product *= scales[t]
         if not 1e-100 < product < 1e100:
             log_z, product = log_z + np.log(product), 1.0
-        mass = splat(0.0)
+    _run(0, 0, weights, table, stride, T, K, S, on, back, scales)
+    before = 1.0
+    for t in range(T):
+        mass, masses = splat(0.0), splat(0.0)
         for x in range(t * S, t * S + S, WIDTH):
-            node = over(times(load(ways, x), load(back, x)), larger(load(weights, x), tiny))
+            node = times(load(ways, x), load(on, x))
             store(nodes, x, node)
-            mass = plus(node, mass)
+            mass, masses = plus(node, mass), plus(load(ways, x), masses)
         of_all = total(mass)
-        least = of_all if not of_all >= least else least
-        share, right = splat(1.0 / of_all), splat(1.0 / (of_all * scales[t]))
+        match = of_all / total(masses)
+        least = match if not match >= least else least
+        share, right = splat(1.0 / of_all), splat(before / scales[t])
         for x in range(t * S, t * S + S, WIDTH):
             store(nodes, x, times(share, load(nodes, x)))
             store(back, x, times(right, load(back, x)))
-    for j in range(S):
-        for c in range(0, S, WIDTH):
-            x, sums = j * S + c, splat(0.0)
-            if j < K and T > 1 and stride == 0:
+        before = 1.0 / of_all
+    for x in range(0, S * S, WIDTH):
+        store(edges, x, splat(0.0))
+    if stride == 0 and T > 1:
+        for j in range(0, K, 2):  # two sums that do not wait for each other
+            for c in range(0, S, WIDTH):
+                one, two, x = splat(0.0), splat(0.0), j * S + c
                 for t in range(1, T):
-                    sums = fma(spread(ways, (t - 1) * S + j), load(back, t * S + c), sums)
-                sums = times(sums, load(table, x))
-            elif j < K:
-                for t in range(1, T):
-                    right = times(load(table, (t - 1) * stride + x), load(back, t * S + c))
-                    sums = fma(spread(ways, (t - 1) * S + j), right, sums)
-            store(edges, x, sums)
+                    right = load(back, t * S + c)
+                    one = fma(spread(ways, (t - 1) * S + j), right, one)
+                    two = fma(spread(ways, (t - 1) * S + j + 1), right, two)
+                store(edges, x, times(one, load(table, x)))
+                store(edges, x + S, times(two, load(table, x + S)))
+    for t in range(1, T if stride > 0 else 0):
+        for j in range(K):
+            way = spread(ways, (t - 1) * S + j)
+            for c in range(0, S, WIDTH):
+                x = j * S + c
+                right = times(load(table, (t - 1) * stride + x), load(back, t * S + c))
+                store(edges, x, fma(way, right, load(edges, x)))
     return log_z + np.log(product), least
 
 
@@ -238,7 +257,7 @@ def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
         room.weights[x] = scores[x]
     _close(room.weights, T, S, room.bars)
     _set_tables(pairs, 0, room.bars, S, 0, room.table)
-    _run(1, 0, room.weights, room.table, 0, T, K, S, best, room.scales)
+    _run(1, 0, room.weights, room.table, 0, T, K, S, room.on, best, room.scales)
     tables = np.empty(max(T - 1, 1) * 2 * S * S)
     for t in range(1, T):
         for j in range(K):
