@@ -99,7 +99,7 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
         for x in range(T * S):
             weights[x] = exp(weights[x])
         if T > 1:
-            _set_tables(pairs, 0, room.bars, S, 1, room.table)
+            _set_tables(pairs, room.bars, S, 1, room.table)
         log_z, least = _normalized(room.table, 0, T, K, S, room, nodes, edges)
         if least >= _MATCHING:
             return shift + log_z, room.table, 0
@@ -113,7 +113,7 @@ def best_path(scores, pairs, T, K, S, room, path):
     for x in range(T * S):
         room.weights[x] = scores[x]
     _close(room.weights, T, S, room.bars)
-    _set_tables(pairs, 0, room.bars, S, 0, table)
+    _set_tables(pairs, room.bars, S, 0, table)
     _run(1, 1, room.weights, table, 0, T, K, S, room.on, ways, room.scales)
     label = 0
     for k in range(K):
@@ -140,17 +140,17 @@ def _close(weights, T, S, bars):
 
 
 @inner
-def _set_tables(values, at, bars, S, exponential, table):
+def _set_tables(values, bars, S, exponential, table):
     """A table of labels, ``values`` with bars or the exponentials, and the transposed one."""
-    at *= 2
-    for x in range(S * S):
-        table[at + x] = values[x] + bars[x]
     if exponential:
-        for x in range(at, at + S * S):
-            table[x] = exp(table[x])
+        for x in range(S * S):
+            table[x] = exp(values[x] + bars[x])
+    else:
+        for x in range(S * S):
+            table[x] = values[x] + bars[x]
     for j in range(0, S, WIDTH):
         for k in range(0, S, WIDTH):
-            transpose(table, at + j * S + k, table, at + (S + k) * S + j, S)
+            transpose(table, j * S + k, table, (S + k) * S + j, S)
 
 
 @inner
@@ -256,7 +256,7 @@ def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
     for x in range(T * S):
         room.weights[x] = scores[x]
     _close(room.weights, T, S, room.bars)
-    _set_tables(pairs, 0, room.bars, S, 0, room.table)
+    _set_tables(pairs, room.bars, S, 0, room.table)
     _run(1, 0, room.weights, room.table, 0, T, K, S, room.on, best, room.scales)
     tables = np.empty(max(T - 1, 1) * 2 * S * S)
     for t in range(1, T):
@@ -267,7 +267,7 @@ def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
                 on = max(on, rows[j * S + k])
             for k in range(K):
                 rows[j * S + k] = rows[j * S + k] - on if on > -np.inf else on
-        _set_tables(rows, (t - 1) * S * S, room.bars, S, 1, tables)
+        _set_tables(rows, room.bars, S, 1, tables[(t - 1) * 2 * S * S :])
     highest = -np.inf
     for k in range(K):
         highest = max(highest, best[k])
