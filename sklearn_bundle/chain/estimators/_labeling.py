@@ -7,6 +7,7 @@ The functions work for any estimator with ``classes_``, ``coef_``, ``transitions
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate, chain, repeat
 from numbers import Integral
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.chain._compiled.decode import best_of_one
 from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import ChainModel, Weights
 from sklearn_bundle.chain.readers.features import places_of
@@ -100,6 +102,41 @@ def check_count(name: str, value: Any) -> None:
     """Raise ValueError unless it is an integer of at least 1."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
+
+
+def _of_one_sentence(fitted: dict[str, Any], X: Any) -> list | None:
+    """Best labels of a single sentence of named attributes, without what a batch needs.
+
+    None if X is anything else, or may be wrong: all else is for the readers to say.
+    """
+    if type(X) is not list or len(X) != 1 or type(X[0]) is not list or not X[0]:
+        return None
+    vocabulary, coef, tokens = fitted.get("_vocabulary"), fitted.get("coef_"), X[0]
+    if vocabulary is None or type(coef) is not np.ndarray or not coef.flags.f_contiguous:
+        return None
+    kinds, values = set(map(type, tokens)), None
+    names = list(chain.from_iterable(tokens)) if kinds <= {list} or kinds <= {dict} else [None]
+    if names and set(map(type, names)) != {str}:
+        return None
+    if kinds == {dict}:
+        given = list(chain.from_iterable(map(dict.values, tokens)))
+        kinds = set(map(type, given))
+        if not kinds <= {str, int, float}:
+            return None
+        if str in kinds:
+            pairs = zip(names, given, strict=True)
+            names = [f"{name}:{value}" if type(value) is str else name for name, value in pairs]
+        if kinds != {str}:
+            values = np.array([1.0 if type(value) is str else value for value in given], np.float64)
+            if not np.isfinite(values).all():
+                return None
+    columns = np.array(list(map(vocabulary.get, names, repeat(-1))), np.int64)
+    values = np.ones(len(columns)) if values is None else values
+    ends = np.array(list(accumulate(map(len, tokens))))
+    labels = np.empty(len(tokens), np.int64)
+    parts = fitted["transitions_"], fitted["intercept_"], fitted["start_"], fitted["end_"]
+    allowed = best_of_one(coef.T, columns, values, ends, *parts, labels) > -np.inf
+    return fitted["classes_"][labels].tolist() if allowed else None
 
 
 class _Features(Mapping[tuple[Any, Any], float]):
@@ -223,6 +260,9 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         y : list of lists of labels, or ndarray of shape (n_samples,)
             Shaped like X. numpy treats such a list as a vector of objects, the inner lists.
         """
+        labels = _of_one_sentence(vars(self), X)
+        if labels is not None:
+            return PerSequence((labels,))
         sequences, model = bound_chain(self, X)
         return labels_like(self, sequences, model.best_labels())
 

@@ -213,7 +213,7 @@ def _path(
         def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
             (result,) = results
             further = {"solver_": result.solver, "reg_lambda_": float(values[i])}
-            return attributes_of(data, result.point) | further
+            return attributes_of(estimator, data, result.point) | further
 
         yield from fit_path(estimator, values, solve, attributes, limit=limit)
 
@@ -300,6 +300,7 @@ scikit-learn's, callable or None, default=None
     %(SDCACRF.fit_intercept)s
     %(SDCACRF.min_frequency)s
         In a fold the tokens are those of its training part.
+    %(SDCACRF.forbidden)s
     %(SDCACRF.sampling)s
     %(SDCACRF.nonuniformity)s
     %(SDCACRF.line_search_tol)s
@@ -374,6 +375,7 @@ n_features_in_, feature_names_in_
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
+        forbidden: Any = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
@@ -384,23 +386,7 @@ n_features_in_, feature_names_in_
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.reg_lambdas = reg_lambdas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.min_frequency = min_frequency
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.line_search_tol = line_search_tol
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:

@@ -8,25 +8,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled import forward_backward
-from sklearn_bundle.chain._compiled.chain import Chains, add_features, scores, transitions
-from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_rounding import (
-    largest_of,
-    path_error,
-    share,
-    sum_of_largest,
+from sklearn_bundle.chain._compiled.features import (
+    Chains,
+    most,
+    score_of,
+    scores,
+    transitions,
 )
-from sklearn_bundle.chain._compiled.forward_backward import loss_of
+from sklearn_bundle.chain._compiled.recursion import (
+    Room,
+    aligned,
+    largest_size,
+    marginals,
+    new_room,
+)
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
-from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
+from sklearn_bundle.jit.vector import WIDTH, fma, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
 
-_LINE = 64  # bytes of a line of the cache
+_FEW = 48.0  # roundings of a step of both recursions, beside those of sums over labels
 _BIASES = 3  # per token: for its label at any, the first and the last position
-_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
+_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, as of a few more features
 
 
 class ChainOutputs(NamedTuple):
@@ -64,19 +68,11 @@ class Workspace(NamedTuple):
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
     chains, levels = outputs.chains, max(outputs.levels, 1)
-    T, S = largest(chains.tokens), chains.width
+    T, S = most(chains.tokens), chains.width
     rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
-    entries = np.empty(largest(chains.entries) + 1, np.int64)
+    entries = np.empty(most(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
     return Workspace(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
-
-
-@inner
-def aligned(size):
-    """Memory in which no vector crosses a cache line, which would take twice the time."""
-    memory = np.empty(size + _LINE // 8)
-    first = (-memory.ctypes.data % _LINE) // 8
-    return memory[first : first + size]
 
 
 @registered(structures.worst, ChainOutputs)
@@ -305,16 +301,15 @@ def flush(sums, touched, pending, at, out, count):
 class ExpectationRoom(NamedTuple):
     """Memory to work in, and sizes of w.
 
-    ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``rows``, ``reach``,
+    ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``reach``,
     ``norms`` and ``counts`` have a number per position. ``envelope`` has the largest weight of each
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
-    recursion: forward_backward.Workspace
+    recursion: Room
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
-    rows: NDArray[np.float64]
     reach: NDArray[np.float64]
     norms: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -326,14 +321,14 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, ChainOutputs)
 def _new_expectation_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
-    T, bias, first = largest(chains.tokens), 0.0, (chains.n_attributes + S) * S
+    T, bias, first = most(chains.tokens), 0.0, (chains.n_attributes + S) * S
     for x in range(first, first + _BIASES * S, S):
         bias += largest_of(w[x : x + S], S)
     pair = largest_of(transitions(chains, w), S * S)
     arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S)
-    of_tokens = np.empty(T), np.empty(T), np.empty(T), np.empty(T, np.int64)
+    of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
     return ExpectationRoom(
-        forward_backward.new_work(T, S), *arrays, *of_tokens, envelope_of(chains, w), bias, pair
+        new_room(T, S, chains.bars), *arrays, *of_tokens, envelope_of(chains, w), bias, pair
     )
 
 
@@ -344,10 +339,11 @@ def _expect(outputs, i, w, work, weight, gradient):
     T = chains.tokens[i + 1] - start
     unary, nodes, edges, pairs = work.unary, work.nodes, work.edges, transitions(chains, w)
     scores(chains, i, w, unary)
-    log_z = forward_backward.marginals(chains, unary, pairs, T, work.recursion, nodes, edges)
-    loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work.recursion, nodes)
-    in_all = sum_of_largest(unary, T, S, work.rows) + T * work.pair * (T > 1)
-    shift = path_error(T, K, in_all, work.recursion) + errors_of_scores(chains, i, T, work)
+    log_z = marginals(unary, pairs, T, K, S, work.recursion, nodes, edges)[0]
+    loss = log_z - score_of(labels, start, T, S, unary, pairs)
+    sizes = T * (largest_size(unary, T * S) + work.pair)
+    shift = DOUBLE * T * (2.0 * K + _FEW) + DOUBLE * (T + 4.0) * sizes
+    shift += errors_of_scores(chains, i, T, work)
     size = float(T)  # of pairs, including the one subtracted for the true pair
     for t in range(T):
         # One minus the marginal of the true label is the sum of the others, without cancellation.
@@ -359,7 +355,45 @@ def _expect(outputs, i, w, work, weight, gradient):
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
     add_features(chains, i, weight, nodes, edges, gradient)
-    return max(loss, 0.0), shift + share(T, K), size
+    return max(loss, 0.0), shift, size
+
+
+@inner
+def add_features(chains, i, factor, nodes, edges, w):
+    """``w += factor * (features expected by nodes and edges)``."""
+    S = chains.width
+    first = chains.blocks[i]
+    for e in range(chains.entries[i], chains.entries[i + 1]):
+        source = np.int64(chains.places[e, 1]) * S
+        target = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
+        value = splat(factor * chains.values[e * chains.step])
+        for c in range(0, S, WIDTH):
+            store(w, target + c, fma(value, load(nodes, source + c), load(w, target + c)))
+    T = chains.tokens[i + 1] - chains.tokens[i]
+    at = chains.n_attributes * S
+    value = splat(factor)
+    if T > 1:
+        for x in range(0, S * S, WIDTH):
+            store(w, at + x, fma(value, load(edges, x), load(w, at + x)))
+    if chains.intercept:
+        at += S * S
+        for c in range(0, S, WIDTH):
+            bias = splat(0.0)
+            for t in range(T):
+                bias = plus(load(nodes, t * S + c), bias)
+            store(w, at + c, fma(value, bias, load(w, at + c)))
+            store(w, at + S + c, fma(value, load(nodes, c), load(w, at + S + c)))
+            last = load(nodes, (T - 1) * S + c)
+            store(w, at + 2 * S + c, fma(value, last, load(w, at + 2 * S + c)))
+
+
+@inner
+def largest_of(values, size):
+    """The largest absolute value, of any number of them."""
+    largest = 0.0
+    for x in range(size):
+        largest = max(largest, abs(values[x]))
+    return largest
 
 
 @inner

@@ -14,15 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import scores
-from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_rounding import largest_of
+from sklearn_bundle.chain._compiled.features import most, scores
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_oracle import envelope_of, errors_of_scores
+from sklearn_bundle.structured._compiled.chain_oracle import (
+    envelope_of,
+    errors_of_scores,
+    largest_of,
+)
 from sklearn_bundle.structured._compiled.segment_oracle import (
     SegmentOutputs,
     allowed_lengths,
@@ -72,7 +74,7 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, SegmentOutputs)
 def _new_work(outputs, w):
     chains, S, K, L = outputs.chains, outputs.width, outputs.n_labels, longest(outputs.limits)
-    T, W = largest(chains.tokens), chains.width
+    T, W = most(chains.tokens), chains.width
     n = T * S
     columns = np.empty(T * W), np.empty(T * W)
     rows = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain_next._compiled.features import (
+from sklearn_bundle.chain._compiled.features import (
     add_rows,
     aggregate,
     dot,
@@ -16,7 +16,7 @@ from sklearn_bundle.chain_next._compiled.features import (
     shrink_rows,
     transitions,
 )
-from sklearn_bundle.chain_next._compiled.recursion import (
+from sklearn_bundle.chain._compiled.recursion import (
     aligned,
     largest_size,
     marginals,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain_next.model import Bars
-from sklearn_bundle.chain_next.readers.features import place
+from sklearn_bundle.chain.model import Bars
+from sklearn_bundle.chain.readers.features import place
 from sklearn_bundle.core.values import shown
 
 

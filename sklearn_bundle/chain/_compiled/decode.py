@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_bundle.chain_next._compiled.features import most, score_of
-from sklearn_bundle.chain_next._compiled.recursion import (
+from sklearn_bundle.chain._compiled.features import most, score_of
+from sklearn_bundle.chain._compiled.recursion import (
     aligned,
     best_path,
     marginals,

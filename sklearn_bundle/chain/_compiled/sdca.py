@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain_next._compiled.features import (
+from sklearn_bundle.chain._compiled.features import (
     add_rows,
     aggregate,
     dot,
@@ -16,13 +16,13 @@ from sklearn_bundle.chain_next._compiled.features import (
     shrink_rows,
     transitions,
 )
-from sklearn_bundle.chain_next._compiled.recursion import (
+from sklearn_bundle.chain._compiled.recursion import (
     largest_size,
     marginals,
     new_room,
     pair_marginals,
 )
-from sklearn_bundle.chain_next._compiled.visit import GAPS, STEPS
+from sklearn_bundle.chain._compiled.visit import GAPS, STEPS
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain_next.penalty import shrunk
-from sklearn_bundle.chain_next.problem import Blocks, ChainProblem, Check
+from sklearn_bundle.chain.penalty import shrunk
+from sklearn_bundle.chain.problem import Blocks, ChainProblem, Check
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa

@@ -1,1 +1,0 @@
-"""Conditional random fields on chains."""

@@ -1,1 +1,0 @@
-"""Compiled functions of chains, on packed sequences."""

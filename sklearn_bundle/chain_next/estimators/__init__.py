@@ -1,1 +1,0 @@
-"""SDCACRF, SDCACRFCV and crf_path."""

@@ -1,1 +1,0 @@
-"""From the user's sequences to packed arrays: checks, features, labels."""
