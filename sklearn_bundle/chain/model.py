@@ -10,6 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.chain._compiled import decode
 from sklearn_bundle.chain._compiled.features import Chains
+from sklearn_bundle.chain.certainty import possible_labels
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.vector import WIDTH
 
@@ -62,7 +63,7 @@ class Bars(NamedTuple):
     def first_of(self, labels: NDArray[np.int64], lengths: NDArray[np.int64]) -> int | None:
         """The first token at which labels of sequences use what is forbidden, None if none does."""
         starts = np.cumsum(lengths) - lengths
-        own = self.end[labels] * 0.0
+        own = np.zeros(len(labels))
         own[1:] = self.transitions[labels[:-1], labels[1:]]
         own[starts] = self.start[labels[starts]]
         ends = starts + lengths - 1
@@ -135,7 +136,7 @@ def taken_apart(w: Array, n_labels: int) -> Weights:
 def token_scores(
     X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, bars: Bars
 ) -> tuple[Array, Array]:
-    """Scores of all tokens of sequences that are not empty, and of pairs, without what is barred."""
+    """Scores of tokens of sequences that are not empty, and of pairs, without what is barred."""
     coef, pairs, intercept, *ends = weights
     if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
         used, indices = np.unique(X.indices, return_inverse=True)
@@ -173,6 +174,21 @@ class ChainModel:
         self._common = self._scores, self._pairs, self._bars.flat(), starts
         self._n_threads = n_threads
 
+    @property
+    def barred(self) -> tuple[Array, Array]:
+        """Scores of all tokens and of pairs, -inf where forbidden."""
+        scores, ends = self._scores.copy(), np.cumsum(self._lengths)
+        scores[ends - self._lengths] += self._bars.start
+        scores[ends - 1] += self._bars.end
+        return scores, self._pairs + self._bars.transitions
+
+    def certain_labels(
+        self, X: sp.csr_array, coef: Any, radius: float, biased: bool
+    ) -> NDArray[np.bool_]:
+        """Whether the best label of each token is that of all weights within a radius."""
+        given = X, self._lengths, coef, self.barred, self.best_labels(), radius, biased
+        return possible_labels(*given).sum(axis=1) == 1
+
     def best_labels(self) -> NDArray[np.int64]:
         """The most probable labelings, of shape (n_tokens,)."""
         labels = np.zeros(len(self._scores), np.int64)
@@ -187,12 +203,13 @@ class ChainModel:
         If not ``normalized``, scores instead of log-probabilities.
         """
         results: list = [(np.empty((1, 0), np.int64), np.zeros(1))] * self._given
-        starts, moves = self._common[3], self._pairs + self._bars.transitions
-        for i, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
-            scores = self._scores[first:last].copy()
-            scores[0] += self._bars.start
-            scores[-1] += self._bars.end
-            results[self._kept[i]] = _several_best(scores, moves, n_best)
+        scores, moves = self.barred
+        ends = np.cumsum(self._lengths)
+        for i, (last, length) in enumerate(zip(ends, self._lengths, strict=True)):
+            found = _several_best(scores[last - length : last], moves, n_best)
+            if not len(found[1]):
+                raise self._without_labeling(i)
+            results[self._kept[i]] = found
         if not (normalized and results):
             return results
         best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
@@ -229,14 +246,16 @@ class ChainModel:
         def task(k: int) -> None:
             stopped = compiled(*self._common, bounds[k], bounds[k + 1], *arrays)
             if stopped < bounds[k + 1]:
-                number = int(self._kept[stopped])
-                raise ValueError(
-                    f"Sequence {number} of X, of length {self._lengths[stopped]}, has no labeling "
-                    "that the forbidden transitions allow."
-                )
+                raise self._without_labeling(stopped)
 
         with BlockRunner(self._n_threads) as runner:
             runner.run(task, len(bounds) - 1)
+
+    def _without_labeling(self, i: int) -> ValueError:
+        return ValueError(
+            f"Sequence {self._kept[i]} of X, of length {self._lengths[i]}, has no labeling that "
+            "the forbidden transitions allow."
+        )
 
 
 def _several_best(scores: Array, moves: Array, n_best: int) -> tuple[NDArray[np.int64], Array]:
@@ -257,4 +276,4 @@ def _several_best(scores: Array, moves: Array, n_best: int) -> tuple[NDArray[np.
     for before, ranks in reversed(origins):
         label, rank = before[rank, label], ranks[rank, label]
         path.append(label)
-    return np.array(path[::-1], np.int64).T.reshape(len(place), -1), values
+    return np.array(path[::-1], np.int64).T.reshape(len(place), len(scores)), values

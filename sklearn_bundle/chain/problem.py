@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled import decode
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
 from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
-from sklearn_bundle.chain.model import Bars, pack, padded
+from sklearn_bundle.chain.model import Bars, pack
 from sklearn_bundle.chain.penalty import ElasticPenalty
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
@@ -48,7 +48,8 @@ class ChainProblem:
 
     ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
     distribution mu_i of the labelings of each sequence, with ``v = sum_i s_i (F(x_i, y_i) - E_mu_i
-    F(x_i, .))``, and ``D(mu) = sum_i s_i H(mu_i) - (reg_lambda Omega)*(v)``. Without L1, for any w::
+    F(x_i, .))``, and ``D(mu) = sum_i s_i H(mu_i) - (reg_lambda Omega)*(v)``. Without L1, for all
+    w::
 
         D(mu) = P(w) - sum_i s_i KL(mu_i || p(.|x_i; w)) - ||reg_lambda w - v||^2 / (2 reg_lambda)
 

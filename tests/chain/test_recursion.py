@@ -39,7 +39,7 @@ def test_everything_against_enumeration(K, T, scale, barred):
         paths, totals, model = drawn(K, T, scale, barred, seed)
         if totals.max() == -np.inf:
             for call in (model.best_labels, model.marginals, model.pair_marginals):
-                with pytest.raises(ValueError, match="Sequence 0 of X, of length .* no labeling"):
+                with pytest.raises(ValueError, match=r"Sequence 0 of X, of length .* no labeling"):
                     call()
             continue
         joint, rtol = reference.Joint(T, K, totals), 1e-14 * max(scale, 10.0)

@@ -77,9 +77,9 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
     """Write marginals of positions and summed ones of pairs; log of the sum over all labelings.
 
     It comes with the tables of the pairs at each step and the distance between them, for
-    :func:`pair_marginals`. Weights are exponentials, of scores less the largest of a position if some are large. Where a
-    range of scores, or what forbidden pairs exclude, makes them underflow, they are taken relative
-    to the best way on: see :func:`_of_wide_range`.
+    :func:`pair_marginals`. Weights are exponentials, of scores less the largest of a position if
+    some are large. Where a range of scores, or what forbidden pairs exclude, makes them underflow,
+    they are taken relative to the best way on: see :func:`_of_wide_range`.
     """
     weights, shift = room.weights, 0.0
     for x in range(0, T * S, WIDTH):

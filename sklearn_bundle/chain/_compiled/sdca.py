@@ -22,7 +22,7 @@ from sklearn_bundle.chain._compiled.recursion import (
     new_room,
     pair_marginals,
 )
-from sklearn_bundle.chain._compiled.visit import GAPS, STEPS
+from sklearn_bundle.chain._compiled.visit import GAPS
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
 

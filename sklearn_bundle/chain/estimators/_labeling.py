@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain._compiled.decode import best_of_one
-from sklearn_bundle.chain.certainty import certain_tokens
 from sklearn_bundle.chain.model import ChainModel, Weights
 from sklearn_bundle.chain.readers.features import places_of
 from sklearn_bundle.chain.readers.sequences import (
@@ -72,9 +71,7 @@ def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool
     ``biased`` says whether the weights of biases are among them.
     """
     sequences, model = bound_chain(estimator, X)
-    weights = Weights(*(getattr(estimator, f"{name}_") for name in Weights._fields))
-    args = sequences.X, sequences.starts, weights, model.best_labels(), radius, biased
-    return shaped(certain_tokens(*args), sequences)
+    return shaped(model.certain_labels(sequences.X, estimator.coef_, radius, biased), sequences)
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:

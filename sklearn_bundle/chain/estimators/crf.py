@@ -146,8 +146,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     Raises
     ------
     %(invalid)s
-        L-BFGS with L1, training sequences that use what is forbidden, only empty sequences, X and y of different lengths, mixed kinds of features,
-        a single class, labels that cannot be sorted.
+        L-BFGS with L1, training sequences that use what is forbidden, only empty sequences, X and y
+        of different lengths, mixed kinds of features, a single class, labels that cannot be sorted.
     TypeError
         For an X or y that is no list of sequences.
 
