@@ -205,8 +205,9 @@ class DualSolver:
         return np.where(self._random.random(count) < self._share, np.minimum(drawn, n - 1), uniform)
 
     def _point_of(self, features: Array, center: Array) -> tuple[Array, Array]:
-        """Raw weights of a dual point, in the memory of its features, and w, which is the same array
-        without L1.
+        """Raw weights of a dual point, in the memory of its features, and w.
+
+        Both are the same array without L1.
         """
         kappa = self._kappa
         if kappa:

@@ -31,31 +31,32 @@ def best_labels(scores, matrix, bars, starts, first, last, labels):
 
 
 @jit
-def best_of_one(coef, columns, values, ends, matrix, intercept, start, end, labels):
+def best_of_one(coef, places, T, values, matrix, intercept, start, end):
     """Viterbi's algorithm for one sequence of named attributes; returns the score.
 
-    Token t has the attributes ``columns[ends[t - 1]:ends[t]]``, rows of ``coef``, -1 for unknown
-    ones. What is forbidden is -inf in ``matrix``, ``start`` and ``end``.
+    ``places`` holds the end of each token among the attributes that follow, which are rows of
+    ``coef``, -1 for unknown ones; labels take the place of the ends. A single one of ``values`` is
+    that of all. What is forbidden is -inf in ``matrix``, ``start`` and ``end``.
     """
-    K, S, T, e = matrix.shape[0], padded(matrix.shape[0]), ends.shape[0], 0
+    K, S, e = matrix.shape[0], padded(matrix.shape[0]), 0
     unary, pairs, bars = aligned(T * S), aligned(S * S), np.zeros((S + 2) * S)
     room = new_room(T, S, bars)
     for x in range(S * S):
-        j, k = x // S, x % S
         pairs[x] = 0.0
-        bars[x] = matrix[j, k] if max(j, k) < K else -np.inf
+        bars[x] = matrix[x // S, x % S] if max(x // S, x % S) < K else -np.inf
     for k in range(S):
         bars[S * S + k] = start[k] if k < K else -np.inf
         bars[(S + 1) * S + k] = end[k] if k < K else -np.inf
     for t in range(T):
         for k in range(S):
             unary[t * S + k] = intercept[k] if k < K else 0.0
-        while e < ends[t]:
-            if columns[e] >= 0:
+        while e < places[t]:
+            row, value = places[T + e], values[min(e, values.shape[0] - 1)]
+            if row >= 0:
                 for k in range(K):
-                    unary[t * S + k] += values[e] * coef[columns[e], k]
+                    unary[t * S + k] += value * coef[row, k]
             e += 1
-    return best_path(unary, pairs, T, K, S, room, labels)
+    return best_path(unary, pairs, T, K, S, room, places[:T])
 
 
 @jit
