@@ -234,10 +234,10 @@ class ChainModel:
         (n, K), every = self._scores.shape, np.zeros(self._given)
         labels = np.zeros(n, np.int64) if labels is None else labels
         out, nodes = np.empty(len(self._lengths)), np.empty((n, K))
-        joint = np.empty((n - len(self._lengths) if pairs else 0, K, K))
+        joint = np.empty((n - len(self._lengths)) * K * K if pairs else 0)
         self._by_parts(decode.expectations, labels, out, nodes, joint)
         every[self._kept] = out
-        return every, nodes, joint
+        return every, nodes, joint.reshape(-1, K, K)
 
     def _by_parts(self, compiled: Callable[..., int], *arrays: np.ndarray) -> None:
         """Call the compiled function for parts of the sequences."""

@@ -1,5 +1,6 @@
 """Sequences bound to a linear-chain conditional random field, and its certificates."""
 
+from itertools import pairwise
 from math import log
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.core.score_rounding import ScoreRounding, column_counts
 from sklearn_bundle.core.validation import squared_lengths
+from sklearn_bundle.jit.vector import WIDTH
 
 Array = NDArray[np.float64]
 Blocks = Potentials | Marginals
@@ -121,11 +123,21 @@ class ChainProblem:
         if potentials:
             pairs = np.zeros(int(several.sum()) * S * S)
             return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
-        joint = np.empty((len(self.labels) - self.n_sequences, K, K))
-        out, of_tokens = np.empty(self.n_sequences), np.empty((len(self.labels), K))
+        n_pairs, lengths = len(self.labels) - self.n_sequences, self._lengths
+        joint, of_tokens = np.empty(n_pairs * K * K), np.empty((len(self.labels), K))
         given = self.chains.bars, self.chains.tokens, 0, self.n_sequences, self.labels
+        out = np.empty(self.n_sequences)
         decode.expectations(nodes, np.zeros((K, K)), *given, out, of_tokens, joint)
-        return Marginals(self.chains.tokens[:-1] - np.arange(self.n_sequences), of_tokens, joint)
+        sizes = lengths * K + (lengths - 1) * K * K
+        at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
+        cells, row, pair = np.zeros(at[-1]), of_tokens.ravel(), 0
+        for i, (first, last) in enumerate(pairwise(self.chains.tokens * K)):
+            own = cells[at[i] :]
+            own[: last - first] = row[first:last]
+            size = (last - first - K) * K
+            own[last - first : last - first + size] = joint[pair : pair + size]
+            pair += size
+        return Marginals(at, cells)
 
     def steps(
         self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory
@@ -289,5 +301,5 @@ class PathState(NamedTuple):
 
         if isinstance(self.kept, np.ndarray):
             return Start(beyond(other, self.kept), near and share > 0.0)
-        nodes, pairs = map(beyond, other[1:], self.kept[1:])
-        return Start(self.kept._replace(nodes=nodes, pairs=pairs), near and share > 0.0)
+        arrays = map(beyond, other[1:], self.kept[1:])
+        return Start(type(self.kept)(self.kept[0], *arrays), near and share > 0.0)

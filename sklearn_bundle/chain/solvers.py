@@ -137,7 +137,7 @@ class DualSolver:
 
     def release(self) -> None:
         """Free the memory of the dual point."""
-        self.kept = self.kept._replace(nodes=np.empty(0), pairs=np.empty(0))
+        del self.kept
 
     def states(self) -> Iterator[State]:
         """One state per epoch; a given start comes first."""

@@ -83,7 +83,7 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
             if bars[y] + (bars[(S + 1) * S + labels[at]] if t == T - 1 else 0.0) < 0.0:
                 log_p[i] = -np.inf
         if joint.shape[0] > 0:
-            pair_marginals(T, K, S, room, table, stride, joint[start - i :])
+            pair_marginals(T, K, S, room, table, stride, joint, (start - i) * K * K)
     return last
 
 

@@ -280,10 +280,11 @@ def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
 
 
 @inner
-def pair_marginals(T, K, S, room, table, stride, out):
-    """After :func:`marginals`: those of each pair of neighboring positions, to ``out[t, j, k]``."""
+def pair_marginals(T, K, S, room, table, stride, out, at):
+    """After :func:`marginals`: write those of neighboring positions, a matrix each, to ``out``."""
     for t in range(1, T):
         for j in range(K):
             for k in range(K):
                 right = table[(t - 1) * stride + j * S + k] * room.back[t * S + k]
-                out[t - 1, j, k] = room.ways[(t - 1) * S + j] * right
+                out[at] = room.ways[(t - 1) * S + j] * right
+                at += 1
