@@ -150,10 +150,9 @@ class ChainProblem:
         """
         penalty = self.penalty
         strength = penalty.ridge + kappa
-        results = np.empty((5, self.n_sequences))
-        point = strength, w, raw, penalty.l1 / strength
-        rows = results[0], gaps, results[2], results[3], results[4]
-        return self._visit(STEPS, blocks, point, order, memory, rows, w)
+        unused, point = np.empty(self.n_sequences), (strength, w, raw, penalty.l1 / strength)
+        results = unused, gaps, *(unused,) * 4
+        return self._visit(STEPS, blocks, point, order, memory, results, w)
 
     def check(self, w: Array, blocks: Blocks) -> Check:
         """P(w), and the lower bound of a dual point."""
@@ -168,7 +167,7 @@ class ChainProblem:
         return found.primal, found.away, found.bound
 
     def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
-        results, bounds = np.zeros((5, self.n_sequences)), self._bounds
+        results, bounds = np.zeros((6, self.n_sequences)), self._bounds
         parts = [np.zeros(self.n_parameters) for _ in bounds[1:]]
 
         def visit_part(k: int) -> None:
@@ -179,30 +178,32 @@ class ChainProblem:
         features = parts[0]
         for part in parts[1:]:
             features += part
-        return self._certified(w, results, features)
+        return self._certified(w, results, features, of_blocks=task == GAPS)
 
     def _visit(self, task, blocks, point, order, memory, results, target) -> int:
         compiled = visit if isinstance(blocks, Potentials) else visit_marginals
         common = self.chains, self.labels, self.weights, blocks
         return compiled(task, *common, point, order, memory, results, target)
 
-    def _certified(self, w: Array, results: Array, features: Array) -> Check:
+    def _certified(self, w: Array, results: Array, features: Array, *, of_blocks: bool) -> Check:
         """Objective and bound of a pass: the only place where they are computed.
 
-        Rounding moves the log-weight of any labeling by at most a_i, see :class:`_Rounding`. Log Z
-        and the score of the true labels err by as much, and an entropy or a divergence g by ``a_i
-        (1 + 2 g)`` and a few more of a_i: with the error as a change of potentials, the change of
-        ``<theta, mu>`` is a covariance with log p, at most ``2 a_i E|log p - E log p|``.
+        Rounding moves the log-weight of any labeling by at most a_i at w, and b_i in the block, see
+        :class:`_Rounding`. Log Z and the score of the true labels err by as much, and an entropy or
+        a divergence g by ``b_i (1 + 2 g)`` and a few more of both: with the error as a change of
+        potentials, the change of ``<theta, mu>`` is a covariance with log p, at most ``2 b_i E|log
+        p - E log p|``. Features are those of the blocks, or of w itself.
         """
-        losses, gaps, entropies, sizes, others = results
+        losses, gaps, entropies, sizes, own_sizes, others = results
         penalty, weights = self.penalty, self.weights
         with np.errstate(over="ignore", invalid="ignore"):
-            paths = self._rounding.of_paths(w, sizes)
-            error = self._rounding.of_features(paths, others, weights)
+            paths = self._rounding.of_paths(sizes) + self._rounding.of_scores(w)
+            own = self._rounding.of_paths(own_sizes) if of_blocks else paths
+            error = self._rounding.of_features(own, others, weights)
             value = penalty.value(w)
             primal = value + float(np.sum(weights * losses))
             entropy = float(np.sum(weights * entropies))
-            terms = paths * (6.0 + 4.0 * (gaps + entropies))
+            terms = 4.0 * paths + own * (4.0 + 4.0 * (gaps + entropies))
             margin = float(np.sum(weights * terms)) + self._rounding.of_sums * (primal + entropy)
             away = features
             if self.l1_ratio:
@@ -245,7 +246,7 @@ class _Rounding:
         def split(w: Array) -> tuple[Array, Array]:
             return w[: n * S].reshape(n, S), w[n * S :]
 
-        self._scores = ScoreRounding(X, chains.tokens, split, 1, _BIASES + 1)
+        self.of_scores = ScoreRounding(X, chains.tokens, split, 1, _BIASES + 1).of
         lengths = lengths.astype(np.float64)
         self._lengths = lengths
         self._steps = DOUBLE * 2.0 * likely(lengths * (K + _FEW))
@@ -256,9 +257,9 @@ class _Rounding:
         self._depth = 2.0 * DOUBLE * likely(float(depth))
         self.of_sums = DOUBLE * likely(float(max(len(lengths), (n + S + 3) * S)))
 
-    def of_paths(self, w: Array, sizes: Array) -> Array:
-        """a_i for each sequence, from the size of all scores of a labeling."""
-        return self._steps + self._terms * sizes + self._scores.of(w)
+    def of_paths(self, sizes: Array) -> Array:
+        """Of the recursion for each sequence, from the size of all scores of a labeling."""
+        return self._steps + self._terms * sizes
 
     def of_features(self, paths: Array, others: Array, weights: Array) -> float:
         """In the 2-norm, of the sum of features; tokens have other labels with these odds.

@@ -49,7 +49,7 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
     their rounding does no harm.
     """
     strength, w, raw, threshold = parameters
-    losses, gaps, entropies, sizes, others = results
+    losses, gaps, entropies, sizes, _, others = results
     K, S, T, n = chains.n_labels, chains.width, most(chains.tokens), most(blocks.at)
     room, rows = new_room(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
     unary, nodes, matrix, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S), np.empty(S * S)

@@ -56,12 +56,12 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
     of the marginals at the last step. Returns how often marginals were computed.
 
     GAPS and GRADIENT: ``results`` are, per sequence, ``-log p(y|x; w)``, the gap of its block, the
-    block's entropy, the size of all scores of a labeling, and the sum over tokens of the
-    probability of wrong labels; ``target`` gets weighted true minus expected features, expected
+    block's entropy, the sizes of all scores of a labeling and of its log-potentials, and the sum
+    over tokens of the probability of wrong labels; ``target`` gets weighted true minus expected features, expected
     under the block for GAPS and under w for GRADIENT.
     """
     strength, w, raw, threshold = parameters
-    losses, gaps, entropies, sizes, others = results
+    losses, gaps, entropies, sizes, own_sizes, others = results
     K, S, T = chains.n_labels, chains.width, most(chains.tokens)
     n, m, calls = T * S, S * S, 0
     room, rows = new_room(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
@@ -93,7 +93,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
         log_z = marginals(theta, theta_pairs, T, K, S, room, mu, mu_edges)[0]
         entropy = log_z - dot(theta, mu, size) - dot(theta_pairs, mu_edges, m)
         if task == GAPS:
-            sizes[i] += T * (largest_size(theta, size) + largest_size(theta_pairs, m))
+            own_sizes[i] = T * (largest_size(theta, size) + largest_size(theta_pairs, m))
         _subtract(move, theta, size)
         _subtract(move_pairs, theta_pairs, m)
         with_mu = dot(move, mu, size) + dot(move_pairs, mu_edges, m)
