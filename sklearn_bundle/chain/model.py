@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.chain._compiled import decode
 from sklearn_bundle.chain._compiled.features import Chains
@@ -142,7 +141,8 @@ def token_scores(
         used, indices = np.unique(X.indices, return_inverse=True)
         X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
         coef = coef[:, used]
-    scores = np.ascontiguousarray(safe_sparse_dot(X, coef.T, dense_output=True), np.float64)
+    scores = X @ coef.T
+    scores = np.ascontiguousarray(scores.toarray() if sp.issparse(scores) else scores, np.float64)
     scores += intercept
     last = np.cumsum(lengths) - 1
     start, end = (np.where(bar < 0.0, 0.0, w) for w, bar in zip(ends, bars[1:], strict=True))

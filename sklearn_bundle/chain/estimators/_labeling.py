@@ -123,7 +123,7 @@ def _of_one_sentence(fitted: dict[str, Any], X: Any) -> list | None:
     if kinds == {dict}:
         given = list(chain.from_iterable(map(dict.values, tokens)))
         kinds = set(map(type, given))
-        if not kinds <= {str, int, float}:
+        if not kinds <= {str, int, float, bool}:
             return None
         if kinds == {str}:
             names = map("%s:%s".__mod__, zip(names, given, strict=True))
