@@ -13,7 +13,6 @@ Array = NDArray[np.float64]
 
 _SUMS = 4.0  # the sums of an output and of the true one, each with a loss no larger than the two
 _STEPS = 4.0  # roundings of a part's score when it joins the others: it is also compared
-_CACHED = 1 << 16  # parameters that are squared at a time: 512 kB, which stay in the cache
 _ENTRIES = 1 << 20  # of features that are squared at a time: 8 MB
 
 
@@ -63,10 +62,8 @@ class ScoreRounding:
         """The bound for each example at w; infinity where w is too large for one."""
         W, rest = self._taken_apart(w)
         with np.errstate(over="ignore", invalid="ignore"):
-            squares, rows = np.zeros(W.shape[1]), max(1, _CACHED // max(W.shape[1], 1))
-            for first in range(0, len(W), rows):
-                part = W[first : first + rows] * self._scales[first : first + rows, None]
-                squares += np.square(part, out=part).sum(axis=0)
+            scaled = self._scales[:, None] * W
+            squares = np.einsum("jk,jk->k", scaled, scaled)
             errors = self._reach * np.sqrt(squares.max(initial=0.0))
             errors += self._others * np.abs(rest).max(initial=0.0)
         return np.where(np.isnan(errors), np.inf, errors)

@@ -57,8 +57,8 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
 
     GAPS and GRADIENT: ``results`` are, per sequence, ``-log p(y|x; w)``, the gap of its block, the
     block's entropy, the sizes of all scores of a labeling and of its log-potentials, and the sum
-    over tokens of the probability of wrong labels; ``target`` gets weighted true minus expected features, expected
-    under the block for GAPS and under w for GRADIENT.
+    over tokens of the probability of wrong labels; ``target`` gets weighted true minus expected
+    features, expected under the block for GAPS and under w for GRADIENT.
     """
     strength, w, raw, threshold = parameters
     losses, gaps, entropies, sizes, own_sizes, others = results

@@ -7,12 +7,11 @@ label that a transition comes from.
 
 import numpy as np
 
-from sklearn_bundle.chain._compiled.features import most, scores
+from sklearn_bundle.chain._compiled.features import add_rows, aggregate, most, scores
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, plus, splat, store, total
 from sklearn_bundle.structured._compiled import clique_projection
-from sklearn_bundle.structured._compiled.chain_oracle import add_features
 
 
 @inner
@@ -161,11 +160,13 @@ def combine(chains, nodes, pairs, first, last, w):
     """Add the features of rows of tokens, and once those of pairs, to ``w``."""
     S = chains.width
     none, own = np.zeros(S * S), np.empty(most(chains.tokens) * S)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
     for i in range(first, last):
         start, size = chains.tokens[i] * S, (chains.tokens[i + 1] - chains.tokens[i]) * S
         for x in range(size):
             own[x] = nodes[start + x]
-        add_features(chains, i, 1.0, own, none, w)
+        aggregate(chains, i, own, none, rows)
+        add_rows(chains, i, 1.0, rows, w)
     at = chains.n_attributes * S
     for x in range(chains.n_labels * S):
         w[at + x] += pairs[x]

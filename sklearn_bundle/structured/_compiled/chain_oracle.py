@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.features import (
     Chains,
+    add_rows,
+    aggregate,
     most,
     score_of,
     scores,
@@ -25,7 +27,7 @@ from sklearn_bundle.chain._compiled.recursion import (
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
-from sklearn_bundle.jit.vector import WIDTH, fma, larger, load, plus, splat, spread, store
+from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
 
 _FEW = 48.0  # roundings of a step of both recursions, beside those of sums over labels
@@ -301,7 +303,7 @@ def flush(sums, touched, pending, at, out, count):
 class ExpectationRoom(NamedTuple):
     """Memory to work in, and sizes of w.
 
-    ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``reach``,
+    ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``rows``, ``reach``,
     ``norms`` and ``counts`` have a number per position. ``envelope`` has the largest weight of each
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
@@ -310,6 +312,7 @@ class ExpectationRoom(NamedTuple):
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
+    rows: NDArray[np.float64]
     reach: NDArray[np.float64]
     norms: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -323,9 +326,10 @@ def _new_expectation_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
     T, bias, first = most(chains.tokens), 0.0, (chains.n_attributes + S) * S
     for x in range(first, first + _BIASES * S, S):
-        bias += largest_of(w[x : x + S], S)
-    pair = largest_of(transitions(chains, w), S * S)
-    arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S)
+        bias += largest_size(w[x : x + S], S)
+    pair = largest_size(transitions(chains, w), S * S)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
+    arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S), rows
     of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
     return ExpectationRoom(
         new_room(T, S, chains.bars), *arrays, *of_tokens, envelope_of(chains, w), bias, pair
@@ -354,46 +358,9 @@ def _expect(outputs, i, w, work, weight, gradient):
         size += 4.0 * wrong * work.norms[t]
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
-    add_features(chains, i, weight, nodes, edges, gradient)
+    aggregate(chains, i, nodes, edges, work.rows)
+    add_rows(chains, i, weight, work.rows, gradient)
     return max(loss, 0.0), shift, size
-
-
-@inner
-def add_features(chains, i, factor, nodes, edges, w):
-    """``w += factor * (features expected by nodes and edges)``."""
-    S = chains.width
-    first = chains.blocks[i]
-    for e in range(chains.entries[i], chains.entries[i + 1]):
-        source = np.int64(chains.places[e, 1]) * S
-        target = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
-        value = splat(factor * chains.values[e * chains.step])
-        for c in range(0, S, WIDTH):
-            store(w, target + c, fma(value, load(nodes, source + c), load(w, target + c)))
-    T = chains.tokens[i + 1] - chains.tokens[i]
-    at = chains.n_attributes * S
-    value = splat(factor)
-    if T > 1:
-        for x in range(0, S * S, WIDTH):
-            store(w, at + x, fma(value, load(edges, x), load(w, at + x)))
-    if chains.intercept:
-        at += S * S
-        for c in range(0, S, WIDTH):
-            bias = splat(0.0)
-            for t in range(T):
-                bias = plus(load(nodes, t * S + c), bias)
-            store(w, at + c, fma(value, bias, load(w, at + c)))
-            store(w, at + S + c, fma(value, load(nodes, c), load(w, at + S + c)))
-            last = load(nodes, (T - 1) * S + c)
-            store(w, at + 2 * S + c, fma(value, last, load(w, at + 2 * S + c)))
-
-
-@inner
-def largest_of(values, size):
-    """The largest absolute value, of any number of them."""
-    largest = 0.0
-    for x in range(size):
-        largest = max(largest, abs(values[x]))
-    return largest
 
 
 @inner
@@ -401,7 +368,7 @@ def envelope_of(chains, w):
     """The largest weight of each attribute."""
     envelope, W = np.empty(chains.n_attributes), chains.width
     for a in range(envelope.shape[0]):
-        envelope[a] = largest_of(w[a * W : a * W + W], W)
+        envelope[a] = largest_size(w[a * W : a * W + W], W)
     return envelope
 
 

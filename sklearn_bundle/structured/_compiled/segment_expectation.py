@@ -15,16 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.features import most, scores
+from sklearn_bundle.chain._compiled.recursion import largest_size
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_oracle import (
-    envelope_of,
-    errors_of_scores,
-    largest_of,
-)
+from sklearn_bundle.structured._compiled.chain_oracle import envelope_of, errors_of_scores
 from sklearn_bundle.structured._compiled.segment_oracle import (
     SegmentOutputs,
     allowed_lengths,
@@ -103,7 +100,7 @@ def _expect(outputs, i, w, work, weight, gradient):
     _recursion(outputs, T, tail, False, work.left, work.begun, work)
     log_z = _log_partition(outputs, T, tail, work)
     _marginals(outputs, T, log_z, tail, work)
-    peak = largest_of(work.peaks, K) + largest_of(tail, (K + L + 2) * S)
+    peak = largest_size(work.peaks, S) + largest_size(tail, (K + L + 2) * S)
     columns = 3.0 if outputs.boundaries else 1.0
     shift = columns * errors_of_scores(chains, i, T, work)
     shift += DOUBLE * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)
