@@ -47,10 +47,10 @@ def positions_of(kept: NDArray[np.intp], lengths: NDArray[np.int64]) -> NDArray[
 
 def nature(value: Any) -> str:
     """The form of a part of X or y, decided by its first nonempty item."""
-    if sp.issparse(value):  # first, since a dok_array is also a dict
-        return "matrix"
-    if isinstance(value, list | tuple):
+    if type(value) is list or isinstance(value, list | tuple):
         return "list"
+    if sp.issparse(value):  # before mappings, since a dok_array is also a dict
+        return "matrix"
     if isinstance(value, Mapping):
         return "mapping"
     if isinstance(value, str | bytes):
@@ -95,9 +95,10 @@ def _cells_are_tokens(X: np.ndarray) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    if hasattr(value, "shape"):
-        return value.shape[:1] == (0,)
-    return hasattr(value, "__len__") and len(value) == 0
+    if type(value) is list:
+        return not value
+    shape = getattr(value, "shape", None)
+    return hasattr(value, "__len__") and len(value) == 0 if shape is None else shape[:1] == (0,)
 
 
 def pack_plain(X: Any) -> Packed:
