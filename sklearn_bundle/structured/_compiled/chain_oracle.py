@@ -8,22 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.features import (
-    Chains,
-    add_rows,
-    aggregate,
-    most,
-    score_of,
-    scores,
-    transitions,
-)
-from sklearn_bundle.chain._compiled.recursion import (
-    Room,
-    aligned,
-    largest_size,
-    marginals,
-    new_room,
-)
+from sklearn_bundle.chain._compiled import features, recursion
+from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
@@ -71,7 +57,7 @@ class Workspace(NamedTuple):
 def _new_work(outputs):
     chains, levels = outputs.chains, max(outputs.levels, 1)
     T, S = most(chains.tokens), chains.width
-    rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
+    rows = recursion.aligned(T * S), recursion.aligned(T * S), recursion.aligned(T * levels * S)
     entries = np.empty(most(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
     return Workspace(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
@@ -308,7 +294,7 @@ class ExpectationRoom(NamedTuple):
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
-    recursion: Room
+    recursion: recursion.Room
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
@@ -326,14 +312,13 @@ def _new_expectation_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
     T, bias, first = most(chains.tokens), 0.0, (chains.n_attributes + S) * S
     for x in range(first, first + _BIASES * S, S):
-        bias += largest_size(w[x : x + S], S)
-    pair = largest_size(transitions(chains, w), S * S)
+        bias += recursion.largest_size(w[x : x + S], S)
+    pair = recursion.largest_size(transitions(chains, w), S * S)
     rows = np.empty((most(chains.blocks) + S + 3) * S)
     arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S), rows
     of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
-    return ExpectationRoom(
-        new_room(T, S, chains.bars), *arrays, *of_tokens, envelope_of(chains, w), bias, pair
-    )
+    room, sizes = recursion.new_room(T, S, chains.bars), (envelope_of(chains, w), bias, pair)
+    return ExpectationRoom(room, *arrays, *of_tokens, *sizes)
 
 
 @registered(structures.expect, ChainOutputs)
@@ -343,9 +328,9 @@ def _expect(outputs, i, w, work, weight, gradient):
     T = chains.tokens[i + 1] - start
     unary, nodes, edges, pairs = work.unary, work.nodes, work.edges, transitions(chains, w)
     scores(chains, i, w, unary)
-    log_z = marginals(unary, pairs, T, K, S, work.recursion, nodes, edges)[0]
-    loss = log_z - score_of(labels, start, T, S, unary, pairs)
-    sizes = T * (largest_size(unary, T * S) + work.pair)
+    log_z = recursion.marginals(unary, pairs, T, K, S, work.recursion, nodes, edges)[0]
+    loss = log_z - features.score_of(labels, start, T, S, unary, pairs)
+    sizes = T * (recursion.largest_size(unary, T * S) + work.pair)
     shift = DOUBLE * T * (2.0 * K + _FEW) + DOUBLE * (T + 4.0) * sizes
     shift += errors_of_scores(chains, i, T, work)
     size = float(T)  # of pairs, including the one subtracted for the true pair
@@ -358,8 +343,8 @@ def _expect(outputs, i, w, work, weight, gradient):
         size += 4.0 * wrong * work.norms[t]
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
-    aggregate(chains, i, nodes, edges, work.rows)
-    add_rows(chains, i, weight, work.rows, gradient)
+    features.aggregate(chains, i, nodes, edges, work.rows)
+    features.add_rows(chains, i, weight, work.rows, gradient)
     return max(loss, 0.0), shift, size
 
 
@@ -368,7 +353,7 @@ def envelope_of(chains, w):
     """The largest weight of each attribute."""
     envelope, W = np.empty(chains.n_attributes), chains.width
     for a in range(envelope.shape[0]):
-        envelope[a] = largest_size(w[a * W : a * W + W], W)
+        envelope[a] = recursion.largest_size(w[a * W : a * W + W], W)
     return envelope
 
 
