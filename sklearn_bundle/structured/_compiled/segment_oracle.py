@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.features import Chains, most, scores
+from sklearn_bundle.chain._compiled.recursion import aligned
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_oracle import aligned, flush
+from sklearn_bundle.structured._compiled.chain_oracle import flush
 
 NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what counts as a mistake
 _CHANGES = 6  # most columns in which a token can differ: two labels, each in three places
