@@ -247,7 +247,6 @@ class _Rounding:
             return w[: n * S].reshape(n, S), w[n * S :]
 
         self.of_scores = ScoreRounding(X, chains.tokens, split, 1, _BIASES + 1).of
-        lengths = lengths.astype(np.float64)
         self._lengths = lengths
         self._steps = DOUBLE * 2.0 * likely(lengths * (K + _FEW))
         self._terms = DOUBLE * likely(lengths + _FEW)

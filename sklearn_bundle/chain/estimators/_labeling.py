@@ -104,7 +104,7 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
-def _of_one_sentence(fitted: dict[str, Any], X: Any) -> list | None:
+def _of_one_sentence(fitted: Mapping[str, Any], X: Any) -> list | None:
     """Best labels of a single sentence of named attributes, without what a batch needs.
 
     None if X is anything else, or may be wrong: all else is for the readers to say.

@@ -81,7 +81,7 @@ def _pairs(forbidden: Any, labels: list) -> Iterator[tuple[Any, Any]]:
                     "forbidden must hold pairs (label, next label), with None for an end of the "
                     f"sequence, got {shown(pair)}."
                 )
-            yield tuple(pair)
+            yield pair[0], pair[1]
         return
     for pair in product([None, *labels], repeat=2):
         try:

@@ -207,7 +207,7 @@ def _stacked(estimator: Any, numbers: list[int], matrices: list[Any], *, reset: 
     ``numbers`` are those of the sequences, for messages.
     """
     frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
-    named = matrices[frames[0]] if frames else None
+    named: Any = matrices[frames[0]] if frames else None
     checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
     for i in frames:
         columns, own = (short(list(frame.columns)) for frame in (named, matrices[i]))
