@@ -14,16 +14,16 @@ ROOT = Path(__file__).parents[2]
 LIMITS = {
     "linear": 8808,
     "kernel": 3651,
-    "chain": 3264,
-    "structured": 6427,
+    "chain": 2750,
+    "structured": 6416,
     "core": 2510,
     "jit": 893,
     "other": 940,
-    "compiled functions": 397,
+    "compiled functions": 375,
     "modules": 187,
-    "tests": 27143,
-    "asv_benchmarks": 14455,
-    "doc": 61461,
+    "tests": 25667,
+    "asv_benchmarks": 14443,
+    "doc": 61458,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}

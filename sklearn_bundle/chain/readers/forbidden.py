@@ -83,10 +83,10 @@ def _pairs(forbidden: Any, labels: list) -> Iterator[tuple[Any, Any]]:
                 )
             yield pair[0], pair[1]
         return
-    for pair in product([None, *labels], repeat=2):
+    for before, after in product([None, *labels], repeat=2):
         try:
-            if not SCHEMES[forbidden].allows(*pair):
-                yield pair
+            if not SCHEMES[forbidden].allows(before, after):
+                yield before, after
         except ValueError as error:
             raise ValueError(f"forbidden={forbidden!r} needs such labels: {error}.") from None
 

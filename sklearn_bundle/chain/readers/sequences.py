@@ -278,7 +278,8 @@ def _refuse_frame_of_tokens(name: str, X: Any) -> None:
         return
     words = [column for column in X.columns if np.asarray(X[column]).dtype.kind in "OUST"]
     try:
-        X[words].astype(np.float64)  # scikit-learn reads numbers in columns of objects
+        for column in words:  # scikit-learn reads numbers in columns of objects
+            np.asarray(X[column], dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} takes a 2-D X for chains of length one, with numbers in all columns, but the "
