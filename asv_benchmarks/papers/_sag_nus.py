@@ -28,9 +28,16 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from sklearn_bundle.chain._compiled.chain import add_features, scores
-from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
-from sklearn_bundle.chain._compiled.forward_backward import loss_of, marginals, new_work
+from sklearn_bundle.chain._compiled.features import (
+    add_rows,
+    aggregate,
+    dot,
+    less_truth,
+    most,
+    score_of,
+    scores,
+)
+from sklearn_bundle.chain._compiled.recursion import marginals, new_room
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
 
@@ -102,15 +109,15 @@ def epoch(
     edges. ``memory`` has L_i, searches in a row that left it, and visits to come without a search.
     """
     K, S, n = chains.n_labels, chains.width, order.shape[0]
-    T = largest(chains.tokens)
+    T = most(chains.tokens)
     of_nodes, of_edges = stored
     lipschitz, quiet, wait = memory
-    work = new_work(T, S)
+    room = new_room(T, S, chains.bars)
     unary, nodes, trial = np.empty(T * S), np.empty(T * S), np.empty(T * S)
     change, along = np.empty(T * S), np.empty(T * S)
     pairs, edges, changed = np.empty(S * S), np.empty(S * S), np.empty(S * S)
     trial_pairs, unused = np.empty(S * S), np.empty(S * S)
-    rows = np.empty(largest(chains.blocks) * S + S * S + 3 * S)
+    rows = np.empty(most(chains.blocks) * S + S * S + 3 * S)
     dense = chains.n_attributes * S
     for _ in range(n):
         seen = np.int64(counts[SEEN])
@@ -133,22 +140,21 @@ def epoch(
             unary[x] *= counts[SCALE]
         for x in range(S * S):
             pairs[x] = counts[SCALE] * point[dense + x]
-        log_z = marginals(chains, unary, pairs, T, work, nodes, edges)
-        loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work, nodes)
+        log_z = marginals(unary, pairs, T, K, S, room, nodes, edges)[0]
+        loss = log_z - score_of(labels, start, T, S, unary, pairs)
         counts[CALLS] += 1.0
-        for t in range(T):
-            nodes[t * S + labels[start + t]] -= 1.0
-            if t > 0:
-                edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
+        less_truth(labels, start, T, S, nodes, edges)
         for x in range(T * S):
             change[x] = nodes[x] - of_nodes[start * S + x]
             of_nodes[start * S + x] = nodes[x]
         for x in range(S * S):
             changed[x] = edges[x] - of_edges[i * S * S + x]
             of_edges[i * S * S + x] = edges[x]
-        add_features(chains, i, 1.0, change, changed, total)
+        aggregate(chains, i, change, changed, rows)
+        add_rows(chains, i, 1.0, rows, total)
 
-        squared = aggregate(chains, i, nodes, edges, rows)
+        n_rows = aggregate(chains, i, nodes, edges, rows)
+        squared = dot(rows, rows, n_rows)
         if skip and wait[i] > 0:
             wait[i] -= 1
         elif squared > _FLAT:
@@ -159,8 +165,8 @@ def epoch(
                     trial[x] = unary[x] - along[x] / limit
                 for x in range(S * S):
                     trial_pairs[x] = pairs[x] - edges[x] / limit
-                log_z = marginals(chains, trial, trial_pairs, T, work, change, unused)
-                found = loss_of(labels, start, T, K, S, trial, trial_pairs, log_z, work, change)
+                log_z = marginals(trial, trial_pairs, T, K, S, room, change, unused)[0]
+                found = log_z - score_of(labels, start, T, S, trial, trial_pairs)
                 counts[CALLS] += 1.0
                 if found <= loss - 0.5 * squared / limit:
                     break
@@ -218,7 +224,7 @@ class SAGSolver:
         self._drawn, self._tops = _tree(n, False, seed), _tree(n, True, seed)
         self._w, self._total = np.zeros(problem.n_parameters), np.zeros(problem.n_parameters)
         self._left = np.zeros(problem.chains.n_attributes)
-        self._stored = np.zeros(problem.n_tokens * S), np.zeros(n * S * S)
+        self._stored = np.zeros(len(problem.labels) * S), np.zeros(n * S * S)
         self._memory = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._counts = np.array([1.0, 0.0, 0.0, 0.0])
 

@@ -73,20 +73,6 @@ def _samplings(study: Study, ocr: Found) -> None:
         f"{at['importance'] / at['uniform']:.2g} times its suboptimality",
         at["importance"] > at["uniform"],
     )
-    study.compare(
-        where,
-        "gap x importance performs worse than gap",
-        f"{at['gap-importance'] / at['gap']:.2g} times its suboptimality",
-        at["gap-importance"] > at["gap"],
-    )
-    last = fits[next(kind for kind in SAMPLINGS if kind.sampling == "max")]
-    excess = last.excess(best)
-    study.compare(
-        where,
-        "max sampling fails to converge",
-        f"at {excess[-1]:.0e} after {last.curve['epochs'][-1]:.0f} epochs",
-        excess[-1] > 100.0 * TOL,
-    )
 
 
 def _shares(study: Study, ner: Found) -> None:

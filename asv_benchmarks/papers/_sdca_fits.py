@@ -38,10 +38,7 @@ OEG, OEG_GAP = Kind("exponentiated", "uniform"), Kind("exponentiated", "gap", 0.
 SAG, SAG_SKIPPING = Kind("sag-nus"), Kind("sag-nus*")
 LBFGS = Kind("lbfgs")
 SOLVERS = (UNIFORM, GAP, OEG, OEG_GAP, SAG, SAG_SKIPPING, LBFGS)  # figure 4
-SAMPLINGS = (  # figure 2
-    *(UNIFORM, Kind("sdca", "importance", 0.8), GAP),
-    *(Kind("sdca", "gap-importance", 0.8), Kind("sdca", "max", 0.8)),
-)
+SAMPLINGS = UNIFORM, Kind("sdca", "importance", 0.8), GAP  # figure 2
 SHARES = (UNIFORM, *(Kind("sdca", "gap", s) for s in (0.2, 0.5)), GAP, Kind("sdca", "gap", 1.0))
 
 

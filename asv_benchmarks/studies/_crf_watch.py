@@ -54,10 +54,9 @@ def watch(
 def _truth(problem: Any, solver: Any, state: Any, epochs: int) -> tuple[dict[str, Any], np.ndarray]:
     """With a dual point its own w, bound and objective; an unknown objective is infinite."""
     w, primal, dual, blocks = state.point, state.primal, state.lower_bound, solver.kept
-    if hasattr(blocks, "nodes"):
-        w, dual, margin = problem.weights_of(blocks)
-        primal, _, _ = problem.gaps(w, blocks)
-        dual -= margin
+    if isinstance(blocks, tuple):  # a dual point
+        w = problem.check(w, blocks).features / problem.reg_lambda
+        primal, dual = problem.check(w, blocks)[:2]
     elif np.isinf(primal):
         primal, _, dual = problem.evaluate(w)
     truth = {"epochs": epochs, "oracle_calls": state.passes, "objective": float(primal)}

@@ -1,14 +1,11 @@
 """Whether the best labels of chains stay best for all weights near the fitted ones."""
 
-import itertools
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle.chain.model import Weights
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.validation import squared_lengths
 
@@ -19,8 +16,9 @@ _FEW = 8.0  # roundings of a score beside those of its products
 
 def possible_labels(
     X: sp.csr_array,
-    starts: NDArray[np.int64],
-    weights: Weights,
+    lengths: NDArray[np.int64],
+    coef: Any,
+    scored: tuple[Array, Array],
     labels: NDArray[np.int64],
     radius: float,
     biased: bool,
@@ -36,9 +34,11 @@ def possible_labels(
     Parameters
     ----------
     X : CSR of shape (n_tokens, n_attributes)
-    starts : ndarray of shape (n_sequences + 1,)
-        Where sequences begin among the tokens.
-    weights : Weights
+    lengths : ndarray of shape (n_sequences,)
+        None is 0.
+    coef : ndarray or CSR of shape (n_labels, n_attributes)
+    scored : tuple of ndarray
+        Scores of tokens and of pairs of labels, -inf where forbidden.
     labels : ndarray of shape (n_tokens,)
         The best labels.
     radius : float
@@ -46,63 +46,41 @@ def possible_labels(
     biased : bool
         Whether there are biases, which the ball then includes.
     """
-    coef, transitions, intercept, start, end = weights
-    scores = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
-    nonempty = np.diff(starts) > 0
-    heads, tails = starts[:-1][nonempty], starts[1:][nonempty] - 1
-    scores[heads] += start
-    scores[tails] += end
+    scores, moves = scored
+    ends = np.cumsum(lengths)
     squares = squared_lengths(X) + float(biased)
-    np.add.at(squares, heads, float(biased))
-    np.add.at(squares, tails, float(biased))
+    for at in (ends - lengths, ends - 1):
+        squares[at] += float(biased)
     costs = radius * np.sqrt(2.0 * squares) * (1.0 + likely(X.shape[1]) * DOUBLE)
-    sizes = np.sqrt(squares) * _longest_row(coef) + np.abs(scores).max(axis=1, initial=0.0)
-    errors = (likely(X.shape[1]) + _FEW) * DOUBLE * (sizes + np.abs(transitions).max(initial=0.0))
+    longest = squared_lengths(sp.csr_array(coef) if sp.issparse(coef) else coef).max(initial=0.0)
+    sizes = np.sqrt(squares) * np.sqrt(longest) + _largest(scores, 1) + _largest(moves, None)
+    errors = (likely(X.shape[1]) + _FEW) * DOUBLE * sizes
     possible = np.empty(scores.shape, dtype=bool)
-    for first, last in itertools.pairwise(starts):
-        part = slice(first, last)
-        known = scores[part], transitions, labels[part], costs[part], np.sqrt(2.0) * radius
-        slack = (4.0 + last - first) * float(errors[part].sum())
-        possible[part] = _of_sequence(*known, slack)
+    for last, length in zip(ends.tolist(), lengths.tolist(), strict=True):
+        part = slice(last - length, last)
+        slack = (4.0 + length) * float(errors[part].sum())
+        known = labels[part], costs[part], np.sqrt(2.0) * radius, slack
+        possible[part] = _of_sequence(scores[part], moves, *known)
     return possible
 
 
-def certain_tokens(*args: Any) -> NDArray[np.bool_]:
-    """Whether no other label is possible at a token; the arguments of :func:`possible_labels`."""
-    return possible_labels(*args).sum(axis=1) == 1
-
-
-def _longest_row(coef: Any) -> float:
-    squares = squared_lengths(sp.csr_array(coef) if sp.issparse(coef) else coef)
-    return float(np.sqrt(squares.max(initial=0.0)))
+def _largest(scores: Array, axis: int | None) -> Any:
+    return np.abs(np.where(np.isneginf(scores), 0.0, scores)).max(axis=axis, initial=0.0)
 
 
 def _of_sequence(
-    scores: Array,
-    transitions: Array,
-    labels: NDArray[np.int64],
-    costs: Array,
-    cost_of_pair: float,
-    slack: float,
+    scores: Array, moves: Array, labels: NDArray[np.int64], costs: Array, cost: float, slack: float
 ) -> NDArray[np.bool_]:
     n, places = len(labels), np.arange(len(labels))
-    if n == 0:
-        return np.zeros(scores.shape, dtype=bool)
-    best = float(scores[places, labels].sum() + transitions[labels[:-1], labels[1:]].sum())
+    best = float(scores[places, labels].sum() + moves[labels[:-1], labels[1:]].sum())
     nodes = scores + costs[:, None]
     nodes[places, labels] -= costs
-    forward, backward = np.empty_like(nodes), np.zeros_like(nodes)
-    forward[0] = nodes[0]
-    moves = transitions + cost_of_pair
+    pairs = np.repeat(moves[None] + cost, n - 1, axis=0)
+    pairs[places[1:] - 1, labels[:-1], labels[1:]] -= cost
+    forward, backward = nodes.copy(), np.zeros_like(nodes)
     for t in range(1, n):
-        pairs = moves.copy()
-        pairs[labels[t - 1], labels[t]] -= cost_of_pair
-        forward[t] = nodes[t] + (forward[t - 1][:, None] + pairs).max(axis=0)
-    for t in range(n - 2, -1, -1):
-        pairs = moves.copy()
-        pairs[labels[t], labels[t + 1]] -= cost_of_pair
-        backward[t] = (pairs + (nodes[t + 1] + backward[t + 1])).max(axis=1)
-    highest = forward + backward
-    possible = ~(highest + slack < best)
+        forward[t] += (forward[t - 1][:, None] + pairs[t - 1]).max(axis=0)
+        backward[n - 1 - t] = (pairs[n - 1 - t] + (nodes[n - t] + backward[n - t])).max(axis=1)
+    possible = ~(forward + backward + slack < best)
     possible[places, labels] = True
     return possible

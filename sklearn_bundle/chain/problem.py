@@ -1,5 +1,6 @@
-"""Sequences bound to a linear-chain conditional random field, with bounds on rounding."""
+"""Sequences bound to a linear-chain conditional random field, and its certificates."""
 
+from itertools import pairwise
 from math import log
 from typing import Any, NamedTuple
 
@@ -7,31 +8,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled import chain_dual, chain_steps
-from sklearn_bundle.chain._compiled.chain_dual import (
-    GAPS,
-    GRADIENT,
-    WEIGHTS,
-    Blocks,
-    Marginals,
-    Potentials,
-)
-from sklearn_bundle.chain._compiled.forward_backward import BLOCK, STRIDE
-from sklearn_bundle.chain.model import pack, padded, unpacked
+from sklearn_bundle.chain._compiled import decode
+from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
+from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
+from sklearn_bundle.chain.model import Bars, pack
 from sklearn_bundle.chain.penalty import ElasticPenalty
-from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.core.parallel import BlockRunner, row_blocks
-from sklearn_bundle.core.score_rounding import RowSizes, column_counts
-from sklearn_bundle.jit.sampling import Sampling
+from sklearn_bundle.core.limits import DOUBLE, likely
+from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.core.score_rounding import ScoreRounding, column_counts
+from sklearn_bundle.core.validation import squared_lengths
+from sklearn_bundle.jit.vector import WIDTH
+
+Array = NDArray[np.float64]
+Blocks = Potentials | Marginals
 
 _BIASES = 3  # per token: for its label at any, the first and the last position
-_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
-_ENTRIES = 65_536  # of w, whose squares are summed at a time: 512 kB, which stay in the cache
-# For sweeps that read no dual point, and for those that write no vector. The types are those of
-# the default solver: a sweep is compiled for them in any case.
-_NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
-_NOTHING = np.empty(0)
-_ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
+_FEW = 24.0  # roundings of a step of the recursion, beside those of a sum over labels
+_PAIRS = 2.0  # a bound of the norm of a token's pairs
 # Share of the last change between values that is added for the next start. The full change takes
 # the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles the error of the last fit.
 _SHARE = 0.7
@@ -41,69 +34,26 @@ _SHARE = 0.7
 _NEAREST = 5.0
 
 
-class ChainRounding:
-    """Sizes of the features, from which bounds on rounding follow.
+class Check(NamedTuple):
+    """What a pass over all sequences says of w and a dual point, rounding taken off."""
 
-    A score is the sum of m products and biases. Its error is ``(m + 4) u sum |x_j w_j|``, which is
-    at most ``(m + 4) u ||x / c|| ||c w||`` for any c > 0. With c the root mean squares of the
-    columns, the bound does not depend on their scales.
-
-    Parameters
-    ----------
-    X : CSR of shape (n_tokens, n_attributes)
-    lengths : ndarray of int64 of shape (n_sequences,)
-    width : int
-        Entries of a row of w.
-
-    Attributes
-    ----------
-    norms : ndarray of shape (n_tokens,)
-        Norms of the features of each token, its pairs and biases included.
-    depth : float
-        Number of terms in an entry of a sum of features over all sequences.
-    of_gains : float
-        Error of a step's gain, relative to the numbers whose difference it is: twice the share of a
-        position in chain_rounding.py.
-    """
-
-    def __init__(self, X: sp.csr_array, lengths: NDArray[np.int64], width: int):
-        sizes = RowSizes.of(X)
-        self._largest = sizes.largest
-        self._scales = np.concatenate([sizes.scales**2, np.zeros(width)])
-        self._width = width
-        reach = (sizes.entries + _BIASES + 1.0) * np.sqrt(sizes.lengths**2 + _BIASES)
-        self._reach = DOUBLE * np.add.reduceat(reach, np.cumsum(lengths) - lengths)
-        self.norms = sizes.norms + _OTHERS
-        counts = column_counts(X)
-        longest, n_sequences = lengths.max(), len(lengths)
-        self.depth = float(max(counts.max(initial=0), longest + n_sequences))
-        passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
-        self.of_gains = 2.0 * DOUBLE * (passed_on + 80.0)
-
-    def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """``||w||^2``, and the error of each sequence's scores at w, summed over tokens."""
-        rows, step = w.reshape(-1, self._width), max(1, _ENTRIES // self._width)
-        n = len(self._scales)
-        parts, by_label = [], np.zeros(self._width)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, len(rows), step):
-                squares = np.square(rows[first : first + step])
-                parts.append(squares.sum())
-                if first < n:
-                    by_label += self._scales[first : first + step] @ squares[: n - first]
-            biases = np.square(rows[n:]).sum(axis=0)
-            sizes = np.hypot(self._largest * np.sqrt(by_label), np.sqrt(biases))
-            return float(np.sum(parts)), self._reach * sizes.max()
+    primal: float  # P(w)
+    bound: float
+    gaps: Array  # of the blocks
+    features: Array  # sum_i s_i (true minus expected features)
+    away: Array  # the gradient reg_lambda w - features, without L1
+    entropy: float
 
 
 class ChainProblem:
     """``P(w) = reg_lambda Omega(w) + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
 
     ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
-    distribution mu_i of the labelings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
-    Omega*(r)`` at the raw weights ``r = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))``,
-    and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w that maximizes
-    ``<w, r> - Omega(w)``: r itself without L1.
+    distribution mu_i of the labelings of each sequence, with ``v = sum_i s_i (F(x_i, y_i) - E_mu_i
+    F(x_i, .))``, and ``D(mu) = sum_i s_i H(mu_i) - (reg_lambda Omega)*(v)``. Without L1, for all
+    w::
+
+        D(mu) = P(w) - sum_i s_i KL(mu_i || p(.|x_i; w)) - ||reg_lambda w - v||^2 / (2 reg_lambda)
 
     Parameters
     ----------
@@ -119,39 +69,33 @@ class ChainProblem:
     n_threads : int
     l1_ratio : float
         From 0 to 1.
-    overwrite : bool
-        Whether the memory of X may be used, which loses X.
+    bars : Bars
+        What the labelings that p sums over do not use. None means nothing.
     """
 
     def __init__(
         self,
-        X,
-        lengths,
-        labels,
-        n_labels,
-        weights,
-        reg_lambda,
-        intercept,
-        n_threads,
-        l1_ratio=0.0,
-        *,
-        overwrite=False,
+        X: sp.csr_array,
+        lengths: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        n_labels: int,
+        weights: Array,
+        reg_lambda: float,
+        intercept: bool,
+        n_threads: int,
+        l1_ratio: float = 0.0,
+        bars: Bars | None = None,
     ):
-        self._rounding = ChainRounding(X, lengths, padded(n_labels))
-        self.of_gains = self._rounding.of_gains
-        self.chains = pack(X, lengths, n_labels, intercept, overwrite=overwrite)
+        self.chains = pack(X, lengths, n_labels, intercept, bars)
         self.labels = np.ascontiguousarray(labels, np.int64)
-        self.weights = weights
+        self.weights, self._lengths = weights, lengths
         self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
         self.n_sequences = len(lengths)
-        self.n_tokens = len(labels)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
-        self.at_zero = float(weights @ lengths) * float(np.log(n_labels))  # P(0)
         self.density = X.nnz / (X.shape[0] * X.shape[1])
-        self._n_threads = n_threads
         self._runner = BlockRunner(n_threads)
-        size = self.n_tokens * self.chains.width + X.nnz
-        self._bounds = row_blocks(size, self.n_sequences, 1)
+        self._bounds = np.linspace(0, self.n_sequences, n_threads + 1).astype(np.int64)
+        self._rounding = _Rounding(X, self.chains, lengths)
 
     def __enter__(self) -> "ChainProblem":
         return self
@@ -165,205 +109,164 @@ class ChainProblem:
         l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
         return ElasticPenalty(l1, ridge)
 
-    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
-        """Put nearly all probability on the true labels; the share ``rest`` is uniform.
+    def start(self, potentials: bool, rest: float | None = None) -> Blocks:
+        """A dual point that puts nearly all probability on the true labels.
 
-        Marginals are those of the mixture (21); log-potentials make the positions independent,
-        with the same marginals. The share of the rest falls with the number of tokens, since w
-        grows with their product.
+        Positions are independent but for forbidden pairs; the share ``rest`` is uniform. It falls
+        with the number of tokens, since w grows with their product.
         """
-        S, K = self.chains.width, self.chains.n_labels
-        lengths = np.diff(self.chains.tokens)
-        rest = 1.0 / max(self.n_tokens, 100) if rest is None else rest
-        nodes = np.zeros((self.n_tokens, S), dtype)
-        tokens = np.arange(self.n_tokens)
-        matrices = np.where(lengths > 1, 1, 0) if potentials else lengths - 1
-        at = np.cumsum(matrices) - matrices
-        pairs = np.zeros((matrices.sum(), S, S), dtype)
+        K, S = self.chains.n_labels, self.chains.width
+        rest = 1.0 / max(len(self.labels), 100) if rest is None else rest
+        nodes = np.zeros((len(self.labels), S))
+        nodes[np.arange(len(self.labels)), self.labels] = np.log1p(K * (1.0 - rest) / rest)
+        several = (self._lengths > 1).astype(np.int64)
         if potentials:
-            nodes[tokens, self.labels] = np.log1p(K * (1.0 - rest) / rest)
-        else:
-            nodes[:, :K] = rest / K
-            nodes[tokens, self.labels] += 1.0 - rest
-            pairs[:, :K, :K] = rest / K**2
-            later = np.delete(tokens, self.chains.tokens[:-1])
-            which = np.arange(len(pairs)), self.labels[later - 1], self.labels[later]
-            pairs[which] += 1.0 - rest
-        kind = Potentials if potentials else Marginals
-        return kind(at.astype(np.int64), nodes.ravel(), pairs.ravel())
+            pairs = np.zeros(int(several.sum()) * S * S)
+            return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
+        n_pairs, lengths = len(self.labels) - self.n_sequences, self._lengths
+        joint, of_tokens = np.empty(n_pairs * K * K), np.empty((len(self.labels), K))
+        given = self.chains.bars, self.chains.tokens, 0, self.n_sequences, self.labels
+        out = np.empty(self.n_sequences)
+        decode.expectations(nodes, np.zeros((K, K)), *given, out, of_tokens, joint)
+        sizes = lengths * K + (lengths - 1) * K * K
+        at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
+        cells, row, pair = np.zeros(at[-1]), of_tokens.ravel(), 0
+        for i, (first, last) in enumerate(pairwise(self.chains.tokens * K)):
+            own = cells[at[i] :]
+            own[: last - first] = row[first:last]
+            size = (last - first - K) * K
+            own[last - first : last - first + size] = joint[pair : pair + size]
+            pair += size
+        return Marginals(at, cells)
 
-    def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
-        """The raw weights of a dual point, the value of the dual, and a margin.
-
-        With L1 the value is that of a mixture of the point and the truth, which has s times the raw
-        weights and at least s times the entropy. It is taken at the best s, since D may be minus
-        infinity at s = 1. The margin bounds what rounding has added to the value. With an error e
-        of the features' sum it is ``||w|| e + e^2 / (2 reg_lambda)`` plus the entropies' error.
-        """
-        w, results = np.zeros(self.n_parameters), np.empty((4, self.n_sequences))
-        part = 0, self.n_sequences
-        self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, results, None, w)
-        squared, _ = self._rounding.of(w)
-        entropy, margin = self._mean(results[0]), self._mean(results[2])
-        error = self._feature_error(results[3], self.reg_lambda * squared**0.5)
-        if self.l1_ratio:
-            return w, *self._value_of(w, entropy, margin, error)
-        penalty = 0.5 * self.reg_lambda * squared
-        margin += (squared**0.5 + 0.5 * error / self.reg_lambda) * error
-        return w, entropy - penalty, margin + _ROUNDING * (entropy + penalty)
-
-    def _value_of(self, raw, entropy: float, margin: float, error: float) -> tuple[float, float]:
-        """The value of the dual with L1, and its margin from those of entropy and features."""
-        penalty = self.penalty
-        sizes = penalty.beyond(self.reg_lambda * raw, error)
-        scale = penalty.scale(sizes, entropy, error)
-        conjugate, norm = penalty.conjugate(sizes, scale)
-        entropy, margin, error = scale * entropy, scale * margin, scale * error
-        if penalty.ridge:
-            margin += (norm + 0.5 * error / penalty.ridge) * error
-        return entropy - conjugate, margin + _ROUNDING * (entropy + conjugate)
-
-    def gaps(
-        self, w: NDArray[np.float64], blocks: Blocks
-    ) -> tuple[float, NDArray[np.float64], float]:
-        """P(w), the gap of each block, and a margin.
-
-        P minus the gaps is the value of the dual if w is that of the blocks. If w is off by e, the
-        value is lower by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower
-        bound of P, with the margin for this and for rounding. Near the optimum errors count little
-        here, unlike those of :meth:`weights_of`. With pure L1 there is no such w.
-        """
-        results = np.empty((4, self.n_sequences))
-        squared, of_scores = self._rounding.of(w)
-
-        def task(k: int) -> None:
-            part = self._bounds[k], self._bounds[k + 1]
-            self._sweep(GAPS, blocks, w, 0.0, part, results, of_scores, _NOTHING)
-
-        self._runner.run(task, len(self._bounds) - 1)
-        losses, gaps, margins, errors = results
-        penalty = self.penalty
-        value, gap = penalty.value(w, squared) + self._mean(losses), self._mean(gaps)
-        margin = self._mean(margins) + _ROUNDING * (value + gap)
-        error = self._feature_error(errors, penalty.largest_norm(squared, len(w)))
-        of_w = 0.5 * error * error / penalty.ridge if penalty.ridge else np.inf
-        return value, gaps.copy(), margin + of_w
-
-    def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
-
-        P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g. The error
-        of the computed g is that of the sum of the features. Threads take the sums over sequences,
-        so that their number changes the last bits.
-        """
-        results = np.empty((4, self.n_sequences))
-        squared, of_scores = self._rounding.of(w)
-        bounds = np.linspace(0, self.n_sequences, self._n_threads + 1).astype(np.int64)
-        parts = [np.zeros(self.n_parameters) for _ in range(self._n_threads)]
-
-        def task(k: int) -> None:
-            part = bounds[k], bounds[k + 1]
-            self._sweep(GRADIENT, _NO_BLOCKS, w, -1.0, part, results, of_scores, parts[k])
-
-        self._runner.run(task, self._n_threads)
-        gradient = self.reg_lambda * w
-        for part in parts:
-            gradient += part
-        value = 0.5 * self.reg_lambda * squared + self._mean(results[0])
-        norm = float(gradient @ gradient) ** 0.5 * (1.0 + DOUBLE * self.n_parameters)
-        norm += self._feature_error(results[3], self.reg_lambda * squared**0.5)
-        margin = self._mean(results[2]) + _ROUNDING * value
-        return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
-
-    def epoch(
-        self, blocks, w, raw, gaps, memory, sampling: Sampling, kappa: float
-    ) -> tuple[float, int, float]:
-        """As many steps of the dual method that belongs to the blocks as there are sequences.
+    def steps(
+        self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory
+    ) -> int:
+        """Steps of the dual method that belongs to the blocks, at sequences in this order.
 
         With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
         and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
-        moved towards 0 by ``l1 / strength``, where the strength is the ridge plus kappa.
-
-        Returns the gain of the dual (with L1, a lower bound of it), how often marginals were
-        computed, and the sum of the numbers whose differences the gains are. ``memory`` is an array
-        with one number per block, or the precision of the line search.
+        moved towards 0. Returns how often marginals were computed.
         """
         penalty = self.penalty
         strength = penalty.ridge + kappa
-        point = strength, w, raw, penalty.l1 / strength
-        of_blocks = blocks, gaps, memory, sampling, self.n_sequences
-        return chain_steps.epoch(self.chains, self.weights, *point, *of_blocks)
+        unused, point = np.empty(self.n_sequences), (strength, w, raw, penalty.l1 / strength)
+        results = unused, gaps, *(unused,) * 4
+        return self._visit(STEPS, blocks, point, order, memory, results, w)
 
-    def squared_norms(self) -> NDArray[np.float64]:
-        """The mean of the squared norms of its tokens for each sequence."""
-        with np.errstate(over="ignore"):
-            squares = np.square(self._rounding.norms - _OTHERS)
-        lengths = np.diff(self.chains.tokens)
-        return np.add.reduceat(squares, self.chains.tokens[:-1]) / lengths
+    def check(self, w: Array, blocks: Blocks) -> Check:
+        """P(w), and the lower bound of a dual point."""
+        return self._pass(GAPS, w, blocks)
 
-    def radii(self) -> NDArray[np.float64]:
-        """``R_i``, the largest ``||F(x_i, y_i) - F(x_i, y)||^2``: appendix C, or a norm bound.
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
 
-        The bound of the appendix holds for nonnegative features, and is attained if there is a
-        label that the sequence does not have.
+        The bound is that of the dual point whose distributions are those of w.
         """
-        lengths = np.diff(self.chains.tokens)
-        sequence = np.repeat(np.arange(self.n_sequences), lengths)
-        X = unpacked(self.chains)
-        negative = X.nnz > 0 and X.data.min() < 0.0
-        X = abs(X) if negative else X
-        K = self.chains.n_labels
-        constant = 1.0 * (lengths - 1) ** 2
-        true = _squared_sums(X, sequence * K + self.labels, self.n_sequences, K)
-        inner = np.delete(np.arange(self.n_tokens), self.chains.tokens[:-1])
-        pair = (sequence[inner] * K + self.labels[inner - 1]) * K + self.labels[inner]
-        which, counts = np.unique(pair, return_counts=True)
-        true += np.bincount(which // K**2, 1.0 * counts**2, self.n_sequences)
-        if self.chains.intercept:
-            constant += 1.0 * lengths**2 + 2.0
-            which, counts = np.unique(sequence * K + self.labels, return_counts=True)
-            true += np.bincount(which // K, 1.0 * counts**2, self.n_sequences) + 2.0
-        other = _squared_sums(X, sequence, self.n_sequences, 1) + constant
-        return (np.sqrt(true) + np.sqrt(other)) ** 2 if negative else true + other
+        found = self._pass(GRADIENT, w, _NO_BLOCKS)
+        return found.primal, found.away, found.bound
 
-    def _mean(self, values: NDArray[np.float64]) -> float:
-        """``weights @ values``, summed in pairs."""
+    def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
+        results, bounds = np.zeros((6, self.n_sequences)), self._bounds
+        parts = [np.zeros(self.n_parameters) for _ in bounds[1:]]
+
+        def visit_part(k: int) -> None:
+            order, point = np.arange(bounds[k], bounds[k + 1]), (1.0, w, w, 0.0)
+            self._visit(task, blocks, point, order, results[0], tuple(results), parts[k])
+
+        self._runner.run(visit_part, len(parts))
+        features = parts[0]
+        for part in parts[1:]:
+            features += part
+        return self._certified(w, results, features, of_blocks=task == GAPS)
+
+    def _visit(self, task, blocks, point, order, memory, results, target) -> int:
+        compiled = visit if isinstance(blocks, Potentials) else visit_marginals
+        common = self.chains, self.labels, self.weights, blocks
+        return compiled(task, *common, point, order, memory, results, target)
+
+    def _certified(self, w: Array, results: Array, features: Array, *, of_blocks: bool) -> Check:
+        """Objective and bound of a pass: the only place where they are computed.
+
+        Rounding moves the log-weight of any labeling by at most a_i at w, and b_i in the block, see
+        :class:`_Rounding`. Log Z and the score of the true labels err by as much, and an entropy or
+        a divergence g by ``b_i (1 + 2 g)`` and a few more of both: with the error as a change of
+        potentials, the change of ``<theta, mu>`` is a covariance with log p, at most ``2 b_i E|log
+        p - E log p|``. Features are those of the blocks, or of w itself.
+        """
+        losses, gaps, entropies, sizes, own_sizes, others = results
+        penalty, weights = self.penalty, self.weights
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.sum(self.weights * values))
+            paths = self._rounding.of_paths(sizes) + self._rounding.of_scores(w)
+            own = self._rounding.of_paths(own_sizes) if of_blocks else paths
+            error = self._rounding.of_features(own, others, weights)
+            value = penalty.value(w)
+            primal = value + float(np.sum(weights * losses))
+            entropy = float(np.sum(weights * entropies))
+            terms = 4.0 * paths + own * (4.0 + 4.0 * (gaps + entropies))
+            margin = float(np.sum(weights * terms)) + self._rounding.of_sums * (primal + entropy)
+            away = features
+            if self.l1_ratio:
+                bound, s, cost = penalty.bound(features, entropy, error)
+                bound -= s * margin + cost
+            else:
+                away = penalty.ridge * w
+                norm = error + 2.0 * DOUBLE * float(away @ away) ** 0.5
+                away -= features
+                norm += float(away @ away) ** 0.5 * (1.0 + self._rounding.of_sums)
+                bound = primal - float(np.sum(weights * gaps)) - margin
+                bound -= norm * (norm / (2.0 * penalty.ridge))
+        bound = bound if bound > -np.inf else -np.inf
+        return Check(primal, bound, gaps, features, away, entropy)
 
-    def _feature_error(self, errors: NDArray[np.float64], norm: float) -> float:
-        """Error in the 2-norm of the gradient of P, or of a sum of features of this norm.
+    def squared_norms(self) -> Array:
+        """The mean of the squared norms of its tokens for each sequence."""
+        squares = np.square(self._rounding.norms - _PAIRS) - _BIASES
+        return np.add.reduceat(squares, self.chains.tokens[:-1]) / self._lengths
 
-        A few roundings of each entry of the sum are added to those of the features.
+    def radii(self) -> Array:
+        """Bounds of the largest ``||F(x_i, y_i) - F(x_i, y)||^2`` of each sequence."""
+        return np.square(2.0 * np.add.reduceat(self._rounding.norms, self.chains.tokens[:-1]))
+
+
+_NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+
+class _Rounding:
+    """A-priori bounds of what rounding moves: numbers of terms times sums of absolute values.
+
+    A labeling's log-weight has T steps of K terms and a few operations, each with an error
+    relative to one, a sum of T scores, and the errors of the scores themselves, which
+    :class:`~.ScoreRounding` bounds. m terms count as m roundings, or as 8 times the root.
+    """
+
+    def __init__(self, X: sp.csr_array, chains: Any, lengths: NDArray[np.int64]):
+        n, K, S = X.shape[1], chains.n_labels, chains.width
+
+        def split(w: Array) -> tuple[Array, Array]:
+            return w[: n * S].reshape(n, S), w[n * S :]
+
+        self.of_scores = ScoreRounding(X, chains.tokens, split, 1, _BIASES + 1).of
+        self._lengths = lengths
+        self._steps = DOUBLE * 2.0 * likely(lengths * (K + _FEW))
+        self._terms = DOUBLE * likely(lengths + _FEW)
+        self.norms = np.sqrt(squared_lengths(X) + _BIASES) + _PAIRS
+        self._largest = np.maximum.reduceat(self.norms, chains.tokens[:-1])
+        depth = max(column_counts(X).max(initial=0), int(lengths.sum()))
+        self._depth = 2.0 * DOUBLE * likely(float(depth))
+        self.of_sums = DOUBLE * likely(float(max(len(lengths), (n + S + 3) * S)))
+
+    def of_paths(self, sizes: Array) -> Array:
+        """Of the recursion for each sequence, from the size of all scores of a labeling."""
+        return self._steps + self._terms * sizes
+
+    def of_features(self, paths: Array, others: Array, weights: Array) -> float:
+        """In the 2-norm, of the sum of features; tokens have other labels with these odds.
+
+        Odds err by the factor ``exp(2 a_i)``, the difference to the truth by a few roundings.
         """
-        return self._mean(errors) + 4.0 * DOUBLE * norm
-
-    def _sweep(self, purpose, blocks, w, factor, part, results, of_scores, target) -> None:
-        rounding = self._rounding
-        depth = rounding.depth + self._n_threads + 4.0
-        chain_dual.sweep(
-            purpose,
-            self.chains,
-            self.labels,
-            self.weights,
-            blocks,
-            target if w is None else w,
-            factor,
-            *part,
-            (self.weights if of_scores is None else of_scores, rounding.norms, depth),
-            (results[0], results[1], results[2], results[3]),
-            target,
-        )
-
-
-def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.float64]:
-    """Squared norms of the sums of rows of X with equal group, added up per sequence."""
-    which, index = np.unique(group, return_inverse=True)
-    member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
-    sums = member @ X
-    squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
-    totals: Any = np.bincount(which // per_sequence, squares, n_sequences)
-    return totals
+        odds = others * (2.0 * np.expm1(np.minimum(2.0 * paths, 700.0)) + self._depth)
+        return float(np.sum(weights * self._largest * (odds + 8.0 * DOUBLE * self._lengths)))
 
 
 class Start(NamedTuple):
@@ -389,20 +292,14 @@ class PathState(NamedTuple):
         share, other, near = 0.0, self.kept, self.reg_lambda <= _NEAREST * reg_lambda
         if self.before is not None and type(self.before[1]) is type(self.kept):
             step = log(self.before[0] / self.reg_lambda)
-            if step > 0.0:
+            if step > 0.0 and not isinstance(self.kept, Marginals):
                 share = _SHARE * min(1.0, log(self.reg_lambda / reg_lambda) / step)
                 other = self.before[1]
+
+        def beyond(before: Array, last: Array) -> Array:
+            return last + share * (last - before)
+
         if isinstance(self.kept, np.ndarray):
-            return Start(_extrapolated(other, self.kept, share), near and share > 0.0)
-        share *= isinstance(self.kept, Potentials)
-        nodes = _extrapolated(other.nodes, self.kept.nodes, share)
-        pairs = _extrapolated(other.pairs, self.kept.pairs, share)
-        return Start(self.kept._replace(nodes=nodes, pairs=pairs), near and share > 0.0)
-
-
-def _extrapolated(before: NDArray, last: NDArray, share: float) -> NDArray:
-    """The last state plus a share of the change, in its own precision."""
-    result = last - before
-    result *= share
-    result += last
-    return result
+            return Start(beyond(other, self.kept), near and share > 0.0)
+        arrays = map(beyond, other[1:], self.kept[1:])
+        return Start(type(self.kept)(self.kept[0], *arrays), near and share > 0.0)

@@ -8,7 +8,7 @@ from tests import reference_chain as reference
 
 DUAL = ["exponentiated", "sdca"]
 SOLVERS = ["auto", *DUAL, "lbfgs"]
-SAMPLINGS = ["uniform", "importance", "gap", "gap-importance", "max"]
+SAMPLINGS = ["uniform", "importance", "gap"]
 WEIGHTS = np.random.default_rng(1).integers(1, 5, 30).astype(float)
 METHODS = [
     "predict_marginals",

@@ -6,8 +6,10 @@ The functions work for any estimator with ``classes_``, ``coef_``, ``transitions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import accumulate, chain, repeat
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.certainty import certain_tokens
+from sklearn_bundle.chain._compiled.decode import best_of_one
 from sklearn_bundle.chain.model import ChainModel, Weights
 from sklearn_bundle.chain.readers.features import places_of
 from sklearn_bundle.chain.readers.sequences import (
@@ -30,6 +32,8 @@ from sklearn_bundle.core.mixins import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.validation import check_sample_weight
 from sklearn_bundle.core.values import shown
+
+_ONE = np.ones(1)  # the value of attributes that are names
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
@@ -70,9 +74,7 @@ def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool
     ``biased`` says whether the weights of biases are among them.
     """
     sequences, model = bound_chain(estimator, X)
-    weights = Weights(*(getattr(estimator, f"{name}_") for name in Weights._fields))
-    args = sequences.X, sequences.starts, weights, model.best_labels(), radius, biased
-    return shaped(certain_tokens(*args), sequences)
+    return shaped(model.certain_labels(sequences.X, estimator.coef_, radius, biased), sequences)
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
@@ -102,41 +104,49 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
-class _Features(Mapping[tuple[Any, Any], float]):
-    """The nonzero weights of a fitted chain, by name; no array is copied."""
+def _of_one_sentence(fitted: Mapping[str, Any], X: Any) -> list | None:
+    """Best labels of a single sentence of named attributes, without what a batch needs.
 
-    def __init__(self, weights: Any, rows: list[Any], columns: list[Any]):
-        self._weights, self._names = weights, (rows, columns)
-        self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
+    None if X is anything else, or may be wrong: all else is for the readers to say.
+    """
+    if type(X) is not list or len(X) != 1 or type(X[0]) is not list or not X[0]:
+        return None
+    vocabulary, coef, tokens = fitted.get("_vocabulary"), fitted.get("coef_"), X[0]
+    if vocabulary is None or type(coef) is not np.ndarray or not coef.flags.f_contiguous:
+        return None
+    kinds, values, n = set(map(type, tokens)), _ONE, len(tokens)
+    if kinds != {list} and kinds != {dict}:
+        return None
+    names = list(chain.from_iterable(tokens))
+    if names and set(map(type, names)) != {str}:
+        return None
+    if kinds == {dict}:
+        given = list(chain.from_iterable(map(dict.values, tokens)))
+        kinds = set(map(type, given))
+        if not kinds <= {str, int, float, bool}:
+            return None
+        if kinds == {str}:
+            names = map("%s:%s".__mod__, zip(names, given, strict=True))
+        elif kinds:
+            pairs = zip(names, given, strict=True)
+            names = [f"{name}:{value}" if type(value) is str else name for name, value in pairs]
+            values = np.array([1.0 if type(value) is str else value for value in given], np.float64)
+            if not np.isfinite(values).all():
+                return None
+    columns = map(vocabulary.get, names, repeat(-1))
+    places = np.array([*accumulate(map(len, tokens)), *columns], np.int64)
+    parts = fitted["transitions_"], fitted["intercept_"], fitted["start_"], fitted["end_"]
+    if best_of_one(coef.T, places, n, values, *parts) == -np.inf:
+        return None
+    return fitted["classes_"][places[:n]].tolist()
 
-    def __getitem__(self, names: tuple[Any, Any]) -> float:
-        try:
-            place = tuple(n[name] for n, name in zip(self._numbers, names, strict=True))
-        except (TypeError, ValueError):  # not a pair
-            raise KeyError(names) from None
-        weight = float(self._weights[place])
-        if weight == 0.0:
-            raise KeyError(names)
-        return weight
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        rows, columns = self._names
-        for i, row in enumerate(rows):
-            for j in self._columns_of(i).tolist():
-                yield row, columns[j]
-
-    def _columns_of(self, row: int) -> NDArray[np.intp]:
-        weights = self._weights
-        if sp.issparse(weights):
-            return weights.indices[weights.indptr[row] : weights.indptr[row + 1]]
-        return np.flatnonzero(weights[row])
-
-    def __len__(self) -> int:
-        sparse = sp.issparse(self._weights)
-        return int(self._weights.nnz if sparse else np.count_nonzero(self._weights))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
+def _by_names(weights: Any, rows: list[Any], columns: list[Any]) -> Mapping[tuple[Any, Any], float]:
+    """The nonzero entries of a matrix, by the names of row and column."""
+    entries = sp.coo_array(weights)
+    places = zip(entries.row.tolist(), entries.col.tolist(), strict=True)
+    names = ((rows[i], columns[j]) for i, j in places)
+    return MappingProxyType(dict(zip(names, entries.data.tolist(), strict=True)))
 
 
 class ChainLabeler(SparseCoefMixin, BaseEstimator):
@@ -199,16 +209,15 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
     def state_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""
         check_is_fitted(self)
-        coef: Any = self.coef_.T
-        coef = coef.tocsr() if sp.issparse(coef) else coef
-        return _Features(coef, _names_of_features(self).tolist(), self.classes_.tolist())
+        names = _names_of_features(self).tolist()
+        return _by_names(sp.csr_array(self.coef_.T), names, self.classes_.tolist())
 
     @property
     def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of pairs of successive labels, ``{(from, to): weight}``, read-only."""
         check_is_fitted(self)
         labels = self.classes_.tolist()
-        return _Features(self.transitions_, labels, labels)
+        return _by_names(self.transitions_, labels, labels)
 
     def predict(self, X: Any) -> np.ndarray | list[list[Any]]:
         """The most probable labels of each sequence (Viterbi).
@@ -223,6 +232,9 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         y : list of lists of labels, or ndarray of shape (n_samples,)
             Shaped like X. numpy treats such a list as a vector of objects, the inner lists.
         """
+        labels = _of_one_sentence(vars(self), X)
+        if labels is not None:
+            return PerSequence((labels,))
         sequences, model = bound_chain(self, X)
         return labels_like(self, sequences, model.best_labels())
 

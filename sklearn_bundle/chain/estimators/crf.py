@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_random_state
 
-from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.dual_ascent import (
+from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
+from sklearn_bundle.chain.model import Bars, taken_apart
+from sklearn_bundle.chain.problem import Blocks, ChainProblem, Start
+from sklearn_bundle.chain.readers.forbidden import SCHEMES, bars_of, check_allowed
+from sklearn_bundle.chain.readers.packing import listed
+from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
+from sklearn_bundle.chain.solvers import (
     LBFGS_ITERATIONS,
     SAMPLINGS,
     ChainAutoSolver,
     DualSolver,
 )
-from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
-from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import ChainProblem, Start
-from sklearn_bundle.chain.readers.packing import listed
-from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import (
@@ -94,7 +94,13 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         Whether labels have biases.
     min_frequency : int, default=None
         Drop named attributes that are nonzero at fewer tokens, counted with sample weights.
-    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
+    forbidden : {"bio", "bioes", "bilou"}, list of (label, label) or None, default=None
+        Pairs of successive labels that no labeling may use, in the fit and in predictions; None in
+        place of a label is the end of a sequence, as in ``(None, "I-PER")``. A scheme of tags
+        stands for the pairs that it forbids. The model is then a distribution of the other
+        labelings: log p and the certificate are those of this problem. Weights of what is forbidden
+        are -inf, and not regularized.
+    sampling : {"gap", "uniform", "importance"}, default="gap"
         How the dual solvers sample sequences (section 5 of [1]_). Keep "gap"; the others are for
         comparison.
     nonuniformity : float, default=0.8
@@ -118,7 +124,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
         Weights of attributes with labels; sparse after :meth:`sparsify`.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        Weights of successive labels, ``transitions_[from, to]``.
+        Weights of successive labels, ``transitions_[from, to]``, -inf for those that are forbidden,
+        by `forbidden` or by hand.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases of labels, and additional ones at the first and last token.
     attribute_names_ : ndarray of shape (n_features,)
@@ -139,8 +146,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     Raises
     ------
     %(invalid)s
-        L-BFGS with L1, only empty sequences, X and y of different lengths, mixed kinds of features,
-        a single class, labels that cannot be sorted.
+        L-BFGS with L1, training sequences that use what is forbidden, only empty sequences, X and y
+        of different lengths, mixed kinds of features, a single class, labels that cannot be sorted.
     TypeError
         For an X or y that is no list of sequences.
 
@@ -192,6 +199,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         "solver": [Names({"auto", "exponentiated", "sdca", "lbfgs"})],
         "fit_intercept": ["boolean"],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
+        "forbidden": [Names(SCHEMES), "array-like", None],
         "sampling": [Names(SAMPLINGS)],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
@@ -218,6 +226,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
+        forbidden: Any = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
@@ -229,21 +238,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.reg_lambda = reg_lambda
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.min_frequency = min_frequency
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.line_search_tol = line_search_tol
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -315,7 +310,11 @@ def checked_sequences(params: SDCACRF, X: Any, y: Any, sample_weight: Any) -> Tr
             f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
             f"{params.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
         )
-    return check_training_sequences(params, X, y, sample_weight, min_frequency=params.min_frequency)
+    data = check_training_sequences(params, X, y, sample_weight, min_frequency=params.min_frequency)
+    bars = bars_of(params.forbidden, data.classes)
+    if bars is not None:
+        check_allowed(bars, data.labels, data.lengths, data.classes, data.kept)
+    return data
 
 
 def seed_of(params: SDCACRF) -> int:
@@ -329,40 +328,36 @@ def solved(
     reg_lambda = checked_reg_lambda(params.reg_lambda, data.total)
     of_steps = params.sampling, params.nonuniformity, params.line_search_tol
     run.reuse(
-        lambda: (data.fingerprint(), params.fit_intercept, params.solver),
+        lambda: (data.fingerprint(), params.fit_intercept, params.solver, repr(params.forbidden)),
         (reg_lambda, params.l1_ratio, *of_steps),
     )
     n_threads = split_threads(params.n_jobs, 1)[1]
     seed = seed_of(params)
 
     def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
-        overwrite = not data.plain  # a matrix may be the caller's
-        with problem_of(params, data, reg_lambda, n_threads, overwrite) as problem:
+        with problem_of(params, data, reg_lambda, n_threads) as problem:
             data.X = data.X[:0]
             new = partial(new_solver, params, problem, seed)
             _, result = run.minimize(k, problem, new, observe, seconds)
             return replace(result, region=region_of(problem, result))
 
     def model(points: Points) -> dict[str, Any]:
-        return attributes_of(data, points[0][0])
+        return attributes_of(params, data, points[0][0])
 
     times = {"max_time": params.max_time, "blas": n_threads}
     (result,) = run.solve(solve, model, waits=False, **times)  # an epoch may take minutes
     further = {"solver_": result.solver, "reg_lambda_": reg_lambda}
-    return attributes_of(data, result.point) | further, [result]
+    return attributes_of(params, data, result.point) | further, [result]
 
 
 def problem_of(
-    params: SDCACRF,
-    data: TrainingSequences,
-    reg_lambda: float,
-    n_threads: int,
-    overwrite: bool = False,
+    params: SDCACRF, data: TrainingSequences, reg_lambda: float, n_threads: int
 ) -> ChainProblem:
     """The problem of these data."""
     parts = data.X, data.lengths, data.labels, len(data.classes), data.weights
-    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio
-    return ChainProblem(*parts, *settings, overwrite=overwrite)
+    bars = bars_of(params.forbidden, data.classes, all_known=False)
+    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio, bars
+    return ChainProblem(*parts, *settings)
 
 
 def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:
@@ -383,8 +378,7 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         tol=params.tol,
         seed=seed,
         kept=kept if isinstance(kept, Blocks) else None,
-        accelerated=auto,
-        near=near,
+        accelerated=auto and not near,
     )
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
@@ -396,15 +390,18 @@ def region_of(problem: ChainProblem, result: SolverResult) -> ChainRegion:
     return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
 
 
-def attributes_of(data: TrainingSequences, w: NDArray[np.float64]) -> dict[str, Any]:
+def attributes_of(
+    params: SDCACRF, data: TrainingSequences, w: NDArray[np.float64]
+) -> dict[str, Any]:
     """Fitted attributes of the weights."""
     parts = taken_apart(w, len(data.classes))
+    bars = bars_of(params.forbidden, data.classes, all_known=False) or Bars.none(len(data.classes))
     return {
         "classes_": data.classes,
         "coef_": parts.coef,
-        "transitions_": parts.transitions,
+        "transitions_": parts.transitions + bars.transitions,
         "intercept_": parts.intercept,
-        "start_": parts.start,
-        "end_": parts.end,
+        "start_": parts.start + bars.start,
+        "end_": parts.end + bars.end,
         **data.fitted,
     }

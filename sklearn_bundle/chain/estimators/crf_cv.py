@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +63,8 @@ from sklearn_bundle.metrics import (
     span_f1_scorer,
     token_accuracy_scorer,
 )
+
+Places = NDArray[np.intp]
 
 _NUMBER = 8  # of values, by default
 _LARGEST = 10.0  # the first value, relative to the default of SDCACRF
@@ -213,7 +214,7 @@ def _path(
         def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
             (result,) = results
             further = {"solver_": result.solver, "reg_lambda_": float(values[i])}
-            return attributes_of(data, result.point) | further
+            return attributes_of(estimator, data, result.point) | further
 
         yield from fit_path(estimator, values, solve, attributes, limit=limit)
 
@@ -228,47 +229,6 @@ def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
     for extreme in (values[0], values[-1]):
         checked_reg_lambda(float(extreme), data.total)
     return values
-
-
-class _Folds(NamedTuple):
-    """Fits of a search to parts of the data, and their scores on the others.
-
-    ``given`` are the caller's X and y, and the sample weights that count in the scores.
-    """
-
-    single: SDCACRF
-    data: TrainingSequences
-    given: tuple[Any, Any, NDArray | None]
-    values: NDArray[np.float64]
-    scorer: Callable
-    seed: int
-
-    def scores(
-        self, train: NDArray[np.intp], test: NDArray[np.intp], report: Report, limit: TimeLimit
-    ) -> list[float]:
-        """Scores of every value on the test part of a fold."""
-        estimator = checked(self.single)
-        part = self.data.part(train, estimator.min_frequency)
-        if len(part.classes) < 2:
-            raise ValueError(
-                f"The training part of a fold of cv has labels of {len(part.classes)} class(es), "
-                "and at least 2 are needed: use other folds."
-            )
-        path = _path(estimator, part, self.values, self.seed, limit)
-        X, y, weights = self._held_out(test)
-        counted = {} if weights is None else {"sample_weight": weights}
-        models = reported(path, report)
-        return [checked_score(self.scorer(model, X, y, **counted)) for model in models]
-
-    def _held_out(self, test: NDArray[np.intp]) -> tuple[Any, Any, NDArray | None]:
-        """X, y and weights of a test part."""
-        data, rows = self.data, self.data.kept[test]
-        X, y, weights = self.given
-        X, y = rows_of(X, rows), rows_of(y, rows)
-        weights = None if weights is None else weights[rows]
-        if not data.plain:
-            X = KnownSequences(X, data.sequences(test), data.fitted)
-        return X, y, weights
 
 
 @fill_doc
@@ -300,6 +260,7 @@ scikit-learn's, callable or None, default=None
     %(SDCACRF.fit_intercept)s
     %(SDCACRF.min_frequency)s
         In a fold the tokens are those of its training part.
+    %(SDCACRF.forbidden)s
     %(SDCACRF.sampling)s
     %(SDCACRF.nonuniformity)s
     %(SDCACRF.line_search_tol)s
@@ -374,6 +335,7 @@ n_features_in_, feature_names_in_
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
+        forbidden: Any = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
@@ -384,23 +346,7 @@ n_features_in_, feature_names_in_
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.reg_lambdas = reg_lambdas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.min_frequency = min_frequency
-        self.sampling = sampling
-        self.nonuniformity = nonuniformity
-        self.line_search_tol = line_search_tol
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
@@ -447,7 +393,23 @@ n_features_in_, feature_names_in_
         if sample_weight is not None and by_name:
             weights = check_sample_weight(sample_weight, num_samples(X))
         folds = folds_among(own.cv, X, y, data.kept, False, metadata)
-        scores = _Folds(single, data, (X, y, weights), values, scorer, seed_of(single)).scores
+        seed = seed_of(single)
+
+        def scores(train: Places, test: Places, report: Report, limit: TimeLimit) -> list[float]:
+            estimator, rows = checked(single), data.kept[test]
+            part = data.part(train, estimator.min_frequency)
+            if len(part.classes) < 2:
+                raise ValueError(
+                    f"The training part of a fold of cv has labels of {len(part.classes)} class, "
+                    "and at least 2 are needed: use other folds."
+                )
+            held_out, labels = rows_of(X, rows), rows_of(y, rows)
+            if not data.plain:
+                held_out = KnownSequences(held_out, data.sequences(test), data.fitted)
+            counted = {} if weights is None else {"sample_weight": weights[rows]}
+            models = reported(_path(estimator, part, values, seed, limit), report)
+            return [checked_score(scorer(model, held_out, labels, **counted)) for model in models]
+
         grid = Grid({"reg_lambda": values})
         found = search(run, single, grid, folds, scores, limit, processes=True)
         best = grid.params(found.place)

@@ -1,8 +1,8 @@
-"""Conversion of matrices and of tokens with named attributes (as in CRFsuite) to CSR."""
+"""Conversion of tokens with named attributes (as in CRFsuite), and of matrices, to CSR."""
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from numbers import Real
 from reprlib import repr as short
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _HOLDERS = list, tuple, set, frozenset  # containers of the attribute strings of a token
+_KINDS: dict[str, Any] = {"strings": _HOLDERS, "dicts": Mapping}
 _NUMBERS = Real, np.bool_
 _ROUNDING = 1e-9  # relative, for sums of normalized weights
 
@@ -38,15 +39,23 @@ def bare_string(token: str | bytes) -> str:
     )
 
 
-def checked_strings(tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as containers of plain strings."""
-    if any(issubclass(kind, np.ndarray) for kind in set(map(type, tokens))):
+def checked_tokens(form: str, tokens: list, lengths: NDArray[np.int64], *, warn: bool) -> list:
+    """Tokens as containers of strings, or as dicts of numbers and strings, read like CRFsuite's.
+
+    ``warn``: whether keys with both kinds of values cause a warning.
+    """
+    if form == "strings" and np.ndarray in set(map(type, tokens)):
         tokens = [t.tolist() if isinstance(t, np.ndarray) and t.ndim else t for t in tokens]
-    if not all(issubclass(kind, _HOLDERS) for kind in set(map(type, tokens))):
-        k = next(k for k, token in enumerate(tokens) if not isinstance(token, _HOLDERS))
-        raise ValueError(_stranger(tokens[k], place(k, lengths), "strings"))
-    kinds = set(map(type, chain.from_iterable(tokens)))
-    if not all(issubclass(kind, str | bytes) for kind in kinds):
+    if not _all_are(_KINDS[form], tokens):
+        k = next(k for k, token in enumerate(tokens) if not isinstance(token, _KINDS[form]))
+        if isinstance(tokens[k], str):
+            raise ValueError(f"X ({place(k, lengths)}) holds {bare_string(tokens[k])}")
+        raise ValueError(
+            f"X mixes kinds of features: {short(tokens[k])} of type {type(tokens[k]).__name__} "
+            f"({place(k, lengths)}) among {FORMS[form]}; all tokens must be of one kind."
+        )
+    names = set(map(type, chain.from_iterable(tokens)))
+    if form == "strings" and not all(issubclass(kind, str | bytes) for kind in names):
         k, wrong = next(
             (k, s) for k, t in enumerate(tokens) for s in t if not isinstance(s, str | bytes)
         )
@@ -54,15 +63,33 @@ def checked_strings(tokens: list, lengths: NDArray[np.int64]) -> list:
             f"X holds {short(wrong)} of type {type(wrong).__name__} in a list of strings "
             f"({place(k, lengths)}); attributes with values are given as dicts, all tokens alike."
         )
-    if kinds <= {str}:
-        return tokens
+    if form == "strings":
+        return tokens if names <= {str} else _each(_texts, tokens, lengths)
+    kinds = set(map(type, chain.from_iterable(token.values() for token in tokens)))
+    are_numbers = {kind: issubclass(kind, _NUMBERS) for kind in kinds}
+    if warn and len(set(are_numbers.values())) > 1:
+        _warn_of_mixed_values(tokens, are_numbers)
+    plain = names <= {str} and all(kind is str or issubclass(kind, Real) for kind in kinds)
+    return tokens if plain else _each(_expanded, tokens, lengths)
+
+
+def _all_are(kind: Any, values: Iterable) -> bool:
+    return all(issubclass(own, kind) for own in set(map(type, values)))
+
+
+def _each(convert: Callable[[Any], Any], tokens: list, lengths: NDArray[np.int64]) -> list:
+    """Tokens that are converted one by one, with errors that name them."""
     result = []
     for k, token in enumerate(tokens):
         try:
-            result.append(list(map(_text, token)))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"X ({place(k, lengths)}): {error}.") from None
+            result.append(convert(token))
+        except (TypeError, OverflowError, UnicodeDecodeError) as error:
+            raise ValueError(f"X ({place(k, lengths)}): {error}") from None
     return result
+
+
+def _texts(token: Iterable[str | bytes]) -> list[str]:
+    return list(map(_text, token))
 
 
 def _text(value: str | bytes) -> str:
@@ -70,36 +97,8 @@ def _text(value: str | bytes) -> str:
     return str.__str__(value) if isinstance(value, str) else value.decode()
 
 
-def _stranger(token: Any, where: str, form: str) -> str:
-    if isinstance(token, str):
-        return f"X ({where}) holds {bare_string(token)}"
-    return (
-        f"X mixes kinds of features: {short(token)} of type {type(token).__name__} ({where}) "
-        f"among {FORMS[form]}; all tokens must be of one kind."
-    )
-
-
-def checked_dicts(tokens: list, lengths: NDArray[np.int64], *, warn: bool) -> list:
-    """Tokens as dicts of numbers and strings, which scikit-learn reads like CRFsuite.
-
-    ``warn``: whether keys with both kinds of values cause a warning.
-    """
-    if not all(issubclass(kind, Mapping) for kind in set(map(type, tokens))):
-        k = next(k for k, token in enumerate(tokens) if not isinstance(token, Mapping))
-        raise ValueError(_stranger(tokens[k], place(k, lengths), "dicts"))
-    keys = set(map(type, chain.from_iterable(tokens)))
-    values = set(map(type, chain.from_iterable(token.values() for token in tokens)))
-    if warn:
-        _warn_of_mixed_values(tokens, {kind: issubclass(kind, _NUMBERS) for kind in values})
-    if keys <= {str} and all(kind is str or issubclass(kind, Real) for kind in values):
-        return tokens
-    return _expanded(tokens, lengths)
-
-
 def _warn_of_mixed_values(tokens: list, are_numbers: dict[type, bool]) -> None:
     """Warn of keys whose values are numbers at some tokens, and strings at others."""
-    if len(set(are_numbers.values())) < 2:
-        return
     kinds: tuple[set, set] = set(), set()
     for token in tokens:
         for key, value in token.items():
@@ -117,42 +116,34 @@ def _warn_of_mixed_values(tokens: list, are_numbers: dict[type, bool]) -> None:
         )
 
 
-def _expanded(tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as dicts str -> float, with nested dicts and collections of strings expanded."""
-    result: list[dict[str, float]] = []
-    for k, token in enumerate(tokens):
-        result.append({})
-        try:
-            _expand(token, "", result[-1])
-        except (TypeError, OverflowError, UnicodeDecodeError) as error:
-            raise ValueError(f"X ({place(k, lengths)}): {error}") from None
+def _expanded(token: Mapping) -> dict[str, float]:
+    """A dict str -> float, with nested dicts and collections of strings expanded.
+
+    Values of an attribute that occurs several times are summed, as in CRFsuite.
+    """
+    result: defaultdict[str, float] = defaultdict(float)
+    for name, value in _attributes(token, ""):
+        result[name] += value
     return result
 
 
-def _expand(token: Mapping, prefix: str, result: dict[str, float]) -> None:
+def _attributes(token: Mapping, prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in token.items():
         if not isinstance(key, str | bytes):
             raise TypeError(f"the key {short(key)} of type {type(key).__name__} is not a string.")
         name = prefix + _text(key)
+        texts = [value] if isinstance(value, str | bytes) else value
         if isinstance(value, Mapping):
-            _expand(value, f"{name}:", result)
+            yield from _attributes(value, f"{name}:")
         elif isinstance(value, _NUMBERS):
-            _add(result, name, float(value))
-        elif isinstance(value, str | bytes):
-            _add(result, f"{name}:{_text(value)}", 1.0)
-        elif isinstance(value, _HOLDERS) and all(isinstance(v, str | bytes) for v in value):
-            for v in value:
-                _add(result, f"{name}:{_text(v)}", 1.0)
+            yield name, float(value)
+        elif isinstance(texts, _HOLDERS) and all(isinstance(v, str | bytes) for v in texts):
+            yield from ((f"{name}:{_text(v)}", 1.0) for v in texts)
         else:
             raise TypeError(
                 f"the value of {name!r} must be a number, a bool, a string, a list of strings or a "
                 f"dict, got {short(value)} of type {type(value).__name__}."
             )
-
-
-def _add(result: dict[str, float], name: str, value: float) -> None:
-    """Values of an attribute that occurs several times are summed, as in CRFsuite."""
-    result[name] = result.get(name, 0.0) + value
 
 
 def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
@@ -181,8 +172,8 @@ def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_ar
     columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
     known = columns >= 0
     if not known.all():
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
-        counts = np.diff(before[np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])])
+        before = np.append(0, np.cumsum(known))
+        counts = np.diff(before[np.append(0, np.cumsum(counts))])
         columns, values = columns[known], values[known]
     return _matrix(counts, columns, values, len(vocabulary))
 
@@ -206,15 +197,11 @@ def _names(form: str, tokens: list) -> Iterator[str]:
 def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
     """The number of attributes per token, and all values; ones in single precision."""
     counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    total = int(counts.sum())
-    if form == "strings":
-        return counts, np.ones(total, np.float32)
-    values = [value for token in tokens for value in token.values()]
+    values = [v for token in tokens for v in token.values()] if form == "dicts" else []
     if set(map(type, values)) <= {str}:
-        return counts, np.ones(total, np.float32)
+        return counts, np.ones(counts.sum(), np.float32)
     try:
-        numbers = (1.0 if type(value) is str else float(value) for value in values)
-        return counts, np.fromiter(numbers, np.float64, total)
+        return counts, np.array([1.0 if type(v) is str else float(v) for v in values])
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
 
@@ -224,13 +211,8 @@ def _index_dtype(counts: NDArray[np.int64]) -> type:
 
 
 def _matrix(counts: NDArray, columns: NDArray, values: NDArray, n_columns: int) -> sp.csr_array:
-    """The matrix with sorted indices, without duplicates (which are summed) and zeros."""
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(columns.dtype)
-    X = sp.csr_array((values, columns, indptr), shape=(len(counts), n_columns))
-    X.sum_duplicates()
-    if not X.data.all():
-        X.eliminate_zeros()
-    return X
+    indptr = np.append(0, np.cumsum(counts)).astype(columns.dtype)
+    return _canonical(sp.csr_array((values, columns, indptr), shape=(len(counts), n_columns)))
 
 
 def csr(X: Any) -> sp.csr_array:
@@ -240,9 +222,12 @@ def csr(X: Any) -> sp.csr_array:
     n = X.indptr[-1]
     # a new object, since the caller's must not change and its cached flags may be wrong
     X = sp.csr_array((X.data[:n], X.indices[:n], X.indptr), shape=X.shape)
-    if not (X.has_canonical_format and X.data.all()):
-        X = X.copy()
-        X.sum_duplicates()
+    return X if X.has_canonical_format and X.data.all() else _canonical(X.copy())
+
+
+def _canonical(X: sp.csr_array) -> sp.csr_array:
+    X.sum_duplicates()
+    if not X.data.all():
         X.eliminate_zeros()
     return X
 

@@ -13,14 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from sklearn_bundle.chain.readers.features import (
-    FORMS,
-    bare_string,
-    check_finite,
-    checked_dicts,
-    checked_strings,
-    csr,
-)
+from sklearn_bundle.chain.readers import features
+from sklearn_bundle.chain.readers.features import FORMS, bare_string
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import well_formed
 
@@ -41,23 +35,21 @@ class Packed:
         if len(kept) == len(self.lengths):
             return self
         mask = positions_of(kept, self.lengths)
-        if isinstance(self.positions, list):
-            positions = list(compress(self.positions, mask))
-        else:
-            positions = self.positions[np.flatnonzero(mask)]
+        rows = isinstance(self.positions, list)
+        positions = list(compress(self.positions, mask)) if rows else self.positions[mask]
         return Packed(self.form, positions, self.lengths[kept])
 
 
 def positions_of(kept: NDArray[np.intp], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mask of the positions that belong to the kept sequences."""
-    mask = np.zeros(len(lengths), dtype=bool)
-    mask[kept] = True
-    return np.repeat(mask, lengths)
+    return np.repeat(np.isin(np.arange(len(lengths)), kept), lengths)
 
 
 def nature(value: Any) -> str:
     """The form of a part of X or y, decided by its first nonempty item."""
-    if sp.issparse(value):  # first, since a dok_array is also a dict
+    if type(value) is list or isinstance(value, list | tuple):
+        return "list"
+    if sp.issparse(value):  # before mappings, since a dok_array is also a dict
         return "matrix"
     if isinstance(value, Mapping):
         return "mapping"
@@ -65,8 +57,6 @@ def nature(value: Any) -> str:
         return "string"
     if isinstance(value, set | frozenset):
         return "set"
-    if isinstance(value, list | tuple):
-        return "list"
     if hasattr(value, "shape"):
         return ("scalar", "list", "matrix")[min(len(value.shape), 2)]
     return "other" if hasattr(value, "__iter__") else "scalar"
@@ -86,17 +76,13 @@ def sequences_in(X: Any) -> list | None:
     """The sequences in X, or None if X is 2-D or scikit-learn will refuse it."""
     X = listed(X)
     if isinstance(X, np.ndarray) and X.ndim > 1:
-        if X.ndim == 2 and not _cells_are_tokens(X):
-            return None
-        return list(X)
+        return None if X.ndim == 2 and not _cells_are_tokens(X) else list(X)
     kind = nature(X)
     if kind in ("mapping", "string", "set", "other") and not hasattr(X, "__array__"):
         raise TypeError(f"Expected a 2-D X or a list of sequences, got a {type(X).__name__}.")
-    if kind != "list":
+    if kind != "list" or (isinstance(X, np.ndarray) and not len(X)):
         return None
     sequences = list(X)
-    if isinstance(X, np.ndarray) and not sequences:
-        return None
     first = next((s for s in sequences if not _is_empty(s)), [])
     return None if nature(first) == "scalar" or _is_row(first) else sequences
 
@@ -105,37 +91,33 @@ def _cells_are_tokens(X: np.ndarray) -> bool:
     """Whether X is numpy's 2-D array of equally long sequences of dicts or of lists of strings."""
     if X.dtype.kind != "O":
         return X.dtype.kind in "US"
-    return X.size > 0 and all(
-        nature(cell) in ("mapping", "string", "list", "set") for cell in X.flat
-    )
+    return X.size > 0 and {*map(nature, X.flat)} <= {"mapping", "string", "list", "set"}
 
 
 def _is_empty(value: Any) -> bool:
-    if hasattr(value, "shape"):
-        return value.shape[:1] == (0,)
-    return hasattr(value, "__len__") and len(value) == 0
+    if type(value) is list:
+        return not value
+    shape = getattr(value, "shape", None)
+    return hasattr(value, "__len__") and len(value) == 0 if shape is None else shape[:1] == (0,)
 
 
 def pack_plain(X: Any) -> Packed:
     """A matrix checked by scikit-learn."""
-    return Packed("plain", csr(X), np.ones(X.shape[0], dtype=np.int64))
+    return Packed("plain", features.csr(X), np.ones(X.shape[0], dtype=np.int64))
 
 
 def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None) -> Packed:
     """Check and concatenate sequences; ``fitted`` is the form used in fit, None in fit itself."""
-    if not sequences and fitted in (None, "plain"):
-        raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
-    read = {
-        i: _read(sequence, f"Sequence {i} of X")
-        for i, sequence in enumerate(sequences)
-        if not (nature(sequence) in ("matrix", "list") and _is_empty(sequence))
-    }
-    lengths = np.zeros(len(sequences), np.int64)
+    lengths, read = np.zeros(len(sequences), np.int64), {}
+    for i, sequence in enumerate(sequences):
+        if not (nature(sequence) in ("matrix", "list") and _is_empty(sequence)):
+            read[i] = _read(sequence, f"Sequence {i} of X")
     if not read:
         if fitted in (None, "plain"):
-            raise ValueError(f"X has no position: all its {len(sequences)} sequences are empty.")
+            none = f"X has no position: all its {len(sequences)} sequences are empty."
+            some = "Found no sequence in X, while a minimum of 1 is required."
+            raise ValueError(none if sequences else some)
         return Packed(fitted, [], lengths)
-    values = [value for _, value in read.values()]
     first, (form, _) = next(iter(read.items()))
     for i, (other, _) in read.items():
         if other != form:
@@ -145,16 +127,16 @@ def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None
             )
     if fitted not in (None, form) and not {form, fitted} <= TOKEN_FORMS:
         raise ValueError(another_kind(estimator, fitted, f"sequences of {FORMS[form]}."))
+    values = [value for _, value in read.values()]
     if form == "arrays":
         lengths[list(read)] = [value.shape[0] for value in values]
-        X = csr(_stacked(estimator, list(read), values, reset=fitted is None))
-        check_finite(X, lengths)
+        X = features.csr(_stacked(estimator, list(read), values, reset=fitted is None))
+        features.check_finite(X, lengths)
         return Packed(form, X, lengths)
     lengths[list(read)] = list(map(len, values))
     tokens = list(chain.from_iterable(values))
-    if form == "dicts":
-        return Packed(form, checked_dicts(tokens, lengths, warn=fitted is None), lengths)
-    return Packed(form, checked_strings(tokens, lengths), lengths)
+    tokens = features.checked_tokens(form, tokens, lengths, warn=fitted is None)
+    return Packed(form, tokens, lengths)
 
 
 def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
@@ -181,8 +163,6 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
     sequence = list(sequence)
     token = next((t for t in sequence if not _is_empty(t)), sequence[0])
     kind = nature(token)
-    if kind == "mapping":
-        return "dicts", sequence
     if kind == "string":
         raise ValueError(f"{name} holds {bare_string(token)}")
     if kind == "scalar":
@@ -192,7 +172,7 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
         )
     if kind == "matrix" or _is_row(token):
         return "arrays", _matrix(sequence, name)
-    return "strings", sequence
+    return ("dicts" if kind == "mapping" else "strings"), sequence
 
 
 def _matrix(sequence: Any, name: str) -> Any:
@@ -221,37 +201,33 @@ def is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "shape")
 
 
-def _stacked(
-    estimator: BaseEstimator, numbers: list[int], matrices: list[Any], *, reset: bool
-) -> Any:
+def _stacked(estimator: Any, numbers: list[int], matrices: list[Any], *, reset: bool) -> Any:
     """One matrix, checked by scikit-learn except for NaN, since its row number means nothing.
 
     ``numbers`` are those of the sequences, for messages.
     """
     frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
-    named = matrices[frames[0]] if frames else None
-    columns = list(named.columns) if named is not None else []
+    named: Any = matrices[frames[0]] if frames else None
     checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
     for i in frames:
-        if list(matrices[i].columns) != columns:
+        columns, own = (short(list(frame.columns)) for frame in (named, matrices[i]))
+        if list(matrices[i].columns) != list(named.columns):
             raise ValueError(
-                f"Sequence {numbers[i]} of X has the columns {short(list(matrices[i].columns))}, "
-                f"sequence {numbers[frames[0]]} has {short(columns)}; all must have "
-                "the same."
+                f"Sequence {numbers[i]} of X has the columns {own}, sequence {numbers[frames[0]]} "
+                f"has {columns}; all must have the same."
             )
         try:
             matrices[i] = check_array(matrices[i], **checks)
         except ValueError as error:
             raise ValueError(f"Sequence {numbers[i]} of X: {error}") from error
-    width = matrices[0].shape[1]
     for i, matrix in enumerate(matrices):
-        if matrix.shape[1] != width:
+        if matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
                 f"Sequence {numbers[i]} of X has {matrix.shape[1]} features, sequence {numbers[0]} "
-                f"has {width}; all must have the same number."
+                f"has {matrices[0].shape[1]}; all must have the same number."
             )
     if any(map(sp.issparse, matrices)):
-        X = sp.vstack([m.tocsr() if sp.issparse(m) else sp.csr_array(m) for m in matrices], "csr")
+        X = sp.vstack([sp.csr_array(matrix) for matrix in matrices], "csr")
     else:
         X = np.concatenate(matrices)
     X = check_array(X, **checks)

@@ -15,26 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
-from sklearn_bundle.chain.readers.features import (
-    are_frequent,
-    check_finite,
-    fit_vocabulary,
-    place,
-    places_of,
-    vectorized,
-)
-from sklearn_bundle.chain.readers.packing import (
-    TOKEN_FORMS,
-    X_CHECKS,
-    another_kind,
-    is_frame,
-    listed,
-    nature,
-    pack_plain,
-    pack_sequences,
-    positions_of,
-    sequences_in,
-)
+from sklearn_bundle.chain.readers import features, packing
+from sklearn_bundle.chain.readers.features import place
+from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, listed, nature
 from sklearn_bundle.core.estimator import features_of
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
@@ -123,7 +106,7 @@ class TrainingSequences(Sequences):
         part, weights = self.sequences(which), self.weights[which]
         if min_frequency is not None and "_vocabulary" in self.fitted:
             of_tokens = np.repeat(self.total * weights, part.lengths)
-            part.X.data *= are_frequent(part.X, of_tokens, min_frequency)[part.X.indices]
+            part.X.data *= features.are_frequent(part.X, of_tokens, min_frequency)[part.X.indices]
             part.X.eliminate_zeros()
         present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
         return TrainingSequences(
@@ -155,7 +138,7 @@ def check_training_sequences(
     """
     name = type(estimator).__name__
     require_y(f"This {name} estimator", y)
-    sequences = sequences_in(X)
+    sequences = packing.sequences_in(X)
     if sequences is None:
         if nature(X) in ("list", "matrix"):  # otherwise X is wrong
             _refuse_several_labels(name, y)
@@ -166,17 +149,19 @@ def check_training_sequences(
         if y.dtype.kind == "O":
             _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
         check_discrete(y)
-        packed = pack_plain(X)
+        packed = packing.pack_plain(X)
         classes, labels = np.unique(y, return_inverse=True)
     else:
-        packed = pack_sequences(estimator, sequences, None)
+        packed = packing.pack_sequences(estimator, sequences, None)
         classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
     given = check_sample_weight(sample_weight, len(packed.lengths)) * (packed.lengths > 0)
     with np.errstate(over="ignore"):
         total = float(given.sum())
     weights = normalized(given)
     kept = np.flatnonzero(weights)
-    present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
+    present, labels = np.unique(
+        labels[packing.positions_of(kept, packed.lengths)], return_inverse=True
+    )
     classes = classes[present]
     if len(classes) < least_classes:
         raise ValueError(
@@ -186,17 +171,19 @@ def check_training_sequences(
     packed = packed.take(kept)
     fitted: dict[str, Any] = {"_form": packed.form}
     if packed.form in TOKEN_FORMS:
-        names, X = fit_vocabulary(packed.form, packed.positions)
-        check_finite(X, packed.lengths, names, kept)
+        names, X = features.fit_vocabulary(packed.form, packed.positions)
+        features.check_finite(X, packed.lengths, names, kept)
         if min_frequency is not None:
-            frequent = are_frequent(X, np.repeat(given[kept], packed.lengths), min_frequency)
+            frequent = features.are_frequent(
+                X, np.repeat(given[kept], packed.lengths), min_frequency
+            )
             if not frequent.any():
                 raise ValueError(
                     f"min_frequency={min_frequency} leaves none of {len(names)} attributes."
                 )
             names, X = names[frequent], X[:, frequent]
         fitted |= {"n_features_in_": len(names), "attribute_names_": names}
-        fitted["_vocabulary"] = places_of(names)
+        fitted["_vocabulary"] = features.places_of(names)
     else:
         X = packed.positions
         fitted |= features_of(estimator)
@@ -215,22 +202,22 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     if known is not None:
         return known
     form = estimator._form
-    sequences = sequences_in(X)
+    sequences = packing.sequences_in(X)
     if sequences is None and form != "plain" and np.shape(X) == (0,):
         sequences = []
     if sequences is None and form != "plain":
         given = f"a {type(X).__name__} that is not a list of sequences. Write one sequence as [X]."
-        raise ValueError(another_kind(estimator, form, given))
+        raise ValueError(packing.another_kind(estimator, form, given))
     if sequences is None:
-        packed = pack_plain(checked_data(estimator, X, reset=False, **X_CHECKS))
+        packed = packing.pack_plain(checked_data(estimator, X, reset=False, **X_CHECKS))
     else:
-        packed = pack_sequences(estimator, sequences, form)
+        packed = packing.pack_sequences(estimator, sequences, form)
     X = packed.positions
     if not len(packed.lengths.nonzero()[0]):
         X = sp.csr_array((0, estimator.n_features_in_))
     elif packed.form in TOKEN_FORMS:
-        X = vectorized(estimator._vocabulary, packed.form, packed.positions)
-        check_finite(X, packed.lengths, estimator.attribute_names_)
+        X = features.vectorized(estimator._vocabulary, packed.form, packed.positions)
+        features.check_finite(X, packed.lengths, estimator.attribute_names_)
     return Sequences(X, packed.lengths, form == "plain")
 
 
@@ -250,19 +237,18 @@ def check_labels(
         flat = _all_labels(y, sequences.lengths)
     flat = flat.tolist() if isinstance(flat, np.ndarray) else flat
     index = {label: k for k, label in enumerate(estimator.classes_.tolist())}
-    labels = np.empty(len(flat), dtype=np.intp)
-    for t, label in enumerate(flat):
-        try:
-            labels[t] = index[label]
-        except (KeyError, TypeError) as error:
-            if isinstance(error, KeyError) and not all_known:
-                labels[t] = -1
-                continue
-            where = place(t, None if sequences.plain else sequences.lengths)
-            raise ValueError(
-                f"y holds the label {shown(label)} ({where}), which {name} was not fitted on; its "
-                f"classes_ are {short(list(index))}."
-            ) from None
+
+    def number(label: Any) -> int:
+        return index.get(label, -1) if _is_hashable(label) else -2
+
+    labels = np.fromiter(map(number, flat), np.intp, len(flat))
+    wrong = np.flatnonzero(labels < (0 if all_known else -1))
+    if len(wrong):
+        where = place(int(wrong[0]), None if sequences.plain else sequences.lengths)
+        raise ValueError(
+            f"y holds the label {shown(flat[wrong[0]])} ({where}), which {name} was not fitted on; "
+            f"its classes_ are {short(list(index))}."
+        )
     return labels
 
 
@@ -275,10 +261,7 @@ class PerSequence(list):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != object:
             return np.array(list(self), dtype=dtype)
-        vector = np.empty(len(self), dtype=object)
-        for i, entry in enumerate(self):
-            vector[i] = entry
-        return vector
+        return _vector(self)
 
 
 def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence:
@@ -291,25 +274,18 @@ def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence
 
 def _refuse_frame_of_tokens(name: str, X: Any) -> None:
     """Refuse a data frame with columns that are not numbers: it has a row per token."""
-    if not is_frame(X):
+    if not packing.is_frame(X):
         return
-    kinds = {column: np.asarray(X[column]).dtype.kind for column in X.columns}
-    words = [column for column, kind in kinds.items() if kind in "OUST"]
-    if words and not all(_holds_numbers(X[column]) for column in words):
+    words = [column for column in X.columns if np.asarray(X[column]).dtype.kind in "OUST"]
+    try:
+        for column in words:  # scikit-learn reads numbers in columns of objects
+            np.asarray(X[column], dtype=np.float64)
+    except (TypeError, ValueError):
         raise ValueError(
             f"{name} takes a 2-D X for chains of length one, with numbers in all columns, but the "
             f"data frame has words in {short(words)}. For a frame with a row per token: X, y = "
             "sklearn_bundle.datasets.sequences_from_frame(frame, by='sentence', target='label')."
-        )
-
-
-def _holds_numbers(column: Any) -> bool:
-    """Whether scikit-learn can read a column of objects."""
-    try:
-        np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
+        ) from None
 
 
 def _refuse_several_labels(name: str, y: Any) -> None:
@@ -351,10 +327,9 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             raise ValueError(
                 f"Sequence {i} has {length} positions in X, but {len(labels)} labels in y."
             )
-    sequences = [labels for labels in sequences if len(labels)]
-    kinds = {labels.dtype.kind if isinstance(labels, np.ndarray) else "O" for labels in sequences}
+    kinds = {getattr(labels, "dtype", np.dtype(object)).kind for labels in sequences if len(labels)}
     if len(kinds) == 1 and kinds < set(_NUMPY_KINDS):
-        return np.concatenate(sequences)
+        return np.concatenate([np.asarray(labels) for labels in sequences if len(labels)])
     return list(chain.from_iterable(sequences))
 
 
@@ -421,13 +396,16 @@ def _class_array(labels: list) -> np.ndarray:
     try:
         classes = np.array(values)
     except ValueError:  # tuples of different lengths
-        classes = np.empty(0, dtype=object)
-    if classes.dtype.kind in _NUMPY_KINDS and classes.ndim == 1:
-        kinds = set(map(type, values))
-        same = set(map(type, classes.tolist())) == kinds or kinds == {int, float}
-        if same and classes.tolist() == values:
-            return classes
-    classes = np.empty(len(values), dtype=object)
+        return _vector(values)
+    kinds = set(map(type, values))
+    same = set(map(type, classes.tolist())) == kinds or kinds == {int, float}
+    plain = classes.dtype.kind in _NUMPY_KINDS and classes.ndim == 1
+    return classes if plain and same and classes.tolist() == values else _vector(values)
+
+
+def _vector(values: list) -> np.ndarray:
+    """A one-dimensional array of objects."""
+    vector = np.empty(len(values), dtype=object)
     for k, value in enumerate(values):
-        classes[k] = value
-    return classes
+        vector[k] = value
+    return vector

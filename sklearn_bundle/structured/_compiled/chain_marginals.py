@@ -7,8 +7,7 @@ label that a transition comes from.
 
 import numpy as np
 
-from sklearn_bundle.chain._compiled.chain import add_features, scores
-from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.chain._compiled.features import add_rows, aggregate, most, scores
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, plus, splat, store, total
@@ -26,7 +25,7 @@ def _shape(tokens, i, K):
 def add_scores(chains, w, first, last, out):
     """Add the scores of all tokens of the sequences from first to last to ``out``."""
     S = chains.width
-    own = np.empty(largest(chains.tokens) * S)
+    own = np.empty(most(chains.tokens) * S)
     for i in range(first, last):
         scores(chains, i, w, own)
         start = chains.tokens[i] * S
@@ -42,7 +41,7 @@ def project(tokens, places, center, unary, pairs, step, K, S, precision, first, 
     NaN if unknown; it becomes that of the result. Returns steps and passes of the projections, and
     the largest defect before the repair.
     """
-    n_edges = max(largest(tokens) - 1, 1)
+    n_edges = max(most(tokens) - 1, 1)
     work = clique_projection.new_work(n_edges, K, S)
     m = np.empty(n_edges * K * S)
     steps = passes = 0
@@ -160,12 +159,14 @@ def _add_edge(u, place, rows, S, token, several, is_first, nodes, pairs):
 def combine(chains, nodes, pairs, first, last, w):
     """Add the features of rows of tokens, and once those of pairs, to ``w``."""
     S = chains.width
-    none, own = np.zeros(S * S), np.empty(largest(chains.tokens) * S)
+    none, own = np.zeros(S * S), np.empty(most(chains.tokens) * S)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
     for i in range(first, last):
         start, size = chains.tokens[i] * S, (chains.tokens[i + 1] - chains.tokens[i]) * S
         for x in range(size):
             own[x] = nodes[start + x]
-        add_features(chains, i, 1.0, own, none, w)
+        aggregate(chains, i, own, none, rows)
+        add_rows(chains, i, 1.0, rows, w)
     at = chains.n_attributes * S
     for x in range(chains.n_labels * S):
         w[at + x] += pairs[x]

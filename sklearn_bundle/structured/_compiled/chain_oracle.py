@@ -8,25 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled import forward_backward
-from sklearn_bundle.chain._compiled.chain import Chains, add_features, scores, transitions
-from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_rounding import (
-    largest_of,
-    path_error,
-    share,
-    sum_of_largest,
-)
-from sklearn_bundle.chain._compiled.forward_backward import loss_of
+from sklearn_bundle.chain._compiled import features, recursion
+from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
 
-_LINE = 64  # bytes of a line of the cache
+_FEW = 48.0  # roundings of a step of both recursions, beside those of sums over labels
 _BIASES = 3  # per token: for its label at any, the first and the last position
-_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
+_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, as of a few more features
 
 
 class ChainOutputs(NamedTuple):
@@ -64,19 +56,11 @@ class Workspace(NamedTuple):
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
     chains, levels = outputs.chains, max(outputs.levels, 1)
-    T, S = largest(chains.tokens), chains.width
-    rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
-    entries = np.empty(largest(chains.entries) + 1, np.int64)
+    T, S = most(chains.tokens), chains.width
+    rows = recursion.aligned(T * S), recursion.aligned(T * S), recursion.aligned(T * levels * S)
+    entries = np.empty(most(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
     return Workspace(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
-
-
-@inner
-def aligned(size):
-    """Memory in which no vector crosses a cache line, which would take twice the time."""
-    memory = np.empty(size + _LINE // 8)
-    first = (-memory.ctypes.data % _LINE) // 8
-    return memory[first : first + size]
 
 
 @registered(structures.worst, ChainOutputs)
@@ -310,7 +294,7 @@ class ExpectationRoom(NamedTuple):
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
-    recursion: forward_backward.Workspace
+    recursion: recursion.Room
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
@@ -326,15 +310,15 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, ChainOutputs)
 def _new_expectation_work(outputs, w):
     chains, S = outputs.chains, outputs.chains.width
-    T, bias, first = largest(chains.tokens), 0.0, (chains.n_attributes + S) * S
+    T, bias, first = most(chains.tokens), 0.0, (chains.n_attributes + S) * S
     for x in range(first, first + _BIASES * S, S):
-        bias += largest_of(w[x : x + S], S)
-    pair = largest_of(transitions(chains, w), S * S)
-    arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S)
-    of_tokens = np.empty(T), np.empty(T), np.empty(T), np.empty(T, np.int64)
-    return ExpectationRoom(
-        forward_backward.new_work(T, S), *arrays, *of_tokens, envelope_of(chains, w), bias, pair
-    )
+        bias += recursion.largest_size(w[x : x + S], S)
+    pair = recursion.largest_size(transitions(chains, w), S * S)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
+    arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S), rows
+    of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
+    room, sizes = recursion.new_room(T, S, chains.bars), (envelope_of(chains, w), bias, pair)
+    return ExpectationRoom(room, *arrays, *of_tokens, *sizes)
 
 
 @registered(structures.expect, ChainOutputs)
@@ -344,10 +328,11 @@ def _expect(outputs, i, w, work, weight, gradient):
     T = chains.tokens[i + 1] - start
     unary, nodes, edges, pairs = work.unary, work.nodes, work.edges, transitions(chains, w)
     scores(chains, i, w, unary)
-    log_z = forward_backward.marginals(chains, unary, pairs, T, work.recursion, nodes, edges)
-    loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, work.recursion, nodes)
-    in_all = sum_of_largest(unary, T, S, work.rows) + T * work.pair * (T > 1)
-    shift = path_error(T, K, in_all, work.recursion) + errors_of_scores(chains, i, T, work)
+    log_z = recursion.marginals(unary, pairs, T, K, S, work.recursion, nodes, edges)[0]
+    loss = log_z - features.score_of(labels, start, T, S, unary, pairs)
+    sizes = T * (recursion.largest_size(unary, T * S) + work.pair)
+    shift = DOUBLE * T * (2.0 * K + _FEW) + DOUBLE * (T + 4.0) * sizes
+    shift += errors_of_scores(chains, i, T, work)
     size = float(T)  # of pairs, including the one subtracted for the true pair
     for t in range(T):
         # One minus the marginal of the true label is the sum of the others, without cancellation.
@@ -358,8 +343,9 @@ def _expect(outputs, i, w, work, weight, gradient):
         size += 4.0 * wrong * work.norms[t]
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
-    add_features(chains, i, weight, nodes, edges, gradient)
-    return max(loss, 0.0), shift + share(T, K), size
+    features.aggregate(chains, i, nodes, edges, work.rows)
+    features.add_rows(chains, i, weight, work.rows, gradient)
+    return max(loss, 0.0), shift, size
 
 
 @inner
@@ -367,7 +353,7 @@ def envelope_of(chains, w):
     """The largest weight of each attribute."""
     envelope, W = np.empty(chains.n_attributes), chains.width
     for a in range(envelope.shape[0]):
-        envelope[a] = largest_of(w[a * W : a * W + W], W)
+        envelope[a] = recursion.largest_size(w[a * W : a * W + W], W)
     return envelope
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.chain._compiled.features import most
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.linear._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
@@ -185,7 +185,7 @@ class Workspace(NamedTuple):
 
 @registered(structures.new_work, GraphOutputs)
 def _new_work(outputs):
-    n, m = largest(outputs.nodes), largest(outputs.edges)
+    n, m = most(outputs.nodes), most(outputs.edges)
     return Workspace(np.empty(n), np.empty(m), cut_work(n, 2 * m))
 
 

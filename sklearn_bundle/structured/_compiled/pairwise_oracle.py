@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.chain._compiled.features import most
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
 
@@ -71,7 +71,7 @@ class Workspace(NamedTuple):
 
 @registered(structures.new_work, PairwiseOutputs)
 def _new_work(outputs):
-    n, m, K = largest(outputs.nodes), max(largest(outputs.edges), 1), outputs.n_labels
+    n, m, K = most(outputs.nodes), max(most(outputs.edges), 1), outputs.n_labels
     depth = n * K + 1
     return Workspace(
         np.empty((n, K)),

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import scores
-from sklearn_bundle.chain._compiled.chain_dual import largest
-from sklearn_bundle.chain._compiled.chain_rounding import largest_of
+from sklearn_bundle.chain._compiled.features import most, scores
+from sklearn_bundle.chain._compiled.recursion import largest_size
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inlined, inner, registered
 from sklearn_bundle.jit.elementary import exp
@@ -72,7 +71,7 @@ class ExpectationRoom(NamedTuple):
 @registered(structures.new_expectation_work, SegmentOutputs)
 def _new_work(outputs, w):
     chains, S, K, L = outputs.chains, outputs.width, outputs.n_labels, longest(outputs.limits)
-    T, W = largest(chains.tokens), chains.width
+    T, W = most(chains.tokens), chains.width
     n = T * S
     columns = np.empty(T * W), np.empty(T * W)
     rows = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -101,7 +100,7 @@ def _expect(outputs, i, w, work, weight, gradient):
     _recursion(outputs, T, tail, False, work.left, work.begun, work)
     log_z = _log_partition(outputs, T, tail, work)
     _marginals(outputs, T, log_z, tail, work)
-    peak = largest_of(work.peaks, K) + largest_of(tail, (K + L + 2) * S)
+    peak = largest_size(work.peaks, S) + largest_size(tail, (K + L + 2) * S)
     columns = 3.0 if outputs.boundaries else 1.0
     shift = columns * errors_of_scores(chains, i, T, work)
     shift += DOUBLE * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import Chains, scores
-from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.chain._compiled.features import Chains, most, scores
+from sklearn_bundle.chain._compiled.recursion import aligned
 from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.chain_oracle import aligned, flush
+from sklearn_bundle.structured._compiled.chain_oracle import flush
 
 NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what counts as a mistake
 _CHANGES = 6  # most columns in which a token can differ: two labels, each in three places
@@ -80,13 +80,13 @@ def longest(limits):
 @registered(structures.new_work, SegmentOutputs)
 def _new_work(outputs):
     chains, S, L = outputs.chains, outputs.width, longest(outputs.limits)
-    T = largest(chains.tokens)
+    T = most(chains.tokens)
     rows = aligned(T * chains.width), aligned(T * S), aligned(T * S), aligned((T + 1) * S)
     numbers = np.empty(T, np.int64), np.empty(T, np.int64), np.empty(T, np.int64)
     changes = np.empty(_CHANGES * T, np.int64), np.empty(_CHANGES * T)
     sums = np.zeros(max(chains.width, (outputs.n_labels + L + 2) * S))
     touched = np.empty(_CHANGES * T + 4, np.int64)
-    entries = np.empty(largest(chains.entries) + 1, np.int64)
+    entries = np.empty(most(chains.entries) + 1, np.int64)
     return Workspace(*rows, aligned(L * S), *numbers, *changes, sums, touched, entries)
 
 

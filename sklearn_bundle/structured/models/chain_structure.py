@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import Chains
+from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import Weights, flat, pack, padded
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, best_labels

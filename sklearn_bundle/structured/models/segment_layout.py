@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import Chains
+from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import pack, padded
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.jit.decorators import frozen

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain import Chains
+from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import values_of
 from sklearn_bundle.core.certificate import Best, Rounding
 from sklearn_bundle.core.parallel import row_blocks

@@ -1,0 +1,109 @@
+"""The best labelings of chains and their marginals, from the scores of all tokens."""
+
+import numpy as np
+
+from sklearn_bundle.chain._compiled.features import most, score_of
+from sklearn_bundle.chain._compiled.recursion import (
+    aligned,
+    best_path,
+    marginals,
+    new_room,
+    pair_marginals,
+)
+from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.vector import WIDTH
+
+
+@jit
+def best_labels(scores, matrix, bars, starts, first, last, labels):
+    """Viterbi's algorithm for the sequences from first to last; returns the first without any.
+
+    ``scores`` has a row per token, ``matrix`` those of pairs; ``bars`` are those of recursion.py.
+    """
+    K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
+    room, unary, pairs = new_room(T, S, bars), aligned(T * S), _square(matrix, S)
+    for i in range(first, last):
+        start, T = starts[i], starts[i + 1] - starts[i]
+        _take(scores, start, T, K, S, unary)
+        if best_path(unary, pairs, T, K, S, room, labels[start : start + T]) == -np.inf:
+            return i
+    return last
+
+
+@jit
+def best_of_one(coef, places, T, values, matrix, intercept, start, end):
+    """Viterbi's algorithm for one sequence of named attributes; returns the score.
+
+    ``places`` holds the end of each token among the attributes that follow, which are rows of
+    ``coef``, -1 for unknown ones; labels take the place of the ends. A single one of ``values`` is
+    that of all. What is forbidden is -inf in ``matrix``, ``start`` and ``end``.
+    """
+    K, S, e = matrix.shape[0], padded(matrix.shape[0]), 0
+    unary, pairs, bars = aligned(T * S), aligned(S * S), np.zeros((S + 2) * S)
+    room = new_room(T, S, bars)
+    for x in range(S * S):
+        pairs[x] = 0.0
+        bars[x] = matrix[x // S, x % S] if max(x // S, x % S) < K else -np.inf
+    for k in range(S):
+        bars[S * S + k] = start[k] if k < K else -np.inf
+        bars[(S + 1) * S + k] = end[k] if k < K else -np.inf
+    for t in range(T):
+        for k in range(S):
+            unary[t * S + k] = intercept[k] if k < K else 0.0
+        while e < places[t]:
+            row, value = places[T + e], values[min(e, values.shape[0] - 1)]
+            if row >= 0:
+                for k in range(K):
+                    unary[t * S + k] += value * coef[row, k]
+            e += 1
+    return best_path(unary, pairs, T, K, S, room, places[:T])
+
+
+@jit
+def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes, joint):
+    """Log-probabilities of labelings, and marginals of tokens and, unless empty, of pairs.
+
+    Returns the first sequence without an allowed labeling.
+    """
+    K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
+    room, unary, pairs = new_room(T, S, bars), aligned(T * S), _square(matrix, S)
+    rows, edges = aligned(T * S), aligned(S * S)
+    for i in range(first, last):
+        start, T = starts[i], starts[i + 1] - starts[i]
+        _take(scores, start, T, K, S, unary)
+        log_z, table, stride = marginals(unary, pairs, T, K, S, room, rows, edges)
+        if log_z == -np.inf:
+            return i
+        log_p[i] = min(score_of(labels, start, T, S, unary, pairs) - log_z, 0.0)
+        for t in range(T):
+            at = start + t
+            for k in range(K):
+                nodes[at, k] = rows[t * S + k]
+            y = labels[at - 1] * S + labels[at] if t > 0 else S * S + labels[at]
+            if bars[y] + (bars[(S + 1) * S + labels[at]] if t == T - 1 else 0.0) < 0.0:
+                log_p[i] = -np.inf
+        if joint.shape[0] > 0:
+            pair_marginals(T, K, S, room, table, stride, joint, (start - i) * K * K)
+    return last
+
+
+@inner
+def padded(n_labels):
+    return (n_labels + WIDTH - 1) // WIDTH * WIDTH
+
+
+@inner
+def _square(matrix, S):
+    """The flat form of a matrix of labels, with padding."""
+    out = np.zeros(S * S)
+    for j in range(matrix.shape[0]):
+        for k in range(matrix.shape[0]):
+            out[j * S + k] = matrix[j, k]
+    return out
+
+
+@inner
+def _take(scores, start, T, K, S, out):
+    for t in range(T):
+        for k in range(S):
+            out[t * S + k] = scores[start + t, k] if k < K else 0.0

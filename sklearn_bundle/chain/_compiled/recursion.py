@@ -1,0 +1,290 @@
+"""One recursion along a chain, for both semirings: sums of products, and largest sums.
+
+Arrays of rows are flat; a row has one entry per label and is padded to ``S`` entries, a multiple of
+the length of vectors. ``bars`` holds a matrix of labels and two rows, for the first and the last
+position, that are added to scores: 0, or -inf where a label or a pair of labels is forbidden. It is
+-inf in the padding, so that padded labels never count. Scores themselves are finite.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.decorators import inner
+from sklearn_bundle.jit.elementary import exp
+from sklearn_bundle.jit.vector import (
+    WIDTH,
+    fma,
+    larger,
+    largest,
+    load,
+    magnitude,
+    plus,
+    splat,
+    spread,
+    store,
+    times,
+    total,
+    transpose,
+)
+
+_LARGEST = 150.0  # scores up to this size need no shift: their exponentials do not underflow
+_MATCHING = 1e-200  # a smaller product of both sums at a position has lost terms by underflow
+
+
+class Room(NamedTuple):
+    """Memory to work in: rows per position, a table and its transposed, a scale per position.
+
+    ``on`` are the ways on from a label, without its own weight, which ``back`` includes.
+    """
+
+    bars: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    ways: NDArray[np.float64]
+    on: NDArray[np.float64]
+    back: NDArray[np.float64]
+    table: NDArray[np.float64]
+    scales: NDArray[np.float64]
+
+
+@inner
+def aligned(size):
+    """Memory in which no vector crosses a cache line, which would take twice the time."""
+    memory = np.empty(size + WIDTH)
+    first = (-memory.ctypes.data % (8 * WIDTH)) // 8
+    return memory[first : first + size]
+
+
+@inner
+def new_room(T, S, bars):
+    n = T * S
+    rows = aligned(n), aligned(n), aligned(n), aligned(n)
+    return Room(bars, rows[0], rows[1], rows[2], rows[3], aligned(2 * S * S), np.empty(T))
+
+
+@inner
+def largest_size(values, size):
+    """The largest absolute value."""
+    most = splat(0.0)
+    for x in range(0, size, WIDTH):
+        most = larger(magnitude(load(values, x)), most)
+    return largest(most)
+
+
+@inner
+def marginals(scores, pairs, T, K, S, room, nodes, edges):
+    """Write marginals of positions and summed ones of pairs; log of the sum over all labelings.
+
+    It comes with the tables of the pairs at each step and the distance between them, for
+    :func:`pair_marginals`. Weights are exponentials, of scores less the largest of a position if
+    some are large. Where a range of scores, or what forbidden pairs exclude, makes them underflow,
+    they are taken relative to the best way on: see :func:`_of_wide_range`.
+    """
+    weights, shift = room.weights, 0.0
+    for x in range(0, T * S, WIDTH):
+        store(weights, x, load(scores, x))
+    size = largest_size(scores, T * S)
+    if not size <= _LARGEST:
+        for t in range(T):
+            highest = -np.inf
+            for x in range(t * S, t * S + K):
+                highest = max(highest, scores[x])
+            shift += highest
+            for x in range(t * S, t * S + S):
+                weights[x] = scores[x] - highest if x < t * S + K else 0.0
+        size = 0.5 * largest_size(weights, T * S)
+    if max(size, largest_size(pairs, S * S)) <= _LARGEST:
+        _close(weights, T, S, room.bars)
+        for x in range(T * S):
+            weights[x] = exp(weights[x])
+        if T > 1:
+            _set_tables(pairs, room.bars, S, 1, room.table)
+        log_z, least = _normalized(room.table, 0, T, K, S, room, nodes, edges)
+        if least >= _MATCHING:
+            return shift + log_z, room.table, 0
+    return _of_wide_range(scores, pairs, T, K, S, room, nodes, edges)
+
+
+@inner
+def best_path(scores, pairs, T, K, S, room, path):
+    """Write the labeling of the highest score to ``path``; returns the score."""
+    ways, table = room.ways, room.table
+    for x in range(T * S):
+        room.weights[x] = scores[x]
+    _close(room.weights, T, S, room.bars)
+    _set_tables(pairs, room.bars, S, 0, table)
+    _run(1, 1, room.weights, table, 0, T, K, S, room.on, ways, room.scales)
+    label = 0
+    for k in range(K):
+        if ways[(T - 1) * S + k] > ways[(T - 1) * S + label]:
+            label = k
+    highest = ways[(T - 1) * S + label]
+    for t in range(T - 1, -1, -1):
+        path[t] = label
+        origin, top = 0, -np.inf
+        for j in range(K if t > 0 else 0):
+            value = ways[(t - 1) * S + j] + table[j * S + label]
+            if value > top:
+                origin, top = j, value
+        label = origin
+    return highest
+
+
+@inner
+def _close(weights, T, S, bars):
+    """Forbid labels at both ends."""
+    for k in range(S):
+        weights[k] += bars[S * S + k]
+        weights[(T - 1) * S + k] += bars[(S + 1) * S + k]
+
+
+@inner
+def _set_tables(values, bars, S, exponential, table):
+    """A table of labels, ``values`` with bars or the exponentials, and the transposed one."""
+    if exponential:
+        for x in range(S * S):
+            table[x] = exp(values[x] + bars[x])
+    else:
+        for x in range(S * S):
+            table[x] = values[x] + bars[x]
+    for j in range(0, S, WIDTH):
+        for k in range(0, S, WIDTH):
+            transpose(table, j * S + k, table, (S + k) * S + j, S)
+
+
+@inner
+def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
+    """Write to row t of ``out`` the total weight of all ways from one end up to each label there.
+
+    ``reached`` is the same without the labels' own weights. Rows are relative to the sum of the one
+    before, which goes to ``scales``; with ``best`` they are not. ``stride`` is the distance between
+    tables if each step has its own.
+    """
+    inverse = splat(1.0)
+    for n in range(T):
+        t = n if forward else T - 1 - n
+        here, before = t * S, (t - 1 if forward else t + 1) * S
+        first = (t - 1 if forward else t) * stride + (0 if forward else S * S)
+        mass = splat(0.0)
+        for c in range(0, S, WIDTH):
+            own = load(weights, here + c)
+            ways = splat(0.0 if best else 1.0)
+            if n > 0:
+                ways = _combined(best, out, before, table, first + c, K, S)
+                ways = ways if best else times(inverse, ways)
+            own = plus(ways, own) if best else times(ways, own)
+            store(reached, here + c, ways)
+            store(out, here + c, own)
+            mass = plus(own, mass)
+        if not best:
+            scales[t] = scale = total(mass)
+            inverse = splat(1.0 / scale)
+
+
+@inner
+def _combined(best, row, at, table, x, K, S):
+    """Eight entries of a row times a table: sums of products or, with ``best``, largest sums."""
+    if best:
+        highest = splat(-np.inf)
+        for k in range(K):
+            highest = larger(plus(spread(row, at + k), load(table, x + k * S)), highest)
+        return highest
+    even, odd = splat(0.0), splat(0.0)  # two sums that do not wait for each other
+    for k in range(0, K, 2):  # a row beyond K is zero
+        even = fma(spread(row, at + k), load(table, x + k * S), even)
+        odd = fma(spread(row, at + k + 1), load(table, x + (k + 1) * S), odd)
+    return plus(even, odd)
+
+
+@inner
+def _normalized(table, stride, T, K, S, room, nodes, edges):
+    """:func:`marginals` of given weights; also the least product of both sums at a position."""
+    weights, ways, on, back, scales = room.weights, room.ways, room.on, room.back, room.scales
+    _run(0, 1, weights, table, stride, T, K, S, on, ways, scales)
+    log_z, product, least = 0.0, 1.0, np.inf
+    for t in range(T):
+        product *= scales[t]
+        if not 1e-100 < product < 1e100:
+            log_z, product = log_z + np.log(product), 1.0
+    _run(0, 0, weights, table, stride, T, K, S, on, back, scales)
+    before = 1.0
+    for t in range(T):
+        mass, masses = splat(0.0), splat(0.0)
+        for x in range(t * S, t * S + S, WIDTH):
+            node = times(load(ways, x), load(on, x))
+            store(nodes, x, node)
+            mass, masses = plus(node, mass), plus(load(ways, x), masses)
+        of_all = total(mass)
+        match = of_all / total(masses)
+        least = match if not match >= least else least
+        share, right = splat(1.0 / of_all), splat(before / scales[t])
+        for x in range(t * S, t * S + S, WIDTH):
+            store(nodes, x, times(share, load(nodes, x)))
+            store(back, x, times(right, load(back, x)))
+        before = 1.0 / of_all
+    for x in range(0, S * S, WIDTH):
+        store(edges, x, splat(0.0))
+    if stride == 0 and T > 1:
+        for j in range(0, K, 2):  # two sums that do not wait for each other
+            for c in range(0, S, WIDTH):
+                one, two, x = splat(0.0), splat(0.0), j * S + c
+                for t in range(1, T):
+                    right = load(back, t * S + c)
+                    one = fma(spread(ways, (t - 1) * S + j), right, one)
+                    two = fma(spread(ways, (t - 1) * S + j + 1), right, two)
+                store(edges, x, times(one, load(table, x)))
+                store(edges, x + S, times(two, load(table, x + S)))
+    for t in range(1, T if stride > 0 else 0):
+        for j in range(K):
+            way = spread(ways, (t - 1) * S + j)
+            for c in range(0, S, WIDTH):
+                x = j * S + c
+                right = times(load(table, (t - 1) * stride + x), load(back, t * S + c))
+                store(edges, x, fma(way, right, load(edges, x)))
+    return log_z + np.log(product), least
+
+
+@inner
+def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
+    """The same for scores of any size: a table for each step, relative to the best way on.
+
+    The best way has the weight one everywhere, so that nothing that counts underflows. Without an
+    allowed labeling the log is -inf, and nothing is written.
+    """
+    best, rows = np.empty(T * S), np.zeros(S * S)
+    for x in range(T * S):
+        room.weights[x] = scores[x]
+    _close(room.weights, T, S, room.bars)
+    _set_tables(pairs, room.bars, S, 0, room.table)
+    _run(1, 0, room.weights, room.table, 0, T, K, S, room.on, best, room.scales)
+    tables = np.empty(max(T - 1, 1) * 2 * S * S)
+    for t in range(1, T):
+        for j in range(K):
+            on = -np.inf
+            for k in range(K):
+                rows[j * S + k] = room.table[j * S + k] + best[t * S + k]
+                on = max(on, rows[j * S + k])
+            for k in range(K):
+                rows[j * S + k] = rows[j * S + k] - on if on > -np.inf else on
+        _set_tables(rows, room.bars, S, 1, tables[(t - 1) * 2 * S * S :])
+    highest = -np.inf
+    for k in range(K):
+        highest = max(highest, best[k])
+    if highest == -np.inf:
+        return highest, tables, 2 * S * S
+    for x in range(T * S):
+        room.weights[x] = 1.0 if x >= S else exp(best[x] - highest)
+    log_z, _ = _normalized(tables, 2 * S * S, T, K, S, room, nodes, edges)
+    return highest + log_z, tables, 2 * S * S
+
+
+@inner
+def pair_marginals(T, K, S, room, table, stride, out, at):
+    """After :func:`marginals`: write those of neighboring positions, a matrix each, to ``out``."""
+    for t in range(1, T):
+        for j in range(K):
+            for k in range(K):
+                right = table[(t - 1) * stride + j * S + k] * room.back[t * S + k]
+                out[at] = room.ways[(t - 1) * S + j] * right
+                at += 1
