@@ -14,16 +14,16 @@ ROOT = Path(__file__).parents[2]
 LIMITS = {
     "linear": 8232,
     "kernel": 3585,
-    "chain": 3264,
-    "structured": 6484,
+    "chain": 2750,
+    "structured": 6473,
     "core": 2494,
     "jit": 893,
     "other": 940,
-    "compiled functions": 391,
+    "compiled functions": 369,
     "modules": 184,
-    "tests": 27015,
-    "asv_benchmarks": 14456,
-    "doc": 60886,
+    "tests": 25539,
+    "asv_benchmarks": 14444,
+    "doc": 60883,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
