@@ -82,3 +82,13 @@ def test_random_problems_that_had_a_false_certificate(seed, estimator):
     """A negative best scale where kernel values cancel; intercepts of softmax that drift as one."""
     found = verdict(draw(seed, estimator))
     assert not found.crashed and not found.faults
+
+
+@pytest.mark.parametrize("seed", [1000, 1019])
+def test_converges_where_a_plane_nearly_separates(seed):
+    """Newton's method with ever new ridges crept along such data, and stalled at a gap of .25."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(500, 4000)), int(rng.integers(30, 200))
+    X = sp.csr_array((rng.random((n, d)) < 0.15).astype(float))
+    y = np.sign(X @ rng.normal(size=d) + 0.1 * rng.normal(size=n))
+    assert fitted(BMRMClassifier(reg_lambda=1e-7), X, y).converged_

@@ -70,7 +70,9 @@ class Kinks(Solver):
         newton = self._smoothed
         self.here, self._n_steps = newton.point, self._n_steps + 1
         relative = gap / best.primal if best.primal > 0.0 else np.inf
-        due = self._n_steps >= self._next
+        # with ever new ridges, steps creep along data that a plane nearly separates
+        stuck = self.idle > 0 and self.idle % 15 == 0
+        due = self._n_steps >= self._next or stuck
         if due or (self.tol < _NEAR_END and relative <= self._tried_from):
             self._tried_from = _NEARER * relative
             self._next = 2 * self._n_steps + 8 if due else self._next
