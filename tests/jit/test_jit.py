@@ -283,7 +283,7 @@ def test_python_gets_no_named_tuples():
         if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
     ]
     names = [(name, node.name) for name, node in functions]
-    assert "Variables" in kinds and ("kernel/_compiled/pairs.py", "solve_pairs") in names
+    assert "Dual" in kinds and ("kernel/_compiled/pairs.py", "solve_pairs") in names
     wrong = [
         (name, node.name, ast.unparse(call.func))
         for name, node in functions

@@ -21,6 +21,10 @@ def projected(
     multiplier t is corrected by Newton's steps on the sum of the a_i themselves. The correction is
     kept apart from t, whose last digits may change a by more than a itself.
     """
+    if max(float(np.abs(m).max(initial=0.0)), abs(z)) > 1e300:  # their sums may overflow
+        down = 2.0**-64
+        a, left = projected(down * m, ratio, sigma, down * lower, down * upper, down * z)
+        return a / down, left
     items = m, ratio, sigma, lower, upper
     t, _ = projection.crossing(*items, z)
     a, correction, before = np.empty(len(m)), 0.0, np.inf

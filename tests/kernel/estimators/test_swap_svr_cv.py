@@ -78,10 +78,9 @@ def test_many_points_have_the_scores_of_a_search(cache_size):
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])
 def test_precomputed_and_callable_kernels_are_the_same_search(tol):
     X, y = diabetes()
-    K, asked = rbf_kernel(X, gamma=GAMMA), []
+    K = rbf_kernel(X, gamma=GAMMA)
 
     def kernel(X, Z):
-        asked.append(len(X) * len(Z))
         return rbf_kernel(X, Z, gamma=GAMMA)
 
     model = SwapSVRCV(CS, cv=FOLDS, gamma=GAMMA, tol=tol).fit(X, y)
@@ -92,10 +91,6 @@ def test_precomputed_and_callable_kernels_are_the_same_search(tol):
         if tol == 1e-10:  # at 1e-2 rounding of values decides which steps are the last
             assert_allclose(other.scores_, model.scores_, atol=1e-5)
             assert_allclose(other.predict(points), model.predict(X), atol=1e-5)
-    if tol == 1e-2:  # beside the final fit values are asked for once, for all folds
-        of_search = sum(asked)
-        SwapSVR(called.C_, kernel=kernel, tol=tol).fit(X, y).predict(X)
-        assert of_search <= (sum(asked) - of_search) + 1.5 * len(y) ** 2
 
 
 def test_a_kernel_on_strings():
