@@ -37,7 +37,7 @@ from sklearn_bundle.chain._compiled.features import (
     score_of,
     scores,
 )
-from sklearn_bundle.chain._compiled.recursion import marginals, new_room
+from sklearn_bundle.chain._compiled.recursion import marginals, new_workspace
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
 
@@ -112,7 +112,7 @@ def epoch(
     T = most(chains.tokens)
     of_nodes, of_edges = stored
     lipschitz, quiet, wait = memory
-    room = new_room(T, S, chains.bars)
+    work = new_workspace(T, S, chains.bars)
     unary, nodes, trial = np.empty(T * S), np.empty(T * S), np.empty(T * S)
     change, along = np.empty(T * S), np.empty(T * S)
     pairs, edges, changed = np.empty(S * S), np.empty(S * S), np.empty(S * S)
@@ -140,7 +140,7 @@ def epoch(
             unary[x] *= counts[SCALE]
         for x in range(S * S):
             pairs[x] = counts[SCALE] * point[dense + x]
-        log_z = marginals(unary, pairs, T, K, S, room, nodes, edges)[0]
+        log_z = marginals(unary, pairs, T, K, S, work, nodes, edges)[0]
         loss = log_z - score_of(labels, start, T, S, unary, pairs)
         counts[CALLS] += 1.0
         less_truth(labels, start, T, S, nodes, edges)
@@ -165,7 +165,7 @@ def epoch(
                     trial[x] = unary[x] - along[x] / limit
                 for x in range(S * S):
                     trial_pairs[x] = pairs[x] - edges[x] / limit
-                log_z = marginals(trial, trial_pairs, T, K, S, room, change, unused)[0]
+                log_z = marginals(trial, trial_pairs, T, K, S, work, change, unused)[0]
                 found = log_z - score_of(labels, start, T, S, trial, trial_pairs)
                 counts[CALLS] += 1.0
                 if found <= loss - 0.5 * squared / limit:

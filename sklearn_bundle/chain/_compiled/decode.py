@@ -7,7 +7,7 @@ from sklearn_bundle.chain._compiled.recursion import (
     aligned,
     best_path,
     marginals,
-    new_room,
+    new_workspace,
     pair_marginals,
 )
 from sklearn_bundle.jit.decorators import inner, jit
@@ -21,11 +21,11 @@ def best_labels(scores, matrix, bars, starts, first, last, labels):
     ``scores`` has a row per token, ``matrix`` those of pairs; ``bars`` are those of recursion.py.
     """
     K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
-    room, unary, pairs = new_room(T, S, bars), aligned(T * S), _square(matrix, S)
+    work, unary, pairs = new_workspace(T, S, bars), aligned(T * S), _square(matrix, S)
     for i in range(first, last):
         start, T = starts[i], starts[i + 1] - starts[i]
         _take(scores, start, T, K, S, unary)
-        if best_path(unary, pairs, T, K, S, room, labels[start : start + T]) == -np.inf:
+        if best_path(unary, pairs, T, K, S, work, labels[start : start + T]) == -np.inf:
             return i
     return last
 
@@ -40,7 +40,7 @@ def best_of_one(coef, places, T, values, matrix, intercept, start, end):
     """
     K, S, e = matrix.shape[0], padded(matrix.shape[0]), 0
     unary, pairs, bars = aligned(T * S), aligned(S * S), np.zeros((S + 2) * S)
-    room = new_room(T, S, bars)
+    work = new_workspace(T, S, bars)
     for x in range(S * S):
         pairs[x] = 0.0
         bars[x] = matrix[x // S, x % S] if max(x // S, x % S) < K else -np.inf
@@ -56,7 +56,7 @@ def best_of_one(coef, places, T, values, matrix, intercept, start, end):
                 for k in range(K):
                     unary[t * S + k] += value * coef[row, k]
             e += 1
-    return best_path(unary, pairs, T, K, S, room, places[:T])
+    return best_path(unary, pairs, T, K, S, work, places[:T])
 
 
 @jit
@@ -66,12 +66,12 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
     Returns the first sequence without an allowed labeling.
     """
     K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
-    room, unary, pairs = new_room(T, S, bars), aligned(T * S), _square(matrix, S)
+    work, unary, pairs = new_workspace(T, S, bars), aligned(T * S), _square(matrix, S)
     rows, edges = aligned(T * S), aligned(S * S)
     for i in range(first, last):
         start, T = starts[i], starts[i + 1] - starts[i]
         _take(scores, start, T, K, S, unary)
-        log_z, table, stride = marginals(unary, pairs, T, K, S, room, rows, edges)
+        log_z, table, stride = marginals(unary, pairs, T, K, S, work, rows, edges)
         if log_z == -np.inf:
             return i
         log_p[i] = min(score_of(labels, start, T, S, unary, pairs) - log_z, 0.0)
@@ -83,7 +83,7 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
             if bars[y] + (bars[(S + 1) * S + labels[at]] if t == T - 1 else 0.0) < 0.0:
                 log_p[i] = -np.inf
         if joint.shape[0] > 0:
-            pair_marginals(T, K, S, room, table, stride, joint, (start - i) * K * K)
+            pair_marginals(T, K, S, work, table, stride, joint, (start - i) * K * K)
     return last
 
 

@@ -33,7 +33,7 @@ _LARGEST = 150.0  # scores up to this size need no shift: their exponentials do 
 _MATCHING = 1e-200  # a smaller product of both sums at a position has lost terms by underflow
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory to work in: rows per position, a table and its transposed, a scale per position.
 
     ``on`` are the ways on from a label, without its own weight, which ``back`` includes.
@@ -57,10 +57,10 @@ def aligned(size):
 
 
 @inner
-def new_room(T, S, bars):
+def new_workspace(T, S, bars):
     n = T * S
     rows = aligned(n), aligned(n), aligned(n), aligned(n)
-    return Room(bars, rows[0], rows[1], rows[2], rows[3], aligned(2 * S * S), np.empty(T))
+    return Workspace(bars, rows[0], rows[1], rows[2], rows[3], aligned(2 * S * S), np.empty(T))
 
 
 @inner
@@ -73,7 +73,7 @@ def largest_size(values, size):
 
 
 @inner
-def marginals(scores, pairs, T, K, S, room, nodes, edges):
+def marginals(scores, pairs, T, K, S, work, nodes, edges):
     """Write marginals of positions and summed ones of pairs; log of the sum over all labelings.
 
     It comes with the tables of the pairs at each step and the distance between them, for
@@ -81,7 +81,7 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
     some are large. Where a range of scores, or what forbidden pairs exclude, makes them underflow,
     they are taken relative to the best way on: see :func:`_of_wide_range`.
     """
-    weights, shift = room.weights, 0.0
+    weights, shift = work.weights, 0.0
     for x in range(0, T * S, WIDTH):
         store(weights, x, load(scores, x))
     size = largest_size(scores, T * S)
@@ -95,26 +95,26 @@ def marginals(scores, pairs, T, K, S, room, nodes, edges):
                 weights[x] = scores[x] - highest if x < t * S + K else 0.0
         size = 0.5 * largest_size(weights, T * S)
     if max(size, largest_size(pairs, S * S)) <= _LARGEST:
-        _close(weights, T, S, room.bars)
+        _close(weights, T, S, work.bars)
         for x in range(T * S):
             weights[x] = exp(weights[x])
         if T > 1:
-            _set_tables(pairs, room.bars, S, 1, room.table)
-        log_z, least = _normalized(room.table, 0, T, K, S, room, nodes, edges)
+            _set_tables(pairs, work.bars, S, 1, work.table)
+        log_z, least = _normalized(work.table, 0, T, K, S, work, nodes, edges)
         if least >= _MATCHING:
-            return shift + log_z, room.table, 0
-    return _of_wide_range(scores, pairs, T, K, S, room, nodes, edges)
+            return shift + log_z, work.table, 0
+    return _of_wide_range(scores, pairs, T, K, S, work, nodes, edges)
 
 
 @inner
-def best_path(scores, pairs, T, K, S, room, path):
+def best_path(scores, pairs, T, K, S, work, path):
     """Write the labeling of the highest score to ``path``; returns the score."""
-    ways, table = room.ways, room.table
+    ways, table = work.ways, work.table
     for x in range(T * S):
-        room.weights[x] = scores[x]
-    _close(room.weights, T, S, room.bars)
-    _set_tables(pairs, room.bars, S, 0, table)
-    _run(1, 1, room.weights, table, 0, T, K, S, room.on, ways, room.scales)
+        work.weights[x] = scores[x]
+    _close(work.weights, T, S, work.bars)
+    _set_tables(pairs, work.bars, S, 0, table)
+    _run(1, 1, work.weights, table, 0, T, K, S, work.on, ways, work.scales)
     label = 0
     for k in range(K):
         if ways[(T - 1) * S + k] > ways[(T - 1) * S + label]:
@@ -198,9 +198,9 @@ def _combined(best, row, at, table, x, K, S):
 
 
 @inner
-def _normalized(table, stride, T, K, S, room, nodes, edges):
+def _normalized(table, stride, T, K, S, work, nodes, edges):
     """:func:`marginals` of given weights; also the least product of both sums at a position."""
-    weights, ways, on, back, scales = room.weights, room.ways, room.on, room.back, room.scales
+    weights, ways, on, back, scales = work.weights, work.ways, work.on, work.back, work.scales
     _run(0, 1, weights, table, stride, T, K, S, on, ways, scales)
     log_z, product, least = 0.0, 1.0, np.inf
     for t in range(T):
@@ -246,7 +246,7 @@ def _normalized(table, stride, T, K, S, room, nodes, edges):
 
 
 @inner
-def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
+def _of_wide_range(scores, pairs, T, K, S, work, nodes, edges):
     """The same for scores of any size: a table for each step, relative to the best way on.
 
     The best way has the weight one everywhere, so that nothing that counts underflows. Without an
@@ -254,37 +254,37 @@ def _of_wide_range(scores, pairs, T, K, S, room, nodes, edges):
     """
     best, rows = np.empty(T * S), np.zeros(S * S)
     for x in range(T * S):
-        room.weights[x] = scores[x]
-    _close(room.weights, T, S, room.bars)
-    _set_tables(pairs, room.bars, S, 0, room.table)
-    _run(1, 0, room.weights, room.table, 0, T, K, S, room.on, best, room.scales)
+        work.weights[x] = scores[x]
+    _close(work.weights, T, S, work.bars)
+    _set_tables(pairs, work.bars, S, 0, work.table)
+    _run(1, 0, work.weights, work.table, 0, T, K, S, work.on, best, work.scales)
     tables = np.empty(max(T - 1, 1) * 2 * S * S)
     for t in range(1, T):
         for j in range(K):
             on = -np.inf
             for k in range(K):
-                rows[j * S + k] = room.table[j * S + k] + best[t * S + k]
+                rows[j * S + k] = work.table[j * S + k] + best[t * S + k]
                 on = max(on, rows[j * S + k])
             for k in range(K):
                 rows[j * S + k] = rows[j * S + k] - on if on > -np.inf else on
-        _set_tables(rows, room.bars, S, 1, tables[(t - 1) * 2 * S * S :])
+        _set_tables(rows, work.bars, S, 1, tables[(t - 1) * 2 * S * S :])
     highest = -np.inf
     for k in range(K):
         highest = max(highest, best[k])
     if highest == -np.inf:
         return highest, tables, 2 * S * S
     for x in range(T * S):
-        room.weights[x] = 1.0 if x >= S else exp(best[x] - highest)
-    log_z, _ = _normalized(tables, 2 * S * S, T, K, S, room, nodes, edges)
+        work.weights[x] = 1.0 if x >= S else exp(best[x] - highest)
+    log_z, _ = _normalized(tables, 2 * S * S, T, K, S, work, nodes, edges)
     return highest + log_z, tables, 2 * S * S
 
 
 @inner
-def pair_marginals(T, K, S, room, table, stride, out, at):
+def pair_marginals(T, K, S, work, table, stride, out, at):
     """After :func:`marginals`: write those of neighboring positions, a matrix each, to ``out``."""
     for t in range(1, T):
         for j in range(K):
             for k in range(K):
-                right = table[(t - 1) * stride + j * S + k] * room.back[t * S + k]
-                out[at] = room.ways[(t - 1) * S + j] * right
+                right = table[(t - 1) * stride + j * S + k] * work.back[t * S + k]
+                out[at] = work.ways[(t - 1) * S + j] * right
                 at += 1

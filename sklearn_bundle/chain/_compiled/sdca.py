@@ -19,7 +19,7 @@ from sklearn_bundle.chain._compiled.features import (
 from sklearn_bundle.chain._compiled.recursion import (
     largest_size,
     marginals,
-    new_room,
+    new_workspace,
     pair_marginals,
 )
 from sklearn_bundle.chain._compiled.visit import GAPS
@@ -51,7 +51,7 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
     strength, w, raw, threshold = parameters
     losses, gaps, entropies, sizes, _, others = results
     K, S, T, n = chains.n_labels, chains.width, most(chains.tokens), most(blocks.at)
-    room, rows = new_room(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
+    work, rows = new_workspace(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
     unary, nodes, matrix, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S), np.empty(S * S)
     toward, signs, points, logs = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     pairs = transitions(chains, w)
@@ -62,7 +62,7 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
         scores(chains, i, w, unary)
         for x in range(S * S):
             matrix[x] = pairs[x]
-        log_z, table, stride = marginals(unary, matrix, T, K, S, room, nodes, edges)
+        log_z, table, stride = marginals(unary, matrix, T, K, S, work, nodes, edges)
         if task == GAPS:
             losses[i] = max(log_z - score_of(labels, start, T, S, unary, matrix), 0.0)
             sizes[i] = T * (largest_size(unary, size) + largest_size(matrix, S * S))
@@ -74,7 +74,7 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
             add_rows(chains, i, -weights[i], rows, to)
             continue
         with_nu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
-        _toward(kept, T, K, S, room, table, stride, nodes, edges, toward, signs)
+        _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs)
         along = dot(unary, nodes, size) + dot(matrix, edges, S * S)
         n_rows, scale = aggregate(chains, i, nodes, edges, rows), weights[i] / strength
         bend, of_entropy = scale * dot(rows, rows, n_rows), (kept, toward, signs, points, logs)
@@ -119,7 +119,7 @@ def _settled(kept, T, K, S, nodes, edges):
 
 
 @inner
-def _toward(kept, T, K, S, room, table, stride, nodes, edges, toward, signs):
+def _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs):
     """Marginals at w become their difference to the kept ones; signs of cells in the entropy."""
     for x in range(kept.shape[0]):
         toward[x], signs[x] = 0.0, 1.0
@@ -128,7 +128,7 @@ def _toward(kept, T, K, S, room, table, stride, nodes, edges, toward, signs):
             toward[t * K + k] = nodes[t * S + k]
             if T > 1:
                 signs[t * K + k] = -1.0 if 0 < t < T - 1 else 0.0
-    pair_marginals(T, K, S, room, table, stride, toward, T * K)
+    pair_marginals(T, K, S, work, table, stride, toward, T * K)
     for x in range(kept.shape[0]):
         toward[x] -= kept[x]
     for x in range(T * K):

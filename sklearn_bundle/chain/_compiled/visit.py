@@ -20,7 +20,7 @@ from sklearn_bundle.chain._compiled.recursion import (
     aligned,
     largest_size,
     marginals,
-    new_room,
+    new_workspace,
 )
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, splat, store
@@ -64,7 +64,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
     losses, gaps, entropies, sizes, own_sizes, others = results
     K, S, T = chains.n_labels, chains.width, most(chains.tokens)
     n, m, calls = T * S, S * S, 0
-    room, rows = new_room(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
+    work, rows = new_workspace(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
     move, theta, mu, nu = aligned(n), aligned(n), aligned(n), aligned(n)
     move_pairs, theta_pairs, mu_edges, nu_edges = aligned(m), aligned(m), aligned(m), aligned(m)
     point, pairs = aligned(n), aligned(m)
@@ -74,7 +74,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
         size, at, pairs_at = T * S, start * S, 0
         scores(chains, i, w, move)
         _copy(transitions(chains, w), 0, m, move_pairs)
-        log_z_w = marginals(move, move_pairs, T, K, S, room, nu, nu_edges)[0]
+        log_z_w = marginals(move, move_pairs, T, K, S, work, nu, nu_edges)[0]
         if task != STEPS:
             losses[i] = log_z_w - score_of(labels, start, T, S, move, move_pairs)
             losses[i] = max(losses[i], 0.0)
@@ -90,7 +90,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
             own = load(blocks.pairs, pairs_at + x) if T > 1 else splat(0.0)
             store(theta_pairs, x, own)
             store(pairs, x, own)
-        log_z = marginals(theta, theta_pairs, T, K, S, room, mu, mu_edges)[0]
+        log_z = marginals(theta, theta_pairs, T, K, S, work, mu, mu_edges)[0]
         entropy = log_z - dot(theta, mu, size) - dot(theta_pairs, mu_edges, m)
         if task == GAPS:
             own_sizes[i] = T * (largest_size(theta, size) + largest_size(theta_pairs, m))
@@ -120,7 +120,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
             if step == 0.0:
                 break
             calls += 1
-            new_log_z = marginals(point, pairs, T, K, S, room, nu, nu_edges)[0]
+            new_log_z = marginals(point, pairs, T, K, S, work, nu, nu_edges)[0]
             gain = new_log_z - dot(point, nu, size) - dot(pairs, nu_edges, m) - entropy
             _subtract(nu, mu, size)
             _subtract(nu_edges, mu_edges, m)

@@ -286,7 +286,7 @@ def flush(sums, touched, pending, at, out, count):
 # ---- the likelihood of the true labels -----------------------------------------------------------
 
 
-class ExpectationRoom(NamedTuple):
+class ExpectationWorkspace(NamedTuple):
     """Memory to work in, and sizes of w.
 
     ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``rows``, ``reach``,
@@ -294,7 +294,7 @@ class ExpectationRoom(NamedTuple):
     attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
-    recursion: recursion.Room
+    recursion: recursion.Workspace
     unary: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
@@ -317,8 +317,8 @@ def _new_expectation_work(outputs, w):
     rows = np.empty((most(chains.blocks) + S + 3) * S)
     arrays = np.empty(T * S), np.empty(T * S), np.empty(S * S), rows
     of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
-    room, sizes = recursion.new_room(T, S, chains.bars), (envelope_of(chains, w), bias, pair)
-    return ExpectationRoom(room, *arrays, *of_tokens, *sizes)
+    space, sizes = recursion.new_workspace(T, S, chains.bars), (envelope_of(chains, w), bias, pair)
+    return ExpectationWorkspace(space, *arrays, *of_tokens, *sizes)
 
 
 @registered(structures.expect, ChainOutputs)

@@ -55,7 +55,7 @@ class CutWorkspace(NamedTuple):
 
 @inner
 def cut_work(n, n_arcs):
-    """Room for graphs of at most this size."""
+    """Memory for graphs of at most this size."""
     return CutWorkspace(
         np.empty(n_arcs),
         np.empty(n),

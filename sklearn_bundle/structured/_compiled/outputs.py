@@ -59,7 +59,7 @@ class Table(NamedTuple):
 
 @inner
 def new_table(length, dimension):
-    """Room for vectors of up to ``length`` entries."""
+    """Memory for vectors of up to ``length`` entries."""
     size = 16
     while size < 2 * length:
         size *= 2

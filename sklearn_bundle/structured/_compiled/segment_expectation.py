@@ -30,7 +30,7 @@ from sklearn_bundle.structured._compiled.segment_oracle import (
 )
 
 
-class ExpectationRoom(NamedTuple):
+class ExpectationWorkspace(NamedTuple):
     """Memory to work in, and sizes of w.
 
     ``unary`` and ``nodes`` have a row of columns per position. Rows of labels: ``gains`` to
@@ -79,7 +79,7 @@ def _new_work(outputs, w):
     single = np.empty(S), np.empty(S), np.empty(S), np.empty(S)
     sums, touched = np.zeros((K + L + 2) * S), np.empty(2 * T + 2, np.int64)
     of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
-    return ExpectationRoom(
+    return ExpectationWorkspace(
         *columns, *rows, *more, *single, sums, touched, *of_tokens, envelope_of(chains, w), 0.0
     )
 
