@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from sklearn_bundle.core.contract import SolverResult, at_once
-from sklearn_bundle.core.limits import LAST_PLACE, RIDGES, ROUNDING, SEARCH_STEPS
+from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.certificate import Proof, certify
 from sklearn_bundle.linear.risk import Point, ScoreRisk
 from sklearn_bundle.linear.rows import Rows
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.lasso_matrix import LESS, Quadratic, reach, violation
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -32,15 +32,12 @@ _FEWEST = 128  # features in a working set, if there are as many
 _SHARE_OF_TOL = 0.3
 _OF_OUTSIDE = 0.1  # of the largest violation outside: with less inside, other features are due
 _SHARPER = 1e-2  # factor on the violations that are allowed, if nothing else is left to do
-_OF_WORST = 0.25  # of the violation before a step that it may leave, where the model is one
 _INNER_STEPS = 15  # on one working set
 _GAINED = 0.01  # of the gain that the slope at the step's beginning promises
 _MOST_MATRIX, _MOST_PASSES = 4000, 160.0  # features of a Gram matrix, and its cost in passes
 _MOST_OF_ALL = 1000  # features in one set: with more, a set of few takes a seventh of the time
 _AT_ONCE = 20.0  # passes that the matrix of all features may cost for squared errors
 _EPOCHS, _EPOCHS_OF_SQUARES = 300, 10_000  # of a matrix: a model that changes gets fewer
-_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # of a matrix between Newton steps; see _minimize
-_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
 _COLUMN_EPOCHS = 200
 # Many values at once: features and passes per value that a matrix may cost; scores at a time, 8 MB;
 # rounds with what is asked for at the weights of the last one.
@@ -51,8 +48,6 @@ _DENSEST, _OF_SWEEP, _TRUSTED, _MOST_TRUSTED = 0.1, 0.3, 10.0, 500.0
 # Times of a product of two entries of a row, of an entry of the matrix in its forming, and of one
 # in its epochs, in those of an entry in an epoch of columns.
 _PRODUCT, _FORMED, _FEWEST_EPOCHS = 0.25, 16.0, 2.0
-# Of the mean diagonal of a matrix of more than half as many features as rows: a proximal term.
-_NEAR = 1e-2
 _FEW = 30  # times the wanted features: if there are more in all, only these are copied at first
 # Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would
 # be unbounded. With a thousandth of the largest, 300 steps were not enough for what now takes 4.
@@ -139,8 +134,8 @@ class Lasso(Solver):
     def _proofs(self, point: Point) -> list[Proof]:
         """Multiples of the derivatives within the limits."""
         used = self._limits > 0.0
-        reach = _reach(self._a, self._low)[used] / self._limits[used]
-        share = min(1.0, _WITHIN / max(float(reach.max(initial=0.0)), _WITHIN))
+        beyond = reach(self._a, self._low)[used] / self._limits[used]
+        share = min(1.0, _WITHIN / max(float(beyond.max(initial=0.0)), _WITHIN))
         shares = {share, 1.0} if self._ridge > 0.0 else {share}
         return [Proof(derivatives=t * point.g, gradient=t * self._a) for t in shares]
 
@@ -167,11 +162,11 @@ class Lasso(Solver):
             if k > 0:
                 a = chosen.rows.gradient(self.here.g)
             w = self.here.w[which]
-            worst = _violation(a + self._ridge * w, w, limits, self._low)
+            worst = violation(a + self._ridge * w, w, limits, self._low)
             if worst <= precision:
                 break
             chosen.weigh(self._curvature(), self.risk.free, not self._sweeps)
-            enough, most = max(precision, _OF_WORST * worst), float(_COLUMN_EPOCHS)
+            enough, most = max(precision, LESS * worst), float(_COLUMN_EPOCHS)
             if self._sweeps:
                 enough = self._share * worst
                 of_matrix = chosen.epochs_of_matrix(int(np.count_nonzero(w)))
@@ -179,12 +174,12 @@ class Lasso(Solver):
             elif chosen.matrix is not None:
                 most = _EPOCHS_OF_SQUARES if quadratic else _EPOCHS
             else:
-                enough *= _OF_WORST
+                enough *= LESS
             new, taken = chosen.minimize(a, w, limits, self._ridge, self._low, most, enough)
             t = self._move(chosen, new - w, a, limits)
             if self._sweeps:
                 self._trusted = min(2.0 * self._trusted, _MOST_TRUSTED) if t == 1.0 else _TRUSTED
-                self._share *= _OF_WORST if taken <= 1.0 else 1.0
+                self._share *= LESS if taken <= 1.0 else 1.0
                 if taken >= of_matrix:
                     self._sweeps, self._chosen = False, None
             if t == 0.0 or quadratic:
@@ -240,15 +235,14 @@ class Lasso(Solver):
         if self.risk.loss.quadratic and d < n and d <= _MOST_OF_ALL and cheap:
             return Chosen(np.arange(d), rows)
         used = w != 0.0
-        reach = np.where(
-            used, 0.0, _reach(self._a, self._low) / np.maximum(limits, np.finfo(float).tiny)
-        )
-        self._outside = max(float(reach[limits > 0.0].max(initial=0.0)) - 1.0, 0.0)
-        wanted = np.flatnonzero(reach > 1.0 + self._precision)
+        least = np.finfo(float).tiny
+        beyond = np.where(used, 0.0, reach(self._a, self._low) / np.maximum(limits, least))
+        self._outside = max(float(beyond[limits > 0.0].max(initial=0.0)) - 1.0, 0.0)
+        wanted = np.flatnonzero(beyond > 1.0 + self._precision)
         size = d if self._sweeps else max(_FEWEST, 2 * int(np.count_nonzero(used)))
         room = max(size - int(np.count_nonzero(used)), 1)
         if len(wanted) > room:
-            wanted = wanted[np.argpartition(reach[wanted], -room)[-room:]]
+            wanted = wanted[np.argpartition(beyond[wanted], -room)[-room:]]
         used[wanted] = True
         which = np.flatnonzero(used)
         if last is not None and _are_in(which, last.which):
@@ -260,18 +254,6 @@ class Lasso(Solver):
         if self._sweeps:
             return Chosen(which, None, self._columns.of(which))
         return Chosen(which, rows.columns(which) if len(which) < d else rows)
-
-
-def _reach(a: Array, low: float) -> Array:
-    """How far slopes reach beyond 0 in directions that w may take."""
-    return np.maximum(-a, 0.0) if low == 0.0 else np.abs(a)
-
-
-def _violation(slopes: Array, w: Array, limits: Array, low: float) -> float:
-    """The largest violation of the optimality conditions of w."""
-    at_zero = np.maximum(_reach(slopes, low) - limits, 0.0)
-    off = np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
-    return float(off.max(initial=0.0))
 
 
 def _are_in(some: Places, others: Places) -> bool:
@@ -333,9 +315,9 @@ def _along(tasks: Sequence[Task]) -> tuple[Array, Point]:
             if length > 0.0:
                 objective = smooth + float(limits @ np.abs(v))
                 asked = min(asked, _SHARE_OF_TOL * tol * objective / length)
-            if _violation(slopes + ridge * v, v, limits, low) <= asked:
+            if violation(slopes + ridge * v, v, limits, low) <= asked:
                 break
-            _minimize_near(H, slopes, v, limits, ridge, low, _EPOCHS_OF_SQUARES, asked, n)
+            Quadratic(H, limits, ridge, low).minimize(slopes, v, _EPOCHS_OF_SQUARES, asked, n)
         W[k] = v
     return W, zero
 
@@ -426,106 +408,11 @@ class Chosen:
         """The v, from w on, that violates its optimality by at most ``tol``, or nearly; epochs."""
         v = w.copy()
         if self.matrix is not None:
-            _minimize_near(self.matrix, a.copy(), v, limits, ridge, low, int(most), tol, self.rank)
+            model = Quadratic(self.matrix, limits, ridge, low)
+            model.minimize(a.copy(), v, int(most), tol, self.rank)
             return v, 0.0
         r, order = np.zeros(len(self._unit)), np.arange(len(v))
         given = a, v, limits, ridge, low, order, int(most * len(v)) + 1, tol, self._seed
         columns = frozen(self._data), *self._places, self._unit, r, self._mean, self._squares
         _, visits = lasso.column_epochs(*columns, *given)
         return v, visits / len(v)
-
-
-def _minimize_near(
-    H: Array,
-    slopes: Array,
-    v: Array,
-    limits: Array,
-    ridge: float,
-    low: float,
-    most: int,
-    tol: float,
-    rank: int,
-) -> None:
-    """With a proximal term around the last point, ever smaller, where H is nearly singular.
-
-    Without it hundreds of Newton steps would end at the first change of sign.
-    """
-    near = _NEAR * float(H.diagonal().mean()) if 2 * len(v) > rank else 0.0
-    while most > 0:
-        worst = _violation(slopes + ridge * v, v, limits, low)
-        if worst <= tol:
-            return
-        enough, center = _OF_WORST * max(worst, 2.0 * tol) if near > 0.0 else tol, v.copy()
-        slopes -= near * center
-        most = _minimize(H, slopes, v, limits, ridge + near, low, most, enough)
-        slopes += near * center
-        near *= _OF_WORST
-
-
-def _minimize(
-    H: Array,
-    slopes: Array,
-    v: Array,
-    limits: Array,
-    ridge: float,
-    low: float,
-    most: int,
-    tol: float,
-) -> int:
-    """Epochs, and now and then Newton steps on what is not zero, which leave signs as they are.
-
-    An epoch may leave a larger violation than it met. Returns how many epochs are left.
-    """
-    longer, sizes, allowed = 1.0, np.abs(H), _OF_WORST * tol
-    while most > 0:
-        tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
-        of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)  # their cost, in epochs
-        epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
-        met, taken = lasso.matrix_epochs(H, slopes, v, limits, ridge, low, epochs, allowed)
-        most -= taken
-        if met <= allowed:
-            left = _violation(slopes + ridge * v, v, limits, low)
-            if left <= tol:
-                return most
-            allowed *= min(_OF_WORST, tol / left)
-        used, start = np.flatnonzero(v), v.copy()
-        square = H[np.ix_(used, used)]
-        np.einsum("ii->i", square)[:] += ridge
-        x, r = v[used], slopes[used] + ridge * v[used] + np.sign(v[used]) * limits[used]
-        while len(x):
-            step, failed = _solved(square, -r)
-            if failed:
-                longer *= 2.0
-                break
-            change = _with_signs(square, r, x, step)
-            x, r = x + change, r + square @ change
-            v[used] = x
-            left = x != 0.0
-            if left.all():
-                break
-            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
-        moved = np.flatnonzero(v != start)
-        slopes += (v - start)[moved] @ H[moved]
-    return 0
-
-
-def _solved(H: Array, right: Array) -> tuple[Array, int]:
-    """The solution, with a ridge if columns are repeated, and whether it failed."""
-    for ridge in RIDGES[:3]:
-        M = H.copy()
-        np.einsum("ii->i", M)[:] *= 1.0 + ridge
-        _, x, failed = lapack.dposv(M, right, lower=1)
-        if not failed:
-            break
-    return x, failed
-
-
-def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
-    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
-    for length in _LENGTHS:
-        change = np.where((x + length * step) * x > 0.0, length * step, -x)
-        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
-            return change
-    ends = np.where(step * x < 0.0, -x / step, np.inf)
-    length = min(1.0, float(ends.min()))
-    return np.where(ends <= length, -x, length * step)
