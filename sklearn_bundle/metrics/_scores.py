@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import f1_score, make_scorer, precision_recall_fscore_support
+from sklearn.metrics import (
+    classification_report,
+    f1_score,
+    make_scorer,
+    precision_recall_fscore_support,
+)
 
 from sklearn_bundle.core.parameters import Interval, checked_parameters
 from sklearn_bundle.core.validation import check_sample_weight
@@ -134,6 +139,7 @@ def span_precision_recall_fscore_support(
     y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
+    strict: bool = False,
     beta: float = 1.0,
     labels: Sequence[str] | None = None,
     average: str | None = "micro",
@@ -150,8 +156,11 @@ def span_precision_recall_fscore_support(
     ----------
     y_true, y_pred : list of sequences of str
         True and predicted labels.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "BILOU", "brackets"}, \
+            default="IOB2"
         Tags of the labels, as in :func:`spans`.
+    strict : bool, default=False
+        Whether spans count only if they are written as in the scheme, as in :func:`spans`.
     beta : float, default=1.0
         Weight of recall against precision in the F-score.
     labels : sequence of str, default=None
@@ -211,32 +220,40 @@ def span_precision_recall_fscore_support(
             "The 'zero_division' parameter of span_precision_recall_fscore_support must be a float "
             f"among {{0.0, 1.0, nan}} or 'warn'. Got {shown(zero_division)} instead."
         )
-    types = None if labels is None else _strings(labels)
-    y_true, y_pred, weights = _checked(y_true, y_pred, sample_weight, single_labels=False)
-    counts = _counts(y_true, y_pred, weights, scheme)
-    if types is None:
-        types = sorted({kind for pair in counts for kind in pair if kind is not None})
+    types, items, weights = _items(y_true, y_pred, scheme, strict, labels, sample_weight)
     if not types and average is None:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
-
-    # scikit-learn divides and averages: spans are items, whose class is their place in types. The
-    # row (none, none) counts for no type and keeps the table from being empty.
-    none = max(len(types), 1)
-    place = {kind: k for k, kind in enumerate(types)}
-    table = [(place.get(a, none), place.get(b, none), n) for (a, b), n in counts.items()]
-    true_types, predicted_types, numbers = zip(*table, (none, none, 1.0), strict=True)
-    *scores, support = precision_recall_fscore_support(
-        true_types,
-        predicted_types,
+    scores = precision_recall_fscore_support(
+        *items,
         beta=beta,
-        labels=range(none),
+        labels=range(max(len(types), 1)),
         average=average,
-        sample_weight=numbers,
+        sample_weight=weights,
         zero_division=zero_division,
     )
-    if support is not None and sample_weight is None:
-        support = np.rint(support).astype(np.int64)
-    return *scores, support
+    return scores[0], scores[1], scores[2], scores[3]
+
+
+def _items(
+    y_true: Any, y_pred: Any, scheme: str, strict: bool, labels: Any, sample_weight: Any
+) -> tuple[list[str], Any, Any]:
+    """Types; true and predicted places in them, of all spans; weights of the spans, or None.
+
+    So scikit-learn divides and averages. A span that one side lacks has the last place there. One
+    item of no type keeps the table from being empty.
+    """
+    types = None if labels is None else _strings(labels)
+    y_true, y_pred, weights = _checked(y_true, y_pred, sample_weight, single_labels=False)
+    counts = _counts(y_true, y_pred, weights, scheme, strict)
+    if types is None:
+        types = sorted({kind for pair in counts for kind in pair if kind is not None})
+    none = max(len(types), 1)
+    place = {kind: k for k, kind in enumerate(types)}
+    table = [(place.get(a, none), place.get(b, none)) for a, b in counts]
+    items, numbers = np.array([*table, (none, none)]).T, np.array([*counts.values(), 1.0])
+    if sample_weight is None:
+        return types, np.repeat(items, numbers.astype(np.int64), axis=1), None
+    return types, items, numbers
 
 
 def _strings(labels: Any) -> list[str]:
@@ -248,11 +265,13 @@ def _strings(labels: Any) -> list[str]:
     return named
 
 
-def _counts(y_true: list, y_pred: list, weights: NDArray[np.float64], scheme: str) -> Counter:
+def _counts(
+    y_true: list, y_pred: list, weights: NDArray[np.float64], scheme: str, strict: bool
+) -> Counter:
     """Weighted numbers of spans by true and predicted type, None if missed or invented."""
     counts: Counter[tuple[str | None, str | None]] = Counter()
     for true, predicted, weight in zip(y_true, y_pred, weights.tolist(), strict=True):
-        expected, found = set(spans(true, scheme)), set(spans(predicted, scheme))
+        expected, found = (set(spans(y, scheme, strict=strict)) for y in (true, predicted))
         for span in expected | found if weight else ():
             true_type, found_type = (span[0] if span in s else None for s in (expected, found))
             counts[true_type, found_type] += weight
@@ -264,6 +283,7 @@ def span_f1_score(
     y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
+    strict: bool = False,
     labels: Sequence[str] | None = None,
     average: str | None = "micro",
     sample_weight: ArrayLike | None = None,
@@ -277,8 +297,11 @@ def span_f1_score(
     ----------
     y_true, y_pred : list of sequences of str
         True and predicted labels.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "BILOU", "brackets"}, \
+            default="IOB2"
         Tags of the labels, as in :func:`spans`.
+    strict : bool, default=False
+        Whether spans count only if they are written as in the scheme, as in :func:`spans`.
     labels : sequence of str, default=None
         Types of span that count; None means all that occur in y_true or y_pred, sorted.
     average : {"micro", "macro", "weighted"} or None, default="micro"
@@ -323,12 +346,97 @@ def span_f1_score(
         y_true,
         y_pred,
         scheme=scheme,
+        strict=strict,
         labels=labels,
         average=average,
         sample_weight=sample_weight,
         zero_division=zero_division,
     )
     return scores[2]
+
+
+def span_classification_report(
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
+    *,
+    scheme: str = "IOB2",
+    strict: bool = False,
+    labels: Sequence[str] | None = None,
+    sample_weight: ArrayLike | None = None,
+    digits: int = 2,
+    output_dict: bool = False,
+    zero_division: float | str = 0.0,
+) -> Any:
+    """Precision, recall, F1 and number of spans of each type, with their averages.
+
+    The table is that of :func:`sklearn.metrics.classification_report`, with spans as its items.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        True and predicted labels.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "BILOU", "brackets"}, \
+            default="IOB2"
+        Tags of the labels, as in :func:`spans`.
+    strict : bool, default=False
+        Whether spans count only if they are written as in the scheme, as in :func:`spans`.
+    labels : sequence of str, default=None
+        Types of span that count, in the order of the rows; None means all that occur in y_true or
+        y_pred, sorted.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        One weight per sequence, which counts for each of its spans.
+    digits : int, default=2
+        Decimals of the scores in the text.
+    output_dict : bool, default=False
+        Whether to return a dictionary in place of a text.
+    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
+        Value of 0 / 0.
+
+    Returns
+    -------
+    report : str or dict
+        A row per type, then the averages: "micro avg" counts over all types, like the overall
+        result of conlleval; "macro avg" is the mean over the types; "weighted avg" weights them by
+        their number of true spans. The dictionary has one of "precision", "recall", "f1-score" and
+        "support" for each row.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`span_precision_recall_fscore_support`; also where no span occurs.
+
+    See Also
+    --------
+    span_precision_recall_fscore_support : The same numbers as arrays.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import span_classification_report
+    >>> y_true = [["B-NP", "I-NP", "B-VP", "O"], ["B-NP"]]
+    >>> y_pred = [["B-NP", "B-NP", "B-VP", "O"], ["I-NP"]]
+    >>> print(span_classification_report(y_true, y_pred, strict=True))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+              NP       0.00      0.00      0.00         2
+              VP       1.00      1.00      1.00         1
+    <BLANKLINE>
+       micro avg       0.33      0.33      0.33         3
+       macro avg       0.50      0.50      0.50         3
+    weighted avg       0.33      0.33      0.33         3
+    <BLANKLINE>
+    """
+    types, items, weights = _items(y_true, y_pred, scheme, strict, labels, sample_weight)
+    if not types:
+        raise ValueError("There is no span in y_true and y_pred, so there is nothing to report.")
+    return classification_report(
+        *items,
+        labels=range(len(types)),
+        target_names=types,
+        sample_weight=weights,
+        digits=digits,
+        output_dict=output_dict,
+        zero_division=zero_division,
+    )
 
 
 token_accuracy_scorer = make_scorer(token_accuracy_score)

@@ -1,5 +1,6 @@
 """Spans and segments that the labels of a sequence mark."""
 
+import re
 from collections.abc import Sequence
 
 from sklearn_bundle.core.values import shown
@@ -12,13 +13,28 @@ _SCHEMES = {
     "IOE2": "IOE",
     "BIOES": "BIOES",
     "IOBES": "BIOES",
+    "BILOU": "BILOU",
     "brackets": "[].O",
 }
 # Tags outside of spans, those that always begin a span, and those that always end one.
-_OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BS[]"), frozenset("ES[]")
+_OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BSU[]"), frozenset("ESLU[]")
+# The tags by which a scheme writes a span. ">" and "<" stand for a neighbor of the same type that
+# the span follows or is followed by: IOB1 has B, and IOE1 E, only between two such spans.
+_WRITTEN = {
+    "IOB1": ">BI*<?|I+<?",
+    "IOB2": ">?BI*<?",
+    "IOE1": ">?I*E<|>?I+",
+    "IOE2": ">?I*E<?",
+    "BIOES": ">?(S|BI*E)<?",
+    "IOBES": ">?(S|BI*E)<?",
+    "BILOU": ">?(U|BI*L)<?",
+    "brackets": ".*",
+}
 
 
-def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, int]]:
+def spans(
+    labels: Sequence[str], scheme: str = "IOB2", *, strict: bool = False
+) -> list[tuple[str, int, int]]:
     """Spans that the labels of one sequence mark, by the rules of conlleval.
 
     A label is a tag, and a type after the first hyphen: "B-NP" begins a noun phrase. Tags may
@@ -31,7 +47,8 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     ----------
     labels : sequence of str
         Labels of one sequence.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "BILOU", "brackets"}, \
+            default="IOB2"
         The allowed tags; any other tag is an error. Their meaning does not depend on the scheme, so
         IOB1 and IOB2 count alike:
 
@@ -39,12 +56,15 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
         "O", "."                outside
         "B"                     the first token of a span
         "I"                     inside, or the first after an outside tag or another type
-        "E"                     the last token of a span
-        "S", "[", "]"           a span of one token
+        "E", "L"                the last token of a span
+        "S", "U", "[", "]"      a span of one token
         ======================  ====================================================
 
         IOB1 and IOB2 have the tags I, O and B; IOE1 and IOE2 have I, O and E; BIOES (or IOBES) has
-        all five; "brackets" has O, ".", "[" and "]".
+        all five; BILOU has L for E and U for S; "brackets" has O, ".", "[" and "]".
+    strict : bool, default=False
+        Whether spans count only if their tags are those by which the scheme writes them: B, then I
+        in IOB2; S, or B, I and E in BIOES. Others are left out, as in seqeval's strict mode.
 
     Returns
     -------
@@ -72,6 +92,8 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     >>> from sklearn_bundle.metrics import spans
     >>> spans(["B-NP", "I-NP", "O", "I-NP", "I-VP", "B-VP"])
     [('NP', 0, 2), ('NP', 3, 4), ('VP', 4, 5), ('VP', 5, 6)]
+    >>> spans(["B-NP", "I-NP", "O", "I-NP", "I-VP", "B-VP"], strict=True)
+    [('NP', 0, 2), ('VP', 5, 6)]
     """
     if not isinstance(scheme, str) or scheme not in _SCHEMES:
         raise ValueError(f"scheme must be one of {list(_SCHEMES)}, got {shown(scheme)}.")
@@ -90,7 +112,24 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
         if tag in _LAST:
             found.append((current, start, i + 1))
             start = -1
-    return found if start < 0 else [*found, (current, start, len(labels))]
+    if start >= 0:
+        found.append((current, start, len(labels)))
+    return _written_so(found, labels, _WRITTEN[scheme]) if strict else found
+
+
+def _written_so(
+    found: list[tuple[str, int, int]], labels: Sequence[str], pattern: str
+) -> list[tuple[str, int, int]]:
+    """The spans whose tags, with the marks of neighbors of the same type, match the pattern."""
+    ends = {(kind, stop) for kind, _, stop in found}
+    starts = {(kind, start) for kind, start, _ in found}
+    kept = []
+    for kind, start, stop in found:
+        tags = "".join(label[0] for label in labels[start:stop])
+        before, after = ">" * ((kind, start) in ends), "<" * ((kind, stop) in starts)
+        if re.fullmatch(pattern, before + tags + after):
+            kept.append((kind, start, stop))
+    return kept
 
 
 def _tag_and_type(label: str, scheme: str, position: int) -> tuple[str, str]:
@@ -119,7 +158,8 @@ def segments(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int
     ----------
     labels : sequence of str
         Labels of one sequence.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "BILOU", "brackets"}, \
+            default="IOB2"
         Tags of the labels, as in :func:`spans`.
 
     Returns

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from sklearn_bundle.metrics import (
     sequence_accuracy_score,
+    span_classification_report,
     span_f1_score,
     span_precision_recall_fscore_support,
     spans,
@@ -24,8 +25,11 @@ ALPHABETS = {
     "IOE2": "IOE",
     "BIOES": "BIOES",
     "IOBES": "BIOES",
+    "BILOU": "BILOU",
     "brackets": "[].O",
 }
+# The same tags by other letters.
+SAME = str.maketrans("LU", "ES")
 # The transitions (previous tag, tag) of one type at which conlleval ends and begins a chunk, in
 # the version of 2004, and those that its versions for IOBES add.
 ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"} | {
@@ -54,7 +58,8 @@ def conlleval(y_true, y_pred):
     for gold, guess in zip(y_true, y_pred, strict=True):
         lines += [*zip(gold, guess, strict=True), ("O", "O")]  # an empty line is outside
     for labels in lines:
-        now = tuple(label.partition("-")[::2] for label in labels)
+        parts = (label.partition("-")[::2] for label in labels)
+        now = tuple((tag.translate(SAME), kind) for tag, kind in parts)
         end, begin = (
             [rule(last[k][0], now[k][0], last[k][1], now[k][1]) for k in (0, 1)]
             for rule in (ends, begins)
@@ -266,6 +271,68 @@ def test_no_span_at_all(average, zero_division):
     np.testing.assert_array_equal(scores[:3], [zero_division] * 3)
     none = span_precision_recall_fscore_support([["O"]], [["O"]], average=None)
     assert [values.shape for values in none] == [(0,)] * 4
+
+
+def test_tables_of_seqeval():
+    """Those of its README, and what its version 1.2.2 counts with mode="strict"."""
+    y_true = [["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    y_pred = [["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    assert (
+        span_classification_report(y_true, y_pred)
+        == """\
+              precision    recall  f1-score   support
+
+        MISC       0.00      0.00      0.00         1
+         PER       1.00      1.00      1.00         1
+
+   micro avg       0.50      0.50      0.50         2
+   macro avg       0.50      0.50      0.50         2
+weighted avg       0.50      0.50      0.50         2
+"""
+    )
+    loose = [["B-NP", "I-NP", "O"]], [["I-NP", "I-NP", "O"]]
+    assert span_f1_score(*loose) == 1.0
+    assert span_f1_score(*loose, strict=True) == 0.0
+    rows = "BILUO LUOBL BLULB UILBL", "BLUBO IUOBL BLUUB UILOO"
+    y = [[["O" if t == "O" else t + "-X" for t in row] for row in text.split()] for text in rows]
+    strict = span_precision_recall_fscore_support(*y, scheme="BILOU", strict=True, average=None)
+    np.testing.assert_allclose(np.ravel(strict), [0.625, 0.625, 0.625, 8], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "scheme, labels, expected",
+    [  # as seqeval 1.2.2 finds them in its strict mode
+        ("IOB2", "O I-A B-A I-A I-B B-B", [("A", 2, 4), ("B", 5, 6)]),
+        ("IOE2", "I-A E-A E-A I-B I-A E-A I-A", [("A", 0, 2), ("A", 2, 3), ("A", 4, 6)]),
+        ("IOBES", "B-A I-A B-A E-A I-B E-B S-A B-A", [("A", 2, 4), ("A", 6, 7)]),
+        ("BILOU", "U-A L-A B-A I-A L-A B-B L-A B-A U-A", [("A", 0, 1), ("A", 2, 5), ("A", 8, 9)]),
+        ("IOB1", "I-A B-A I-A O B-A I-B I-B", [("A", 0, 1), ("A", 1, 3), ("B", 5, 7)]),
+        ("IOE1", "I-A E-A I-A O E-A I-B I-B", [("A", 0, 2), ("A", 2, 3), ("B", 5, 7)]),
+    ],
+)
+def test_strict_spans_are_written_as_the_scheme_says(scheme, labels, expected):
+    assert spans(labels.split(), scheme, strict=True) == expected
+
+
+@settings(deadline=None, max_examples=40)
+@given(corpora(), st.booleans(), st.booleans())
+def test_a_report_has_the_scores_of_each_type(corpus, strict, weighted):
+    scheme, y_true, y_pred = corpus
+    values = {"scheme": scheme, "strict": strict}
+    if weighted:
+        values["sample_weight"] = np.arange(1.0, len(y_true) + 1.0)
+    scores = span_precision_recall_fscore_support(y_true, y_pred, average=None, **values)
+    if not len(scores[3]):
+        with pytest.raises(ValueError, match="no span"):
+            span_classification_report(y_true, y_pred, **values)
+        return
+    report = span_classification_report(y_true, y_pred, output_dict=True, **values)
+    of_types = np.array([list(row.values()) for row in report.values()])[:-3].T
+    np.testing.assert_allclose(of_types, scores, rtol=1e-12)
+    for average in ("micro", "macro", "weighted"):
+        expected = span_precision_recall_fscore_support(y_true, y_pred, average=average, **values)
+        found = list(report[f"{average} avg"].values())[:3]
+        np.testing.assert_allclose(found, expected[:3], rtol=1e-12)
 
 
 def test_only_the_types_asked_for_in_their_order():
