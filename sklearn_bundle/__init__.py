@@ -8,7 +8,7 @@ BMRMClassifier         a class, by weighted features             first, for line
 BMRMClassifierCV       the same                                  if reg_lambda is not known
 BMRMRegressor          a number, a quantile or a count           first, for linear regressors
 BMRMRegressorCV        the same                                  if reg_lambda is not known
-BMRMRanker             an order                                  for grades, preferences, lists
+BMRMRanker             an order                                  for grades, lists
 BMRMNoveltyDetector    whether a sample is unlike the rest       if a half-space separates them
 PragamSVC              a class, by weighted features             for a linear SVM with its dual
                                                                  variables

@@ -77,11 +77,6 @@ def ordinal(y, weights, cost, group):
     return _pairs(n, [(i, j, weights[i] * weights[j] * cost(y[j], y[i])) for i, j in pairs], total)
 
 
-def preference(pairs, costs, weights):
-    shares = [(i, j, weights[i] * weights[j] * c) for (i, j), c in zip(pairs, costs, strict=True)]
-    return _pairs(len(weights), shares, sum(weights[i] * weights[j] for i, j in pairs))
-
-
 def f_beta(y, beta):
     n, gradients, offsets = len(y), [], []
     for labels in product([-1.0, 1.0], repeat=n):

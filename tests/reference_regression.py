@@ -34,14 +34,13 @@ LOSSES = {
     "huber": _huber,
     "poisson": lambda f, y: np.exp(f) - y * f + xlogy(y, y) - y,
     "multivariate_squared_error": _multivariate,
-    "novelty": lambda f, y, rho=1.0: np.maximum(0.0, rho - f),
 }
 
 
 def objective(loss_name, X, y, weights, reg_lambda, w, b, **parameters):
     """reg_lambda/2 ||w||^2 + sum_i s_i l(y_i, <w, x_i> + b).
 
-    For several outputs w has shape (d, k) and b shape (k,); y is None for novelty.
+    For several outputs w has shape (d, k) and b shape (k,).
     """
     return 0.5 * reg_lambda * np.sum(w * w) + weights @ LOSSES[loss_name](
         X @ w + b, y, **parameters
@@ -77,7 +76,6 @@ _PIECES = {
     "absolute_error": lambda: [(-1.0, 0.0), (1.0, 0.0)],
     "quantile": lambda quantile=0.5: [(-quantile, 0.0), (1.0 - quantile, 0.0)],
     "epsilon_insensitive": lambda epsilon=0.1: [(-1.0, -epsilon), (0.0, 0.0), (1.0, -epsilon)],
-    "novelty": lambda rho=1.0: [(-1.0, rho), (0.0, 0.0)],
 }
 
 

@@ -96,7 +96,7 @@ def gathered(caller: str, *columns: Any) -> tuple:
 
     warn(
         f"{caller} works on rows in memory: it gathers the dask collection in this process. "
-        "BMRMClassifier, BMRMRegressor and BMRMNoveltyDetector fit to rows where they are.",
+        "BMRMClassifier and BMRMRegressor fit to rows where they are.",
         UserWarning,
     )
     values = dict(zip(found, compute(*found.values()), strict=True))

@@ -89,8 +89,6 @@ def data(name):
     pictures = rng.normal(size=(8, 2, 3, 2))
     cells = (pictures.mean(axis=2, keepdims=True) + 0.5 * pictures)[..., 0] > 0.0
     group = np.arange(len(X)) // 4
-    pairs = rng.integers(0, len(X), (150, 2))
-    pairs = pairs[three[pairs[:, 0]] > three[pairs[:, 1]]]
     sets = (X[:9, :3] + rng.normal(size=(9, 3)) > 0.0).astype(int)
     nodes = [(rng.normal(size=(4, 2)), LOOPS, rng.normal(size=(5, 2))) for _ in range(6)]
     points = [rng.normal(size=(3, 3 + i % 2, 2)) for i in range(7)]
@@ -115,7 +113,6 @@ def data(name):
         "numbers, weighted": Data(X, f, weights),
         "counts": Data(X, np.floor(np.exp(f)), weights),
         "two outputs": Data(X, np.c_[f, X[:, 0] - f], weights),
-        "preferences": Data(X, pairs, weights),
         "queries": Data(X, three, 1.0 + group % 3, {"group": group}),
         "shifted": Data(X + 1.0, None, weights),
         "matrix": Data(rbf_kernel(X).astype(np.float32).astype(np.float64), two, weights),
@@ -219,11 +216,8 @@ _CASES = [
     (BMRMRegressorCV("absolute_error", reg_lambdas=[0.02], cv=2), "numbers"),
     (BMRMRanker(reg_lambda=0.02), "three, weighted"),
     (BMRMRanker(reg_lambda=0.02, cost="squared"), "queries"),
-    (BMRMRanker("preference", reg_lambda=0.02), "preferences"),
     (BMRMRanker("ndcg", reg_lambda=0.02, k=2), "queries"),
     (BMRMNoveltyDetector(reg_lambda=0.1), "shifted"),
-    (BMRMNoveltyDetector(reg_lambda=0.1, rho=2.0), "shifted"),
-    (BMRMNoveltyDetector(rho=2.0, regularizer="l1", reg_lambda=0.1), "shifted"),
     (PragamSVC(reg_lambda=0.05), "two, weighted"),
     (PragamSVC(reg_lambda=0.05, lipschitz=400.0), "two"),
     (PragamSVC(reg_lambda=0.05, fit_intercept=False, class_weight="balanced"), "three, weighted"),

@@ -249,7 +249,7 @@ def bmrm_regressor_cv(rng, seed, most):
 
 
 def bmrm_ranker(rng, seed, most):
-    loss = str(rng.choice(["ordinal", "preference", "ndcg"]))
+    loss = str(rng.choice(["ordinal", "ndcg"]))
     n, d = sizes(rng, min(40, most))
     X = features(rng, n, d)
     y = labels(rng, scores(rng, X), 3 if n > 8 else 2)
@@ -257,10 +257,6 @@ def bmrm_ranker(rng, seed, most):
     if loss == "ndcg":
         further["group"] = np.arange(n) // 4
         weights, kind["k"] = None, int(rng.integers(1, 5))
-    elif loss == "preference":
-        pairs = rng.integers(0, n, (80, 2))
-        y = pairs[y[pairs[:, 0]] > y[pairs[:, 1]]]
-        y = np.c_[y, rng.integers(1, 4, len(y))]
     else:
         kind["cost"] = str(rng.choice(["absolute", "constant", "squared"]))
     omega = regularizer(rng, d)
@@ -271,10 +267,8 @@ def bmrm_ranker(rng, seed, most):
 def bmrm_novelty_detector(rng, seed, most):
     n, d = sizes(rng, most)
     X = features(rng, n, d) + rng.choice([0.0, 1.0])
-    kind = {"rho": float(10.0 ** rng.uniform(-2, 2)), "regularizer": regularizer(rng, d)}
-    if rng.random() < 0.4:
-        kind = {"nu": float(rng.choice([0.05, 0.2, 0.5, 1.0]))}
-    model = BMRMNoveltyDetector(reg_lambda=strength(rng), **kind, **limits(rng))
+    nu = float(rng.choice([0.05, 0.2, 0.5, 1.0]))
+    model = BMRMNoveltyDetector(nu=nu, reg_lambda=strength(rng), **limits(rng))
     return Problem(seed, model, layout(rng, X), None, sample_weights(rng, n))
 
 

@@ -79,8 +79,7 @@ def _intervals(model, X, n_problems):
     if getattr(model, "loss", "") == "poisson":
         with np.errstate(divide="ignore"):
             ends = np.log(ends)
-    chosen = getattr(model, "nu", None) and not getattr(model, "rho", None)
-    given = 0.0 if chosen else getattr(model, "offset_", 0.0)
+    given = 0.0 if getattr(model, "nu", None) else getattr(model, "offset_", 0.0)
     return ends + given - _threshold(model)
 
 

@@ -13,7 +13,6 @@ from sklearn_bundle import (
     SDCACRF,
     SDCACRFCV,
     BMRMClassifierCV,
-    BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressorCV,
     StructuredSVM,
@@ -107,8 +106,6 @@ def context(kind, name):
         parameters.pop("reg_lambdas", None)
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"
-    if name == "l1_ratio" and kind is BMRMNoveltyDetector:
-        parameters["rho"] = 1.0  # with nu the regularizer has to be quadratic
     return parameters
 
 

@@ -94,7 +94,7 @@ def _kept(problem, rows):
 
 
 def _can_lose_rows(problem):
-    return not _is_search(problem) and getattr(problem.model, "loss", None) != "preference"
+    return not _is_search(problem)
 
 
 def _few_rows(problem, rng):
@@ -115,7 +115,7 @@ def _one_in_a_class(problem, rng):
 
 
 def _one_weight(problem, rng):
-    unweighted = "fbeta", "ndcg", "preference"  # no weights, or those of pairs of rows
+    unweighted = "fbeta", "ndcg"
     if _is_search(problem) or getattr(problem.model, "loss", None) in unweighted:
         return problem
     groups = _groups(problem)

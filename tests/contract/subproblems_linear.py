@@ -191,9 +191,6 @@ def linear_models(model, X, y, sample_weight, group):
     def linear(risk, point, kind=Linear, k=0):
         return kind(X, risk, omega, fitted(model, "reg_lambda", k), point, free)
 
-    if loss == "novelty":
-        free = False
-        return [linear(_below(weights, np.ones(len(X)), model.rho), (points[0], 0.0))]
     if loss == "nu_novelty":
         tail = programmes.Tail(weights, model.nu)
         return [linear(tail, (points[0], 0.0))]
@@ -301,17 +298,12 @@ def _ordinal(model, y, s, group):
     return _blocks(reference_measures.ordinal(y, s, price, group))
 
 
-def _preference(model, y, s, group):
-    costs = y[:, 2] if y.shape[1] == 3 else np.ones(len(y))
-    return _blocks(reference_measures.preference(y[:, :2].astype(int), costs, s))
-
-
 def _ndcg(model, y, s, group):
     measure = reference_measures.DISCOUNTS["log2"], reference_measures.GAINS["exp2"], model.k
     return _blocks(reference_measures.position_measure(y, group, s, *measure))
 
 
-_RANKED = {"ordinal": _ordinal, "preference": _preference, "ndcg": _ndcg}
+_RANKED = {"ordinal": _ordinal, "ndcg": _ndcg}
 
 
 def _joint(model, weights, labels):

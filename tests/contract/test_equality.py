@@ -55,9 +55,9 @@ def rows_of(data, rows):
 
 @pytest.mark.parametrize("case", [c for c in SINGLE if c.data.weights is not None], ids=str)
 def test_weights_are_repeated_rows(case):
-    """Weights are 0 to 3; those of pairs and of queries belong to more than a row."""
+    """Weights are 0 to 3; those of queries belong to more than a row."""
     data = case.data
-    if case.name in ("preferences", "queries", "matrix"):
+    if case.name in ("queries", "matrix"):
         pytest.skip("the weights are not those of rows")
     repeated = rows_of(data, np.repeat(np.arange(data.size), data.weights.astype(int)))
     a, b = refit(case, data), refit(case, repeated._replace(weights=None))
@@ -68,13 +68,9 @@ def test_weights_are_repeated_rows(case):
 def test_order_of_rows(case):
     data = case.data
     order = np.random.default_rng(0).permutation(data.size)
-    if case.name in ("preferences", "queries", "matrix"):
+    if case.name in ("queries", "matrix"):
         order = np.arange(data.size)[::-1]
-    if case.name == "preferences":  # of rows by their numbers
-        given = data.X[::-1], data.size - 1 - data.y, data.weights[::-1]
-        other = Data(*given)
-    else:
-        other = rows_of(data, order)
+    other = rows_of(data, order)
     if case.name == "matrix":
         other = other._replace(X=data.X[np.ix_(order, order)])
     assert_same_optimum(refit(case, data), refit(case, other))

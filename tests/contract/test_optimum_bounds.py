@@ -121,7 +121,7 @@ def test_poisson_and_several_targets():
     "model",
     [
         BMRMNoveltyDetector(nu=0.2),
-        BMRMNoveltyDetector(rho=1.0),
+        BMRMNoveltyDetector(),
         SwapNoveltyDetector(nu=None),
         SwapNoveltyDetector(nu=None, contamination=0.1),
         SwapNoveltyDetector(nu=0.3),

@@ -17,7 +17,6 @@ from sklearn_bundle import (
     SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
-    BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressor,
     BMRMRegressorCV,
@@ -61,7 +60,6 @@ NONE_TOO = {
     SDCACRF: {"reg_lambda", "min_frequency", "forbidden"},
     SDCACRFCV: {"min_frequency", "forbidden"},
     StructuredSVM: {"reg_lambda", "n_cached_outputs"},
-    BMRMNoveltyDetector: {"rho"},
     SwapNoveltyDetector: {"nu"},
 }
 

@@ -328,9 +328,7 @@ KINDS = [
     *((BMRMRegressor, loss, "numbers, weighted") for loss in REGRESSION[:-1]),
     (BMRMRegressor, "poisson", "counts"),
     (BMRMRanker, "ordinal", "three, weighted"),
-    (BMRMRanker, "preference", "preferences"),
     (BMRMRanker, "ndcg", "queries"),
-    (BMRMNoveltyDetector, "novelty", "shifted"),
 ]
 
 
@@ -338,15 +336,14 @@ KINDS = [
 @pytest.mark.parametrize(("kind", "loss", "name"), KINDS, ids=lambda v: getattr(v, "__name__", v))
 def test_every_loss_with_every_regularizer(kind, loss, name, omega):
     rows, y, weights, further = data(name)
-    given = {"rho": 1.0} if loss == "novelty" else {"loss": loss}
-    model = kind(reg_lambda=0.05, regularizer=OMEGAS[omega], **given, tol=1e-6, max_iter=3000)
+    model = kind(reg_lambda=0.05, regularizer=OMEGAS[omega], loss=loss, tol=1e-6, max_iter=3000)
     found = verdict(Problem(0, model, rows, y, weights, further))
     assert set(found.statuses) == {"converged"} and not found.faults
     assert not found.weak
 
 
 def test_sparse_data_give_the_same_optimum_with_every_loss():
-    for kind, loss, name in KINDS[:-1]:
+    for kind, loss, name in KINDS:
         rows, y, weights, further = data(name)
         model = kind(loss=loss, reg_lambda=0.05, tol=1e-6)
         one = quiet(model, rows, y, weights, **further).objective_

@@ -106,7 +106,7 @@ def test_chains(solver, form):
         BMRMClassifier("roc_auc"),
         BMRMRegressor("quantile"),
         BMRMRanker(),
-        BMRMNoveltyDetector(rho=1.0),
+        BMRMNoveltyDetector(),
         BMRMClassifierCV(reg_lambdas=[1e-2, 1e-1], cv=2),
     ],
     ids=lambda estimator: type(estimator).__name__,

@@ -84,7 +84,7 @@ MODELS = {
     "regressor": BMRMRegressor(regularizer="l1", reg_lambda=0.02),
     "targets": BMRMRegressor("huber", regularizer="l1", reg_lambda=0.02),
     "ranker": BMRMRanker(regularizer="l1", reg_lambda=0.02),
-    "novelty": BMRMNoveltyDetector(rho=1.0, regularizer="l1"),
+    "novelty": BMRMNoveltyDetector(),
     "pragam": PragamSVC(reg_lambda=0.1),
 }
 
@@ -136,12 +136,9 @@ def test_elastic_net_against_theirs(diabetes, l1_ratio):
     assert np.array_equal(instance.fit(X, y).coef_, ours.coef_)
 
 
-@pytest.mark.parametrize(
-    "kind", [BMRMClassifier, BMRMClassifierCV, BMRMRegressor, BMRMRanker, BMRMNoveltyDetector]
-)
+@pytest.mark.parametrize("kind", [BMRMClassifier, BMRMClassifierCV, BMRMRegressor, BMRMRanker])
 def test_l1_ratio_is_for_the_elastic_net(cancer, kind):
-    further = {"rho": 1.0} if kind is BMRMNoveltyDetector else {}
-    further |= {"reg_lambdas": [0.1], "cv": 2} if kind is BMRMClassifierCV else {}
+    further = {"reg_lambdas": [0.1], "cv": 2} if kind is BMRMClassifierCV else {}
     model = kind(regularizer="l1", l1_ratio=0.2, tol=0.9, **further)
     message = "ignores l1_ratio=0.2, which is for regularizer='elasticnet', not regularizer='l1'"
     with pytest.warns(UserWarning, match=message):

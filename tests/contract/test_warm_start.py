@@ -107,7 +107,7 @@ WARM = [
     BMRMClassifier("softmax"),
     BMRMClassifier(solver="cutting-plane"),
     BMRMClassifier("log_loss", solver="dual-coordinate", reg_lambda=0.1),
-    BMRMNoveltyDetector(rho=1.0),
+    BMRMNoveltyDetector(),
     BMRMRanker(),
     BMRMRegressor("absolute_error"),
     SDCACRF(),

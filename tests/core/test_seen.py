@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, PragamSVC
+from sklearn_bundle import BMRMClassifier, BMRMRegressor, PragamSVC
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.monitor import Monitor
 from tests import reference, reference_multiclass, reference_regression
@@ -37,10 +37,6 @@ def softmax(w, b):
     return reference_multiclass.objective(*args, kind="softmax")
 
 
-def novelty(w, b):
-    return 0.5 * LAMBDA * w @ w + np.mean(np.maximum(0.0, 1.0 - X @ w))
-
-
 def table():
     """Estimator, X, y and the objective in plain numpy."""
     of = {"reg_lambda": LAMBDA, "tol": 1e-7}
@@ -54,7 +50,6 @@ def table():
     yield BMRMRegressor("quantile", **of), X, TRUE, regression("quantile")
     planes = {"regularizer": "l1", "solver": "line-search"}  # coordinate descent ends too soon
     yield BMRMRegressor("squared_error", **planes, **of), X, TRUE, lasso
-    yield BMRMNoveltyDetector(rho=1.0, **of), X, None, novelty
     yield PragamSVC(**of), X, SIGNS, binary("hinge")
 
 

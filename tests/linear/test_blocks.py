@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor
+from sklearn_bundle import BMRMClassifier, BMRMRegressor
 from sklearn_bundle.losses import Softmax
 from sklearn_bundle.regularizers import WeightedL1
 from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows
@@ -71,11 +71,10 @@ def test_more_features_than_a_matrix_has_rows(loss):
     assert model.lower_bound_ <= alone.objective_ and alone.lower_bound_ <= model.objective_
 
 
-def test_several_targets_and_none():
+def test_several_targets():
     Y = X @ np.ones((6, 2)) + LABELS[:, None]
     for model in (BMRMRegressor(tol=1e-6), BMRMRegressor("huber", tol=1e-4)):
         judge(model.fit(*collected(X, Y)), X, Y)
-    judge(BMRMNoveltyDetector(rho=1.0, tol=1e-3).fit(*collected(X)), X)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "softmax"])

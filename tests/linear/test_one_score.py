@@ -12,7 +12,6 @@ from sklearn_bundle.linear.losses import (
     REGRESSION_LOSSES,
     EpsilonInsensitive,
     Huber,
-    Novelty,
     Quantile,
     RegressionLoss,
 )
@@ -26,9 +25,9 @@ LABELS = np.where(RANDOM.random(N) < 0.4, 1.0, -1.0)
 COUNTS = RANDOM.poisson(1.5, N).astype(float)
 NUMBERS = RANDOM.normal(size=N) * 2.0 + 1.0
 TARGETS = {name: LABELS for name in BINARY_LOSSES} | {name: NUMBERS for name in REGRESSION_LOSSES}
-TARGETS |= {"poisson": COUNTS, "novelty": np.full(N, 0.7), "level": NUMBERS, "narrow": NUMBERS}
+TARGETS |= {"poisson": COUNTS, "level": NUMBERS, "narrow": NUMBERS}
 LOSSES = {name: kind() for name, kind in (BINARY_LOSSES | REGRESSION_LOSSES).items()}
-LOSSES |= {"novelty": Novelty(0.7), "level": Quantile(0.9), "narrow": EpsilonInsensitive(0.0)}
+LOSSES |= {"level": Quantile(0.9), "narrow": EpsilonInsensitive(0.0)}
 LOSSES["huber"] = Huber(0.8)
 each = pytest.mark.parametrize("name", LOSSES)
 # These tests compile steps of their own, which no folder keeps.

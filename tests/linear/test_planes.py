@@ -14,7 +14,6 @@ from sklearn_bundle.linear.losses import (
     Ordinal,
     PositionMeasure,
     PrecisionAtK,
-    Preference,
 )
 
 RANDOM = np.random.default_rng(2)
@@ -22,7 +21,6 @@ N = 8
 GRADES, QUERY = RANDOM.permutation(np.arange(N) % 3), np.arange(N) % 2
 LABELS = np.where(GRADES > 0, 1.0, -1.0)
 WEIGHTS = RANDOM.dirichlet(np.ones(N))
-PAIRS = np.array([(0, 1, 1.0), (2, 1, 0.5), (3, 7, 2.0), (0, 1, 0.0)])
 
 
 def pairwise(cost, query):
@@ -48,11 +46,6 @@ def fbeta(f, s):
         return 1 - 5.0 * right / (4.0 * np.sum(LABELS > 0) + chosen) + (y - LABELS) @ f / N
 
     return max(of(np.array(y)) for y in product((-1.0, 1.0), repeat=N))
-
-
-def preference(f, s):
-    i, j, c = PAIRS[:, 0].astype(int), PAIRS[:, 1].astype(int), PAIRS[:, 2]
-    return s[i] * s[j] * c @ np.maximum(0, 1 - f[i] + f[j]) / (s[i] @ s[j])
 
 
 def lists(f, s):
@@ -85,7 +78,6 @@ CASES = {
         Ordinal("squared").prepare(GRADES, QUERY, N),
         pairwise(lambda a, b: (b - a) ** 2, QUERY),
     ),
-    "preference": (Preference(), Preference().prepare(PAIRS, None, N), preference),
     "lists": (NDCG(), NDCG().prepare(GRADES, QUERY, N), lists),
     "tail": (NuNovelty(0.3), None, tail),
 }
@@ -128,12 +120,10 @@ def test_best_offsets_of_nu_novelty():
     [
         (Ordinal("cubic"), GRADES, "cost must be one of"),
         (Ordinal(), np.ones(N), "two or more grades"),
-        (Preference(), [(0, 9)], "indices of rows from 0 to 7"),
-        (Preference(), [(1, 1)], "paired with itself"),
         (NDCG(k=0), GRADES, "k must be None or an int of at least 1"),
         (PositionMeasure(discount=np.sqrt), GRADES, "must not increase"),
     ],
 )
 def test_what_is_refused(loss, y, message):
     with pytest.raises(ValueError, match=message):
-        loss.prepare(y, None if isinstance(loss, Preference) else QUERY, N)
+        loss.prepare(y, QUERY, N)

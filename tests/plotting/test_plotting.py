@@ -107,7 +107,7 @@ def test_keywords_reach_the_lines(ax):
         BMRMClassifier(reg_lambda=1e-2),
         BMRMRegressor("absolute_error", reg_lambda=1e-2),
         BMRMRanker(reg_lambda=1e-2),
-        BMRMNoveltyDetector(rho=1.0),
+        BMRMNoveltyDetector(),
         BMRMClassifierCV(reg_lambdas=2, cv=2),
         BMRMRegressorCV(reg_lambdas=2, cv=2),
         PragamSVC(reg_lambda=1e-1),

@@ -286,7 +286,7 @@ class BlockedData:
 def check_blocks(
     params: Any, X: Any, y: Any, sample_weight: Any, kind: str, class_weight: Any = None
 ) -> BlockedData:
-    """Check collections in one round; ``kind`` is the content of y: "labels", "numbers", "nothing".
+    """Check collections in one round; ``kind`` is the content of y: "labels" or "numbers".
 
     Rounds end with the ``max_time`` of ``params``, which get the names of the features.
 
@@ -298,10 +298,8 @@ def check_blocks(
         If a cluster has not answered in time.
     """
     limit, labels = TimeLimit(params.max_time), kind == "labels"
-    if kind != "nothing":
-        require_y(type(params).__name__, y)
-    task, y = partial(read_block, type(params), kind), None if kind == "nothing" else y
-    calls = calls_of(task, X, y, sample_weight)
+    require_y(type(params).__name__, y)
+    calls = calls_of(partial(read_block, type(params), kind), X, y, sample_weight)
     rounds = Rounds(calls, limit)
     summaries = _without_faults(rounds.map(summary_of))
     classes, counts, sums = _classes_of(list(summaries.values()))

@@ -13,15 +13,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, with_callbacks
-from sklearn_bundle.core.misread import is_collection
+from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import CertainDetector
-from sklearn_bundle.core.parameters import POSITIVE, Interval
+from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.linear.blocks import check_blocks, lazily
 from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
 from sklearn_bundle.linear.estimators.formulation import omega_of
 from sklearn_bundle.linear.estimators.linear import BundleEstimator
-from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
+from sklearn_bundle.linear.losses import NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer
 
 _AROUND_ORIGIN = (
@@ -37,14 +36,10 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
 
     Take it for data that lie on one side of the origin, such as counts. No half-space describes
     standardized features: for these take :class:`SwapNoveltyDetector`, or map them with
-    :class:`sklearn.kernel_approximation.RBFSampler`. With a share `nu` of samples it minimizes over
-    w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
+    :class:`sklearn.kernel_approximation.RBFSampler`. It minimizes over w and the offset rho,
+    as :class:`sklearn.svm.OneClassSVM` does::
 
         J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
-
-    and with a given `rho`, over w::
-
-        J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
 
     where the s_i are the sample weights, normalized to the sum one. A sample is new if ``<w, x>``
     is below rho; samples on the boundary, of which an optimum has some, are not new.
@@ -53,25 +48,17 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     ----------
     nu : float, default=0.5
         In (0, 1]. With L2, at the optimum at most a share nu of the samples (by weight) is new, and
-        at least nu is new or on the boundary. Ignored if `rho` is set.
-    rho : float, default=None
-        None chooses the formulation with nu. A positive number is the offset; the share of new
-        samples then depends on reg_lambda. With "l2" it only sets the scale: w grows in proportion
-        to it if ``reg_lambda`` shrinks in proportion.
+        at least nu is new or on the boundary.
     reg_lambda : float, default=1e-2
-        Regularization strength relative to the mean loss. With nu it only scales w and the offset.
-        With rho, a larger value makes more samples new.
-    %(regularizer)s
-        With nu it must be "l2" or quadratic.
-    %(l1_ratio)s
-    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former with `nu`,
-        and with `rho` what "auto" is for the hinge loss of :class:`BMRMClassifier`.
+        Regularization strength relative to the mean loss. It only scales w and the offset.
+    regularizer : {"l2"} or Quadratic, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`.
+    %(solver_line_search)s
     %(bundle_size)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
-    %(warm_start_planes: data, nu or rho, and regularizer)s
+    %(warm_start_planes: data, nu and regularizer)s
     %(n_jobs_exact: blocks of rows)s
     %(verbose)s
 
@@ -80,13 +67,13 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     coef_ : ndarray of shape (1, n_features)
         Weights w.
     offset_ : float
-        rho, given or the best one: ``decision_function = score_samples - offset_``. If several
-        values are best, it is their midpoint.
+        The best rho: ``decision_function = score_samples - offset_``. If several values are best,
+        it is their midpoint.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
     %(reg_lambda_)s
     %(certificate: J)s
-        With nu, J is at most 0.
+        J is at most 0.
     %(convergence)s
     %(history: products with X or X' so far)s
         and ``solver``.
@@ -95,15 +82,15 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     Raises
     ------
     %(invalid)s
-        a regularizer that nu does not take.
+        a regularizer that is not quadratic.
 
     Warns
     -----
     %(missed_tol)s
-        With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
+        With an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
     UserWarning
-        If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new with
-        nu, and all are with rho. If the gap is above `tol`, the ConvergenceWarning begins with it.
+        If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new. If
+        the gap is above `tol`, the ConvergenceWarning begins with it.
 
     See Also
     --------
@@ -113,10 +100,10 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     -----
     User guide: :ref:`novelties`.
 
-    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
+    ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
     by ``n nu reg_lambda``. The lower bound is the dual (3.10) of [2]_. If the origin lies inside
     the data, w = 0 is optimal, with the objective 0; with centered data this holds for every nu.
-    The formulation with rho is table 5 of [1]_, "novelty". See :doc:`/user_guide/novelties`.
+    See :doc:`/user_guide/novelties`.
 
     References
     ----------
@@ -137,27 +124,24 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     """
 
     nu: float
-    rho: float | None
     intercept_: NDArray[np.float64]
     offset_: float
 
-    _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
+    l1_ratio = 0.5  # no parameter here, and not used
     fit_intercept = False
     _allowed: ClassVar[dict[str, Any]] = {
         **BundleEstimator._common,
         "reg_lambda": [POSITIVE],
         "nu": [Interval(Real, 0, 1, closed="right")],
-        "rho": [POSITIVE, None],
+        "regularizer": [Names({"l2"}), Regularizer],
     }
 
     def __init__(
         self,
         *,
         nu: float = 0.5,
-        rho: float | None = None,
         reg_lambda: float = 1e-2,
         regularizer: str | Regularizer = "l2",
-        l1_ratio: float = 0.5,
         solver: str = "auto",
         bundle_size: int | None = None,
         tol: float = 1e-3,
@@ -171,8 +155,8 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
 
     @property
     def loss(self) -> str:
-        """The loss of the chosen formulation; not a parameter."""
-        return "nu_novelty" if self.rho is None else "novelty"
+        """The name of the loss; not a parameter."""
+        return "nu_novelty"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -197,6 +181,7 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         ValueError
             As listed for the class. Nothing is fitted then.
         """
+        X, sample_weight = gathered(type(self).__name__, X, sample_weight)
         run = Fit(self, X, sample_weight=sample_weight)
         params = run.params
         data = params._checked(X, sample_weight)
@@ -208,31 +193,19 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
 
     def _checked(self, X: Any, sample_weight: Any) -> Any:
         """The checked data with their problem."""
-        if self.rho is None and not omega_of(self).is_quadratic:
-            raise ValueError(
-                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
-                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
-            )
-        loss = NuNovelty(self.nu) if self.rho is None else Novelty(self.rho)
-        if is_collection(X):
-            blocked = check_blocks(self, X, None, sample_weight, "nothing")
-            blocked.prepare([loss], self.loss)
-            return blocked
+        if not omega_of(self).is_quadratic:
+            raise ValueError(f"regularizer must be 'l2' or quadratic, got {self.regularizer!r}.")
         samples = check_unlabeled_data(self, X, sample_weight)
-        prepared = [loss.prepare_target(Target(None, samples.n_samples))]
+        prepared = [NuNovelty(self.nu).prepare_target(Target(None, samples.n_samples))]
         return MemoryData(samples, prepared, self.n_jobs, [""])
 
     def _attributes(self, data: Any, points: Points) -> dict[str, Any]:
         """Fitted attributes of the point."""
         coef = points[0][0][None]
-        if self.rho is not None:
-            offset = float(self.rho)
-        else:
-            scores = safe_sparse_dot(data.samples.X, coef[0], dense_output=True)
-            offset = float(data.prepared[0].loss.offset(scores, data.weights))
+        scores = safe_sparse_dot(data.samples.X, coef[0], dense_output=True)
+        offset = float(data.prepared[0].loss.offset(scores, data.weights))
         return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
 
-    @lazily
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores ``<w, x>``; smaller means newer.
 
@@ -248,7 +221,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         """
         return self.decision_function(X) + self.offset_
 
-    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``, negative for new samples.
 
@@ -268,7 +240,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         scores[np.abs(scores) <= 1e-10 * self.offset_] = 0.0
         return scores
 
-    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels: -1 for new samples, +1 for others.
 
@@ -285,5 +256,5 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def _bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        low, high = (scores.ravel() for scores in self._intervals(X))
-        return (low, high) if self.rho is None else (low - self.rho, high - self.rho)
+        low, high = self._intervals(X)
+        return low.ravel(), high.ravel()

@@ -53,10 +53,10 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 
 @fill_doc
 class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
-    """Linear ranking of grades, preferences or lists, with a certificate of the optimum.
+    """Linear ranking of grades or lists, with a certificate of the optimum.
 
-    Take it where the order of the scores counts and their values do not: ordinal targets, pairs of
-    which one is better, or lists of search results. It minimizes over w::
+    Take it where the order of the scores counts and their values do not: ordinal targets, or lists
+    of search results. It minimizes over w::
 
         J(w) = reg_lambda Omega(w) + R(X w)
 
@@ -65,11 +65,9 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
 
     Parameters
     ----------
-    loss : {"ordinal", "preference", "ndcg"} or RankingLoss, default="ordinal"
+    loss : {"ordinal", "ndcg"} or RankingLoss, default="ordinal"
         "ordinal": y holds grades, and R is the mean of ``C(y_i, y_j) max(0, 1 + f_i - f_j)`` over
         all pairs with y_i < y_j, within queries if there is a `group`.
-        "preference": y holds pairs of rows of X, (better, worse) or (better, worse, cost), and R is
-        the mean of ``cost max(0, 1 - f_better + f_worse)`` over them.
         "ndcg": y holds relevances, `group` is required, and R is the mean over queries of a bound
         of 1 - NDCG@k. :class:`~sklearn_bundle.losses.PositionMeasure` defines other measures of
         positions.
@@ -110,8 +108,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     ------
     %(invalid)s
         `cost` or `k` with a loss that does not take it (unless it has its default), fewer than two
-        grades, pairs of rows that do not exist, a missing `group`, rows of a query with different
-        weights.
+        grades, a missing `group`, rows of a query with different weights.
 
     Warns
     -----
@@ -125,10 +122,10 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     -----
     User guide: :ref:`ranking`.
 
-    Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", one linear
-    assignment per query), with their errors corrected. With "ordinal" and "preference" the weight
-    of a pair is the product of the weights of its two rows; with "ndcg" a query has one weight,
-    which all of its rows must share.
+    Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)) and 10 ("ndcg", one linear
+    assignment per query), with their errors corrected. With "ordinal" the weight of a pair is the
+    product of the weights of its two rows; with "ndcg" a query has one weight, which all of its
+    rows must share.
 
     References
     ----------
@@ -200,8 +197,8 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
-        y : array-like of shape (n_samples,), or (n_pairs, 2) or (n_pairs, 3) for "preference"
-            Grades or relevances (larger is better), or pairs of rows of X.
+        y : array-like of shape (n_samples,)
+            Grades or relevances; larger is better.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows of X; with "ndcg" all rows of a query must have the same
             weight.
@@ -236,16 +233,13 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         y = np.asarray(y)
         group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
-        if not loss.takes_pairs:
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
-        if loss.takes_pairs or sample_weight is not None:
-            # errors refer to the numbers of all rows
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        if sample_weight is not None:  # errors refer to the numbers of all rows
             loss.prepare_target(losses.Target(y, n, group=group, weights=given))
         X, weights, left = drop_weightless(X, given)
         if left is not None:
-            group = None if group is None else group[left]
-            y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
+            y, group = y[left], None if group is None else group[left]
         prepared = [loss.prepare_target(losses.Target(y, len(weights), group=group))]
         return RankingData(X, weights, left, y, group, prepared)
 
@@ -306,14 +300,14 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     ) -> float:
         """The measure that the loss bounds, between 0 and 1; larger is better.
 
-        "ordinal" and "preference": the share of pairs in the right order; ties count one half.
+        "ordinal": the share of pairs in the right order; ties count one half.
         "ndcg": the mean NDCG@k of the queries whose relevances differ.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Test data.
-        y : array-like
+        y : array-like of shape (n_samples,)
             As in `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
@@ -347,15 +341,3 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _kept_pairs(pairs: np.ndarray, rows: NDArray[np.intp], n: int) -> np.ndarray:
-    """The pairs of the remaining rows, by their new numbers."""
-    place = np.full(n, -1)
-    place[rows] = np.arange(len(rows))
-    kept = pairs.astype(np.float64)
-    kept[:, :2] = place[pairs[:, :2].astype(np.intp)]
-    kept = kept[(kept[:, :2] >= 0.0).all(axis=1)]
-    if not len(kept):
-        raise ValueError("sample_weight leaves no pair of y in which both rows have a weight.")
-    return kept

@@ -10,9 +10,9 @@ from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.linear.losses.logistic import LogLoss
 from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
-from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
+from sklearn_bundle.linear.losses.novelty import NuNovelty
 from sklearn_bundle.linear.losses.one_score import BinaryLoss, RegressionLoss
-from sklearn_bundle.linear.losses.pairs import Ordinal, Preference
+from sklearn_bundle.linear.losses.pairs import Ordinal
 from sklearn_bundle.linear.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear.losses.poisson import Poisson
 from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
@@ -49,7 +49,6 @@ REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
 }
 RANKING_LOSSES: dict[str, type[RankingLoss]] = {
     "ordinal": Ordinal,
-    "preference": Preference,
     "ndcg": NDCG,
 }
 
@@ -58,8 +57,8 @@ __all__ = [
     "BINARY_LOSSES", "MEASURES", "MULTICLASS_LOSSES", "NDCG", "RANKING_LOSSES", "REGRESSION_LOSSES",
     "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "Exponential", "FBeta", "Hinge",
     "Huber", "LogLoss", "Loss", "MeasureLoss", "MulticlassHinge", "MulticlassLoss",
-    "Novelty", "NuNovelty", "Ordinal", "Poisson",
-    "PositionMeasure", "PrecisionAtK", "Preference", "Prepared", "Quantile", "RankingLoss",
+    "NuNovelty", "Ordinal", "Poisson",
+    "PositionMeasure", "PrecisionAtK", "Prepared", "Quantile", "RankingLoss",
     "RegressionLoss", "SampleLoss", "Softmax", "SquaredEpsilonInsensitive", "SquaredError",
     "SquaredHinge", "Target",
 ]

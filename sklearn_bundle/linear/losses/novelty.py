@@ -1,72 +1,10 @@
-"""The losses of novelty detection, functions of the scores alone."""
+"""The loss of novelty detection, a function of the scores alone."""
 
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between, shown
-from sklearn_bundle.linear.losses.base import Array, Prepared
-from sklearn_bundle.linear.losses.one_score import ScoreLoss
+from sklearn_bundle.linear.losses.base import Array
 from sklearn_bundle.linear.losses.planes import PlaneLoss
-from sklearn_bundle.linear.losses.tube import Tube
-
-
-class Novelty(ScoreLoss):
-    """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
-
-    Table 5 of [1]_. There is no target: ``y`` is ignored. A free intercept would lift all scores
-    above rho, so there is none. Compiled code sees the
-    residual ``f - rho``.
-
-    Parameters
-    ----------
-    rho : float, default=1.0
-        Score above which a sample costs nothing, positive. With the L2 regularizer it only sets
-        the scale: the optimal w for rho and reg_lambda is rho times that for 1 and
-        rho * reg_lambda.
-
-    Raises
-    ------
-    ValueError
-        If `rho` is not positive and finite; raised by :meth:`check`, and thus by `fit`.
-
-    See Also
-    --------
-    sklearn_bundle.BMRMNoveltyDetector : The estimator, which has rho as a parameter of its own.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Novelty
-    >>> Novelty(rho=1.0).value(np.array([2.0, 0.25]), None)
-    array([0.  , 0.75])
-    """
-
-    free_intercept = None
-    dual_steps = True
-    formula = Tube(-1.0, 0.0, 0.0, 0.0)
-    kinks = ((0.0, 1.0),)
-
-    def __init__(self, rho=1.0):
-        self.rho = as_float(rho)
-
-    def check(self, y) -> None:
-        """Raise ValueError unless rho is a positive finite number."""
-        if not is_between(self.rho, 0.0, np.inf):
-            raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
-
-    def prepare_target(self, target) -> Prepared:
-        self.check(None)
-        return Prepared(self, np.full(target.n_samples, self.rho))
-
-    def value(self, scores, y) -> Array:
-        return np.maximum(0.0, self.rho - scores)
-
-    def gradient(self, scores, y) -> Array:
-        return np.where(scores < self.rho, -1.0, 0.0)
 
 
 class NuNovelty(PlaneLoss):
@@ -91,7 +29,6 @@ class NuNovelty(PlaneLoss):
 
     See Also
     --------
-    Novelty : With a fixed offset.
     sklearn_bundle.BMRMNoveltyDetector : The estimator, which has nu as a parameter of its own.
 
     References

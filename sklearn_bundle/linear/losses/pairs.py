@@ -1,4 +1,4 @@
-"""Losses of an order by pairs: hinge losses of samples of different grades, and of given pairs."""
+"""The loss of an order by pairs: hinge losses of samples of different grades, in O(n log n)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.values import as_numbers
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.losses.base import Array, must_be
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 _POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of two grades
-
-# ---- grades, in O(n log n) -------------------------------------------------------------------
 
 
 @jit
@@ -187,109 +184,3 @@ def _side_sums(side: Side, order, scores, weights, power, margin) -> Array:
     places, out = (side.ranks[order], side.values[order], weights[order]), np.empty(len(order))
     _power_sums(scores, *places, side.starts, side.sizes, power, margin, out)
     return out
-
-
-# ---- given pairs -------------------------------------------------------------------------------
-
-
-@jit
-def _preference_plane(scores, better, worse, costs, weights, out):
-    """Offset, subgradient and normalizer of the hinge loss of pairs."""
-    out[:] = 0.0
-    offset = 0.0
-    total = 0.0
-    for p in range(better.shape[0]):
-        i, j = better[p], worse[p]
-        pair = weights[i] * weights[j]
-        total += pair
-        active = pair * costs[p] * (scores[i] - scores[j] < 1.0)
-        offset += active
-        out[i] -= active
-        out[j] += active
-    return offset, total
-
-
-class Pairs(NamedTuple):
-    """Rows (better, worse) of X, with the cost of the wrong order."""
-
-    better: Indices  # (m,)
-    worse: Indices  # (m,)
-    costs: Array  # (m,)
-
-
-class Preference(RankingLoss):
-    """Hinge loss of given pairs, one row of X better than another.
-
-    ``R(f) = sum_p c_p s_i s_j max(0, 1 - (f_i - f_j)) / sum_p s_i s_j`` over the pairs p = (i, j),
-    i the better one. Section A.3.3 and algorithm 9 of [1]_, which lacks the ``1/|P|``. The target
-    of ``fit`` is an array of shape (m, 2), indices of rows of X (better, worse), or (m, 3) with the
-    cost c_p >= 0 in a third column. Rows of X may be in no pair or in many. With a ``group`` both
-    rows of a pair must belong to one query.
-
-    Raises
-    ------
-    ValueError
-        If y does not have one of these shapes, or has indices that are not rows of X, a row paired
-        with itself, a pair from two queries, or negative or nonfinite costs; raised by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle import BMRMRanker
-    >>> X = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
-    >>> pairs = [(1, 0), (2, 1)]  # row 1 is better than row 0, row 2 better than row 1
-    >>> model = BMRMRanker("preference", reg_lambda=1e-2).fit(X, pairs)
-    >>> model.predict(X).argsort()
-    array([0, 1, 2])
-    """
-
-    takes_pairs = True
-
-    def prepare(self, y, group, n_samples) -> Any:
-        y = as_numbers("y", y)
-        if y.ndim != 2 or y.shape[1] not in (2, 3) or len(y) == 0:
-            raise ValueError(
-                "y must be an array of pairs (better, worse) or (better, worse, cost), of shape "
-                f"(m, 2) or (m, 3) with m >= 1, but has shape {y.shape}."
-            )
-        inside = (y[:, :2] >= 0.0) & (y[:, :2] < n_samples) & (y[:, :2] % 1.0 == 0.0)
-        if not inside.all():
-            p = np.flatnonzero(~inside.all(axis=1))[0]
-            raise ValueError(
-                f"y must hold indices of rows from 0 to {n_samples - 1}, but pair {p} is "
-                f"{y[p, :2].tolist()}."
-            )
-        better, worse = y[:, 0].astype(np.int64), y[:, 1].astype(np.int64)
-        queries = as_queries(group, n_samples)
-        for wrong, text in (
-            (better == worse, "has a row paired with itself"),
-            (queries[better] != queries[worse], "has rows of two queries"),
-        ):
-            if wrong.any():
-                p = np.flatnonzero(wrong)[0]
-                raise ValueError(f"y {text}: pair {p} is [{better[p]}, {worse[p]}].")
-        costs = y[:, 2].copy() if y.shape[1] == 3 else np.ones(len(y))
-        wrong = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0.0)))
-        if len(wrong):
-            p = wrong[0]
-            raise ValueError(
-                f"The costs in y must be finite and not negative, but that of pair {p} is "
-                f"{costs[p]:g}."
-            )
-        return Pairs(better, worse, costs)
-
-    def plane(self, scores, y, weights, out) -> float:
-        offset, total = _preference_plane(scores, y.better, y.worse, y.costs, weights, out)
-        out /= total
-        return offset / total
-
-    def score(self, scores, y, weights) -> float:
-        """Weighted share of the pairs in the right order; ties count one half."""
-        apart = scores[y.better] - scores[y.worse]
-        pairs = weights[y.better] * weights[y.worse]
-        return float(min(pairs @ (0.5 + 0.5 * np.sign(apart)) / pairs.sum(), 1.0))

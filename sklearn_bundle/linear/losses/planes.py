@@ -84,7 +84,7 @@ class RankingLoss(PlaneLoss):
 
     See Also
     --------
-    Ordinal, Preference : Of grades and of pairs, with their sources.
+    Ordinal : Of grades, with its source.
     PositionMeasure : Of the positions in a list, to derive from.
     Loss : All methods that may be overridden.
 
@@ -102,8 +102,6 @@ class RankingLoss(PlaneLoss):
     """
 
     free_intercept: ClassVar[str | None] = None
-    #: Whether the target holds pairs of rows of X; if not, it has one entry per row.
-    takes_pairs: ClassVar[bool] = False
     #: Whether the target has grades, which thresholds on the scores separate.
     has_grades: ClassVar[bool] = False
 
