@@ -106,7 +106,6 @@ def test_chains(solver, form):
         BMRMClassifier("roc_auc"),
         BMRMRegressor("quantile"),
         BMRMRanker(),
-        BMRMNoveltyDetector(),
         BMRMClassifierCV(reg_lambdas=[1e-2, 1e-1], cv=2),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -117,6 +116,13 @@ def test_bundle_family(estimator, regularizer):
     assert set(np.atleast_1d(model.status_)) == {"converged"}
     assert np.all(model.dual_gap_ <= 1e-3 * model.objective_)
     assert len(model.predict(X)) == len(y)
+
+
+def test_linear_novelties():
+    X = load_iris().data
+    model = BMRMNoveltyDetector(nu=0.2).fit(X)
+    assert model.status_ == "converged" and model.dual_gap_ <= 1e-3 * abs(model.objective_)
+    assert abs(np.mean(model.predict(X) == -1) - 0.2) <= 0.05
 
 
 def test_grid_search_over_reg_lambda():
