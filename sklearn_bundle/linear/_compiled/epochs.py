@@ -12,7 +12,7 @@ from sklearn_bundle.linear._compiled.dual import direction, gain, step
 
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # places of a row's numbers
 STRIDE = 4  # numbers per row: half of a cache line
-_LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
+LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
 _SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
@@ -45,7 +45,7 @@ def _epoch(
     for a in range(size):
         order[a] = active[a]
     largest = smallest = gap = gained = 0.0
-    for a in range(size - 1, -_LEAD - 1, -1):
+    for a in range(size - 1, -LEAD - 1, -1):
         if a > 0:  # shuffle, some places ahead of the steps
             random = exchanged(order, a, random)
         if a >= 0:
@@ -58,9 +58,9 @@ def _epoch(
                     prefetch(indices, start + np.uint64(16 * line))
                 prefetch(data, start + np.uint64(16 * line))
                 prefetch(data, start + np.uint64(16 * line + 8))
-        if a + _LEAD >= size:
+        if a + LEAD >= size:
             continue
-        i = order[a + _LEAD]
+        i = order[a + LEAD]
         at = STRIDE * i
         target, alpha = rows[at + TARGET], rows[at + ALPHA]
         y, score = direction(loss, target), 0.0
@@ -77,7 +77,7 @@ def _epoch(
         )
         gap += part
         if not counts:
-            order[a + _LEAD] = -1
+            order[a + LEAD] = -1
             continue
         square = projected * projected
         if projected > 0.0 and square > largest * curvature:

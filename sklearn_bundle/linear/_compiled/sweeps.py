@@ -25,9 +25,9 @@ from sklearn_bundle.jit.vector import (
     total,
     where_below,
 )
+from sklearn_bundle.linear._compiled.epochs import LEAD
 
 NEVER = -1e300  # a score that is never the best one
-_LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
 
 
 @inner
@@ -156,8 +156,8 @@ def sweep(
     gap = gained = 0.0
     stay = 0
     for a in range(size):
-        if a + _LEAD < size:
-            ahead = order[a + _LEAD]
+        if a + LEAD < size:
+            ahead = order[a + LEAD]
             start = np.intp(ahead * width if width > 0 else indptr[ahead])
             for c in range(0, k, WIDTH):
                 prefetch(alpha, ahead * k + c)

@@ -15,15 +15,10 @@ from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, split
 from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear.certificate import Proof, bound_of
 from sklearn_bundle.linear.solvers.base import Solver, step_length
-from sklearn_bundle.linear.solvers.descent import Descent, cholesky
+from sklearn_bundle.linear.solvers.descent import COARSE, SLOW, Descent, cholesky
+from sklearn_bundle.linear.solvers.newton import narrower, next_ridge
 
 Array = NDArray[np.float64]
-_NARROWER = 0.3  # least factor on the width at a time,
-_BELOW = 0.95  # and what it aims at, of the width that leaves so much
-_SHORT, _WHOLE = 0.1, 0.5  # steps after which the ridge rises, and falls
-_LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
-_SLOW = 0.02  # share to which the gain of a step falls above which a new Hessian is wanted,
-_COARSE = 0.1  # and above which it takes twice the rows
 _PRODUCTS, _AT_ONCE = 4, 1e8  # as two passes over all rows, or 10 ms, which a round takes anyway
 
 
@@ -78,10 +73,11 @@ class BlockDescent(Descent):
         # the smoothing may leave 0.3 of the gap asked for
         hidden, wanted = self._hidden(), 0.3 * self.tol * abs(self.best.primal)
         if self._width > 0.0 and hidden > wanted and promised <= hidden:
-            narrower = self._width * max(_NARROWER, _BELOW * min(np.sqrt(wanted / hidden), 1.0))
-            end = self._at(here, self._narrowing(narrower / self._width, along), 1.0, narrower)
+            share = narrower(wanted, hidden)
+            width = share * self._width
+            end = self._at(here, self._narrowing(share, along), 1.0, width)
             if self.objective(end.w, end.risk) <= self.value + hidden:
-                self._width = narrower
+                self._width = width
                 self.arrive(end)
                 return 1.0
         at: dict[float, BlockPoint] = {}
@@ -93,10 +89,7 @@ class BlockDescent(Descent):
             return first, (first + promised) / t
 
         t = step_length(derivative, left)
-        if t < _SHORT:
-            self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
-        elif t > _WHOLE:
-            self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
+        self._ridge = next_ridge(self._ridge, t)
         if t > 0.0:
             self.arrive(at[t])
         return t
@@ -139,7 +132,7 @@ class BlockDescent(Descent):
             self._factor, self._mean, self._total = self._factored(1.0, self._ridge)
             self.name = "newton"
             self.pairs.clear()
-        if self.n_steps > 1 and self.fall > _COARSE:
+        if self.n_steps > 1 and self.fall > COARSE:
             self._detail *= 2
         self._every = self._next_every()
 
@@ -157,8 +150,8 @@ class BlockDescent(Descent):
             return 0
         near = self.best.gap**2 <= self.tol * self.best.primal**2  # Newton's steps square the gap
         # in the first steps nothing is known of the gain
-        near = near and (self.n_steps < 3 or self.fall <= _COARSE)
-        if loss.smooth and known and (loss.quadratic or near or self.fall <= _SLOW):
+        near = near and (self.n_steps < 3 or self.fall <= COARSE)
+        if loss.smooth and known and (loss.quadratic or near or self.fall <= SLOW):
             return 0
         if loss.quadratic:
             return 1

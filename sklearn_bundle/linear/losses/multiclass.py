@@ -14,7 +14,7 @@ from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.linear.losses.base import Array, Loss, SampleLoss, must_be
 
 Labels = NDArray[np.int64]
-_CHUNK = 256  # samples per chunk, whose numbers of a class stay in the nearest cache
+CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
 
 
 class MulticlassLoss(SampleLoss):
@@ -91,9 +91,9 @@ def _along(scores, direction, y, weights, costs, t, worst):
     """
     n_classes, n = scores.shape
     risk = slope = 0.0
-    own, drift, best, climb, delta = np.empty((5, _CHUNK))
-    for start in range(0, n, _CHUNK):
-        rows = slice(start, min(start + _CHUNK, n))
+    own, drift, best, climb, delta = np.empty((5, CHUNK))
+    for start in range(0, n, CHUNK):
+        rows = slice(start, min(start + CHUNK, n))
         labels, s, at = y[rows], weights[rows], worst[rows]
         for i in range(len(s)):
             own[i] = scores[labels[i], start + i]

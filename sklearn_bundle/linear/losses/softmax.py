@@ -7,9 +7,7 @@ from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.jit.elementary import exp, log, log1p_unit
 from sklearn_bundle.linear.losses.base import Array
-from sklearn_bundle.linear.losses.multiclass import Labels, MulticlassLoss
-
-_CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
+from sklearn_bundle.linear.losses.multiclass import CHUNK, Labels, MulticlassLoss
 
 
 @jit
@@ -20,11 +18,11 @@ def _along(scores, direction, y, weights, t, out):
     """
     n_classes, n = scores.shape
     risk = first = second = entropy = 0.0
-    powers = np.empty((n_classes, _CHUNK))
-    top, others, below, mean, square = np.empty((5, _CHUNK))
-    at = np.empty(_CHUNK, dtype=np.int64)
-    for start in range(0, n, _CHUNK):
-        rows = slice(start, min(start + _CHUNK, n))
+    powers = np.empty((n_classes, CHUNK))
+    top, others, below, mean, square = np.empty((5, CHUNK))
+    at = np.empty(CHUNK, dtype=np.int64)
+    for start in range(0, n, CHUNK):
+        rows = slice(start, min(start + CHUNK, n))
         s, own = weights[rows], y[rows]
         for i in range(len(s)):
             top[i] = -np.inf
@@ -81,9 +79,9 @@ def _entropy(derivatives, y, weights):
     """
     n_classes, n = derivatives.shape
     total = 0.0
-    entropy, rest = np.empty((2, _CHUNK))
-    for start in range(0, n, _CHUNK):
-        rows = slice(start, min(start + _CHUNK, n))
+    entropy, rest = np.empty((2, CHUNK))
+    for start in range(0, n, CHUNK):
+        rows = slice(start, min(start + CHUNK, n))
         s, own = weights[rows], y[rows]
         for i in range(len(s)):
             entropy[i] = rest[i] = 0.0

@@ -27,8 +27,8 @@ from sklearn_bundle.linear.rows import factor_passes
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
 
 Array = NDArray[np.float64]
-_SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
-_COARSE = 0.1  # and above which it takes twice the rows
+SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
+COARSE = 0.1  # and above which it takes twice the rows
 _ROWS_A_FEATURE = 4  # of the first Hessian,
 _PASSES = 2.0  # or as many rows as take so long
 # Largest derivative in b that is left, in objectives per unit of the scores: balancing the plane
@@ -201,9 +201,9 @@ class ScoreDescent(Descent):
         return t
 
     def renew_metric(self) -> None:
-        if self._spent < self._cost or not (self._factor is None or self.fall > _SLOW):
+        if self._spent < self._cost or not (self._factor is None or self.fall > SLOW):
             return
-        if self._factor is not None and self.fall > _COARSE:
+        if self._factor is not None and self.fall > COARSE:
             self._detail *= 2
         rows, coefs = self.risk.curvature(self.point)
         if len(rows) == 0 and self._factor is not None:  # it says nothing of where rows bend again

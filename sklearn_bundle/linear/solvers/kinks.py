@@ -15,16 +15,16 @@ from sklearn_bundle.linear.risk import Point, ScoreRisk
 from sklearn_bundle.linear.rows import LEAST_ENTRIES, factor_passes
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
 from sklearn_bundle.linear.solvers.interior import Kinked, solved_at_kinks, takes_all_rows
+from sklearn_bundle.linear.solvers.newton import (
+    LEAST_RIDGE,
+    MOST_RIDGE,
+    WHOLE,
+    narrower,
+    next_ridge,
+)
 
 Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NARROWER = 0.3  # least factor on the width at a time,
-_BELOW = 0.95  # and what it aims at, of the width that leaves so much
-_WHOLE, _SHORT = (
-    0.5,
-    0.1,
-)  # steps after which the ridge falls, or the width may; and the ridge rises
-_LEAST_RIDGE, _MOST_RIDGE = 1e-6, 10.0  # times the mean of the Hessian's diagonal
 _NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
 _NEARER = 0.1  # and its share from which a method that has failed is tried again
 # Derivative in b that is left, in typical slopes: times the unit, it lowers the plane.
@@ -81,7 +81,7 @@ class Kinks(Solver):
         length = newton.step(_LEFT)
         allowed = _SMOOTHED * self.tol * best.primal
         if newton.settled and newton.hidden > allowed:
-            newton.narrow(max(_NARROWER, _BELOW * np.sqrt(allowed / newton.hidden)), _LEFT)
+            newton.narrow(narrower(allowed, newton.hidden), _LEFT)
             gap = np.inf  # a narrower width is progress, also where the start is still better
         self.offer(newton.point)
         self.count_idle(gap, moved=length > 0.0)
@@ -117,8 +117,7 @@ class Kinks(Solver):
                 break
             if newton.settled:
                 # at most 0.4 of the width at a time
-                narrower = max(0.4, narrowest * unit / newton.width)
-                newton.narrow(narrower, _LEFT_ON_SAMPLE)
+                newton.narrow(max(0.4, narrowest * unit / newton.width), _LEFT_ON_SAMPLE)
         self.risk.rows.passes += sampled.rows.passes // share
         return newton.point.w, newton.point.b, newton.width
 
@@ -160,12 +159,9 @@ class Smoothed:
 
         # a tenth of the slope at 0 may be left: Newton's steps are exact
         t = step_length(derivative, 0.1 * decrement) if decrement > 0.0 else 0.0
-        if t < _SHORT:
-            self._ridge = min(max(10.0 * self._ridge, _LEAST_RIDGE), _MOST_RIDGE)
-        elif t > _WHOLE:
-            self._ridge = self._ridge / 10.0 if self._ridge > 0.1 * _LEAST_RIDGE else 0.0
+        self._ridge = next_ridge(self._ridge, t)
         # A ridge makes the decrement small where the optimum is far away.
-        straight = t >= _WHOLE and self._ridge <= _LEAST_RIDGE
+        straight = t >= WHOLE and self._ridge <= LEAST_RIDGE
         self.settled = straight and decrement <= self.hidden
         if t > 0.0:
             scores, b = point.scores + t * direction, point.b + t * along_b
@@ -183,7 +179,7 @@ class Smoothed:
         while True:
             np.einsum("ii->i", H)[:] = flat + self._ridge * unit
             _, x, failed = lapack.dposv(H.T, -self._slopes, lower=0)
-            if not failed or self._ridge > _MOST_RIDGE:
+            if not failed or self._ridge > MOST_RIDGE:
                 return (x if not failed else -self._slopes / unit), mean
             self._ridge = max(10.0 * self._ridge, 1e-8)
 
