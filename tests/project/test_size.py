@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LIMITS = {
     "linear": 8128,
     "kernel": 3585,
-    "chain": 2750,
+    "chain": 2746,
     "structured": 6473,
     "core": 2494,
     "jit": 893,

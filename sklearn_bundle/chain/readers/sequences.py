@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle.chain.readers import features, packing
 from sklearn_bundle.chain.readers.features import place
-from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, listed, nature
+from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, Packed, listed, nature
 from sklearn_bundle.core.estimator import features_of
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
@@ -138,62 +138,64 @@ def check_training_sequences(
     """
     name = type(estimator).__name__
     require_y(f"This {name} estimator", y)
-    sequences = packing.sequences_in(X)
-    if sequences is None:
-        if nature(X) in ("list", "matrix"):  # otherwise X is wrong
-            _refuse_several_labels(name, y)
-        if mixed(y):
-            _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
-        _refuse_frame_of_tokens(name, X)
-        X, y = checked_data(estimator, X, y, **X_CHECKS)
-        if y.dtype.kind == "O":
-            _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
-        check_discrete(y)
-        packed = packing.pack_plain(X)
-        classes, labels = np.unique(y, return_inverse=True)
-    else:
-        packed = packing.pack_sequences(estimator, sequences, None)
-        classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
+    packed, classes, labels = _read(estimator, X, y)
     given = check_sample_weight(sample_weight, len(packed.lengths)) * (packed.lengths > 0)
     with np.errstate(over="ignore"):
         total = float(given.sum())
     weights = normalized(given)
     kept = np.flatnonzero(weights)
-    present, labels = np.unique(
-        labels[packing.positions_of(kept, packed.lengths)], return_inverse=True
-    )
-    classes = classes[present]
+    places = packing.positions_of(kept, packed.lengths)
+    present, labels = np.unique(labels[places], return_inverse=True)
+    packed, classes, weights = packed.take(kept), classes[present], normalized(weights[kept])
     if len(classes) < least_classes:
         raise ValueError(
             f"{name} needs labels of at least 2 classes in y (in sequences with a positive weight),"
             f" but got only one class: {classes.tolist()[0]!r}."
         )
-    packed = packed.take(kept)
-    fitted: dict[str, Any] = {"_form": packed.form}
-    if packed.form in TOKEN_FORMS:
-        names, X = features.fit_vocabulary(packed.form, packed.positions)
-        features.check_finite(X, packed.lengths, names, kept)
-        if min_frequency is not None:
-            frequent = features.are_frequent(
-                X, np.repeat(given[kept], packed.lengths), min_frequency
-            )
-            if not frequent.any():
-                raise ValueError(
-                    f"min_frequency={min_frequency} leaves none of {len(names)} attributes."
-                )
-            names, X = names[frequent], X[:, frequent]
-        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
-        fitted["_vocabulary"] = features.places_of(names)
-    else:
-        X = packed.positions
-        fitted |= features_of(estimator)
+    X, columns = _columns(packed, kept, given[kept], min_frequency)
+    fitted = {"_form": packed.form} | (columns or features_of(estimator))
     for attribute in _OPTIONAL:
         if attribute not in fitted:
             vars(estimator).pop(attribute, None)
-    plain, weights = packed.form == "plain", normalized(weights[kept])
+    plain = packed.form == "plain"
     return TrainingSequences(
         X, packed.lengths, plain, labels, classes, weights, total, kept, fitted
     )
+
+
+def _read(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Packed, np.ndarray, NDArray]:
+    """Packed X, sorted classes, and their places for all positions."""
+    sequences, name = packing.sequences_in(X), type(estimator).__name__
+    if sequences is not None:
+        packed = packing.pack_sequences(estimator, sequences, None)
+        return packed, *_encoded(_all_labels(y, packed.lengths), packed.lengths)
+    if nature(X) in ("list", "matrix"):  # otherwise X is wrong
+        _refuse_several_labels(name, y)
+    if mixed(y):
+        _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
+    _refuse_frame_of_tokens(name, X)
+    X, y = checked_data(estimator, X, y, **X_CHECKS)
+    if y.dtype.kind == "O":
+        _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
+    check_discrete(y)
+    return packing.pack_plain(X), *np.unique(y, return_inverse=True)
+
+
+def _columns(
+    packed: Packed, kept: NDArray[np.intp], weights: NDArray[np.float64], least: int | None
+) -> tuple[sp.csr_array, dict[str, Any]]:
+    """The matrix of all positions, and what prediction needs to know of named attributes."""
+    if packed.form not in TOKEN_FORMS:
+        return packed.positions, {}
+    names, X = features.fit_vocabulary(packed.form, packed.positions)
+    features.check_finite(X, packed.lengths, names, kept)
+    if least is not None:
+        frequent = features.are_frequent(X, np.repeat(weights, packed.lengths), least)
+        if not frequent.any():
+            raise ValueError(f"min_frequency={least} leaves none of {len(names)} attributes.")
+        names, X = names[frequent], X[:, frequent]
+    fitted = {"n_features_in_": len(names), "attribute_names_": names}
+    return X, fitted | {"_vocabulary": features.places_of(names)}
 
 
 def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
