@@ -27,6 +27,7 @@ from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
+from sklearn_bundle.core.folds import checked_score, checked_scorer, folds_among
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
@@ -43,9 +44,6 @@ from sklearn_bundle.core.search import (
     Grid,
     Report,
     Search,
-    checked_score,
-    checked_scorer,
-    folds_among,
     metadata_of_folds,
     path_constraints,
     search,

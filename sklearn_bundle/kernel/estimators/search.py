@@ -13,17 +13,15 @@ from sklearn.base import is_classifier
 
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.estimator import Fit, with_callbacks
+from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import checked
 from sklearn_bundle.core.search import (
     Grid,
     Report,
     Search,
-    checked_scorer,
-    folds_among,
     metadata_of_folds,
     positive_values,
-    score_of,
     search,
     search_constraints,
     single_of,

@@ -31,8 +31,8 @@ from sklearn_bundle.linear.blocks.risk import BlockedRows, BlockRisk, Problem
 from sklearn_bundle.linear.blocks.rounds import Rounds
 from sklearn_bundle.linear.losses import Loss, Prepared, RegressionLoss, Target
 from sklearn_bundle.linear.losses.base import SampleLoss
-from sklearn_bundle.linear.risk import ROWS_A_FEATURE, ScoreRisk
 from sklearn_bundle.linear.rows import rows_of
+from sklearn_bundle.linear.score_risk import ROWS_A_FEATURE, ScoreRisk
 
 Array = NDArray[np.float64]
 # Rows of each block that a sample has, if they take no more than so many bytes; always targets.

@@ -22,17 +22,9 @@ from sklearn_bundle.linear.blocks.rounds import sums
 from sklearn_bundle.linear.losses import Target
 from sklearn_bundle.linear.losses.base import SampleLoss
 from sklearn_bundle.linear.losses.one_score import Start as Units
-from sklearn_bundle.linear.risk import (
-    ClassRisk,
-    Line,
-    Plane,
-    Point,
-    Risk,
-    ScoreRisk,
-    Sizes,
-    risk_of,
-)
+from sklearn_bundle.linear.risk import ClassRisk, Line, Plane, Point, Risk, Sizes
 from sklearn_bundle.linear.rows import rows_of
+from sklearn_bundle.linear.score_risk import ScoreRisk, risk_of
 
 Array = NDArray[np.float64]
 _SUMS = 4  # of a side, before the entries of the outputs

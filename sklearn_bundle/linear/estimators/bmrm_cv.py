@@ -15,6 +15,7 @@ from sklearn.utils import indexable
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, with_callbacks
+from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
 from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import checked
 from sklearn_bundle.core.path import check_values, reported
@@ -23,11 +24,8 @@ from sklearn_bundle.core.search import (
     Grid,
     Report,
     Search,
-    checked_scorer,
-    folds_among,
     metadata_of_folds,
     path_constraints,
-    score_of,
     search,
     single_of,
     values_of_C,

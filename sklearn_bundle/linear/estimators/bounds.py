@@ -12,8 +12,9 @@ from sklearn_bundle.core.certificate import DOUBLE, likely
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.linear.losses import NuNovelty, RegressionLoss, Softmax
-from sklearn_bundle.linear.risk import Risk, ScoreRisk
+from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.rows import Rows
+from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
 

@@ -25,8 +25,9 @@ from sklearn_bundle.linear.estimators.formulation import omega_of, strengths_of,
 from sklearn_bundle.linear.losses import Loss, Prepared
 from sklearn_bundle.linear.losses.base import SampleLoss, check_derivatives, is_of_package
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Risk, risk_of
+from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.rows import Rows, rows_of
+from sklearn_bundle.linear.score_risk import risk_of
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.choice import solver_for

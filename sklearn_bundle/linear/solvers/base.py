@@ -15,8 +15,9 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, MOST_STEPS, SEARCH_STEPS
 from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Plane, Risk, ScoreRisk
+from sklearn_bundle.linear.risk import Plane, Risk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
+from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
 _FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next

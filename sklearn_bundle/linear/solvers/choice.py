@@ -10,7 +10,8 @@ from sklearn_bundle.linear.blocks.risk import BlockRisk
 from sklearn_bundle.linear.losses import MulticlassLoss
 from sklearn_bundle.linear.losses.multiclass import has_dual
 from sklearn_bundle.linear.losses.planes import PlaneLoss
-from sklearn_bundle.linear.risk import ClassRisk, Risk, ScoreRisk
+from sklearn_bundle.linear.risk import ClassRisk, Risk
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, in_span
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.class_descent import ClassDescent

@@ -22,8 +22,9 @@ from sklearn_bundle.core.limits import (
     SLOPE_LEFT,
 )
 from sklearn_bundle.linear.certificate import Proof
-from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import factor_passes
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
 
 Array = NDArray[np.float64]

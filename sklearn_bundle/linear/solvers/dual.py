@@ -14,7 +14,7 @@ from sklearn_bundle.core.dual_methods import Checks, Idling
 from sklearn_bundle.linear._compiled import epochs
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.losses import BinaryLoss
-from sklearn_bundle.linear.risk import ScoreRisk
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import ADVICE, Bundle
 from sklearn_bundle.linear.solvers.interior import scale_heavier_down

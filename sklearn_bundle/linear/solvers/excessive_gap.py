@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.limits import ROUNDING
 from sklearn_bundle.linear.certificate import Proof
-from sklearn_bundle.linear.risk import ScoreRisk
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.interior import scale_heavier_down
 from sklearn_bundle.linear.solvers.multiplier import projected

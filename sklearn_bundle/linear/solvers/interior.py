@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle.core.certificate import DOUBLE
-from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.risk import Point
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import add_form
 
 Array = NDArray[np.float64]

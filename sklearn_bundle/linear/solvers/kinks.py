@@ -11,8 +11,9 @@ from scipy.linalg import lapack
 
 from sklearn_bundle.core.limits import MOST_SIDE, REFRESHED
 from sklearn_bundle.linear.certificate import Proof
-from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import LEAST_ENTRIES, factor_passes
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
 from sklearn_bundle.linear.solvers.interior import Kinked, solved_at_kinks, takes_all_rows
 from sklearn_bundle.linear.solvers.newton import (

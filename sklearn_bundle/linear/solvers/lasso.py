@@ -19,8 +19,9 @@ from sklearn_bundle.core.limits import ROUNDING, SEARCH_STEPS
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import lasso
 from sklearn_bundle.linear.certificate import Proof, certify
-from sklearn_bundle.linear.risk import Point, ScoreRisk
+from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import Rows
+from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.lasso_matrix import LESS, Quadratic, reach, violation
 
