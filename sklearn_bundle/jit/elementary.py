@@ -6,7 +6,8 @@ They are inlined into loops.
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.decorators import inner
+from sklearn_bundle.jit.vector import larger, power_of_two, splat, where_above
 
 _LOG2_E = 1.4426950408889634  # 1 / log 2
 _LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k * _LN2_HIGH is exact
@@ -28,7 +29,7 @@ _EXP = tuple(
 _LOG2_E_SINGLE, _ZERO, _ONE = np.float32(_LOG2_E), np.float32(0.0), np.float32(1.0)
 
 
-@jit
+@inner
 def exp(x):
     """exp(x); 0 below -708, infinite above 709."""
     clipped = min(max(x, -708.0), 709.0)
@@ -74,7 +75,26 @@ def exp_single(x):
     return _ZERO if x < _LOWEST_SINGLE else value
 
 
-@jit
+@inner
+def exp_of_vector(x):
+    """exp(min(x, 0)) of a vector of float32, as :func:`exp_single`; a NaN counts as 0."""
+    zero, lowest, rounding = splat(_ZERO), splat(_LOWEST_SINGLE), splat(_ROUND_SINGLE)
+    x = where_above(zero, x, x, zero)
+    clipped = larger(x, lowest)
+    shifted = clipped * splat(_LOG2_E_SINGLE) + rounding
+    k = shifted - rounding
+    r = (clipped - k * splat(_LN2_PARTS[0])) - k * splat(_LN2_PARTS[1])
+    p = splat(_EXP[0])
+    p = p * r + splat(_EXP[1])
+    p = p * r + splat(_EXP[2])
+    p = p * r + splat(_EXP[3])
+    p = p * r + splat(_EXP[4])
+    p = p * r + splat(_EXP[5])
+    p = (p * r + splat(_ONE)) * r + splat(_ONE)
+    return where_above(lowest, x, zero, p * power_of_two(shifted))
+
+
+@inner
 def log1p_unit(e):
     """log(1 + e) for 0 <= e <= 1, as 2 atanh(s) with s at most 0.172."""
     large = e > 0.41421356237309503
@@ -95,7 +115,7 @@ def log1p_unit(e):
     return log + _LN2 if large else log
 
 
-@jit
+@inner
 def log(x):
     """log(x) of a positive normal number; the error is below 4e-16 times max(1, |log(x)|)."""
     bits = np.float64(x).view(np.int64)

@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_bundle.core.certificate import bound_below
 from sklearn_bundle.core.contract import Certificate, State, Status, run
-from sklearn_bundle.jit import announce
+from sklearn_bundle.jit import decorators
 
 
 class Scripted:
@@ -128,11 +128,11 @@ def test_a_solver_that_ends_is_stalled():
 
 def test_compilation_does_not_count_in_max_time(monkeypatch):
     """Here every state takes 20 ms, all of them for compilation."""
-    solver, announcer = Scripted([(1.0, 0.0)] * 3, []), announce._ANNOUNCER
+    solver, clock = Scripted([(1.0, 0.0)] * 3, []), decorators._CLOCK
 
     def compiling(k, state):
         sleep(0.02)
-        monkeypatch.setattr(announcer, "seconds", announcer.seconds + 0.02)
+        monkeypatch.setattr(clock, "seconds", clock.seconds + 0.02)
 
     assert run(solver, tol=1e-3, max_iter=3, max_time=0.03, observe=compiling).n_iter == 3
 
