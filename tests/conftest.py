@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,16 @@ def pytest_report_header(config):
     if [arg.rstrip("/") for arg in config.args] == ["tests/contract"]:
         return "one to two minutes, four to five where nothing is compiled yet"
     return None
+
+
+def pytest_sessionfinish(session):
+    """Remove machine code of older sources, next to the package: no process will read it."""
+    decorators = sys.modules.get("sklearn_bundle.jit.decorators")
+    if decorators is not None:
+        root = Path(decorators.__file__).parents[1]
+        for path in root.rglob("__pycache__/*.nb[ic]"):
+            if decorators.source_stamp() not in path.name:
+                path.unlink(missing_ok=True)
 
 
 @pytest.hookimpl(tryfirst=True)

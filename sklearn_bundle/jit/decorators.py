@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numba
@@ -39,7 +38,6 @@ _OPTIONS: dict[str, Any] = {
 # For loops that only sum: where bounds on rounding hold for any order, they may be vectorized.
 SUMS: dict[str, Any] = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 _ROOT = Path(__file__).parents[1]
-_PACKAGE = __name__.partition(".")[0]
 _DIGITS = 12  # of a hash in a file's name: enough for two sources never to share one
 _NOT_KEPT = (
     "numba finds no writable folder for compiled code, so every process compiles for seconds "
@@ -48,9 +46,7 @@ _NOT_KEPT = (
 )
 if numba.config.DISABLE_JIT:
     raise ImportError(
-        "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its inner loops exist only as "
-        "machine code. Unset it; to run functions of your own without compilation, call their "
-        "py_func."
+        "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its loops are machine code."
     )
 
 
@@ -79,11 +75,6 @@ def _hash(paths: list[Path], version: str = "") -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-@cache
-def _warn_once() -> None:
-    warnings.warn(_NOT_KEPT, RuntimeWarning, stacklevel=4)
-
-
 def jit(function: Callable[..., Any], stamp: str | None = "", **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types.
 
@@ -100,7 +91,7 @@ def jit(function: Callable[..., Any], stamp: str | None = "", **further: Any) ->
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder is writable
-        _warn_once()
+        warnings.warn(_NOT_KEPT, RuntimeWarning, stacklevel=1)  # of one line: shown once
         compiled = numba.njit(**options)(function)
     function.__qualname__ = compiled.__qualname__ = name
     return compiled
@@ -115,15 +106,6 @@ def inner(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     return register_jitable(**_OPTIONS | further)(function)
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a function that is called in one place: numba compiles it as part of its caller.
-
-    An inner function is optimized by itself and again in each function that calls it, on every
-    level, so that nested ones take long.
-    """
-    return numba.njit(inline="always", **_OPTIONS)(function)
-
-
 def frozen(array: np.ndarray) -> np.ndarray:
     """Read-only plain view: one array type for compiled functions, whatever the caller's flags."""
     view = np.asarray(array).view()
@@ -133,24 +115,25 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 # ---- functions that a type brings along ----------------------------------------------------------
 
-_KINDS: dict[Callable[..., Any], set[type]] = {}  # that have registered, by what was declared
-_INLINED: Any = _OPTIONS | {"forceinline": True}
+_OF_KINDS: dict[Callable[..., Any], dict[type | None, Callable[..., Any]]] = {}
+
+
+def _of_kinds(declared: Callable[..., Any]) -> dict[type | None, Callable[..., Any]]:
+    """The functions that stand for a declared one, by the type of the first argument."""
+    if declared not in _OF_KINDS:
+        functions = _OF_KINDS[declared] = {}
+
+        @overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)
+        def choose(first, *further):
+            return functions.get(getattr(first, "instance_class", None), functions.get(None))
+
+    return _OF_KINDS[declared]
 
 
 def fallback(declared: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a declared function whose own body stands for types that register no other."""
-
-    @overload(declared, jit_options=_INLINED, strict=False)
-    def choose(first, *further):
-        kind = getattr(first, "instance_class", None)
-        return None if kind is None or is_registered(declared, kind) else declared
-
+    _of_kinds(declared)[None] = declared
     return declared
-
-
-def is_registered(declared: Callable[..., Any], kind: type) -> bool:
-    """Whether there is a function of its own for this type."""
-    return kind in _KINDS.get(declared, ())
 
 
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
@@ -163,12 +146,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _KINDS.setdefault(declared, set()).add(kind)
-
-        @overload(declared, jit_options=_INLINED, strict=False)
-        def choose(first, *further):
-            return function if getattr(first, "instance_class", None) is kind else None
-
+        _of_kinds(declared)[kind] = function
         return function
 
     return register
@@ -192,7 +170,7 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
     @wraps(function)
     def call(first: Any, *others: Any) -> Any:
         module = type(first).__module__
-        is_own = module.partition(".")[0] == _PACKAGE
+        is_own = module.partition(".")[0] == sklearn_bundle.__name__
         return (own if is_own else of_others(module))(first, *others)
 
     return call
@@ -201,30 +179,10 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
 # ---- time ----------------------------------------------------------------------------------------
 
 
-class _Clock(event.Listener):
-    """Adds up the time of compilation; events of inner functions lie within those of their callers.
-
-    numba compiles under one lock, so events of several threads do not mix. The first may be an end:
-    another thread may be compiling when this package is imported.
-    """
-
-    seconds, depth, start = 0.0, 0, 0.0
-
-    def on_start(self, event: event.Event) -> None:
-        if self.depth == 0:
-            self.start = perf_counter()
-        self.depth += 1
-
-    def on_end(self, event: event.Event) -> None:
-        if self.depth == 1:
-            self.seconds += perf_counter() - self.start
-        self.depth = max(self.depth - 1, 0)
-
-
-_CLOCK = _Clock()
+_CLOCK = event.TimingListener()  # numba compiles under one lock: threads do not mix
 event.register("numba:compile", _CLOCK)
 
 
 def seconds_compiled() -> float:
     """Seconds that this process has spent compiling so far: ``max_time`` does not count them."""
-    return _CLOCK.seconds
+    return _CLOCK.duration if _CLOCK.done else 0.0

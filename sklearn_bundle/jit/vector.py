@@ -14,34 +14,31 @@ from numba.extending import intrinsic, lower_builtin, models, register_model, ty
 
 from sklearn_bundle.jit.decorators import inner
 
-WIDTH = 8  # entries of float64
-_BITS, _INT32, _INT64 = 512, ir.IntType(32), ir.IntType(64)
+WIDTH, BYTES = 8, 64  # entries of float64, or ``BYTES // array.itemsize`` of an array
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 _FRACTION = {types.float32: 23, types.float64: 52}  # bits of a number behind its exponent
 
 
 class Vector(types.Type):
     def __init__(self, dtype):
-        self.dtype, self.width = dtype, _BITS // dtype.bitwidth
+        self.dtype, self.width = dtype, 8 * BYTES // dtype.bitwidth
         super().__init__(f"Vector({dtype})")
 
 
 @register_model(Vector)
-class _Model(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        number = manager.lookup(kind.dtype).get_value_type()
-        super().__init__(manager, kind, ir.VectorType(number, kind.width))
+def _model(manager, kind):
+    number = manager.lookup(kind.dtype).get_value_type()
+    return models.PrimitiveModel(manager, kind, ir.VectorType(number, kind.width))
 
 
 def _pointer(context, builder, array_type, array, index):
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(data, [index])
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
 def _splat(builder, number, width):
     undefined = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
-    zeros = ir.Constant(ir.VectorType(_INT32, width), [0] * width)
     one = builder.insert_element(undefined, number, _INT32(0))
-    return builder.shuffle_vector(one, undefined, zeros)
+    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT32, width), None))
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -111,16 +108,31 @@ def prefetch(typing_context, array, index):
 
 
 # ---- entry by entry ------------------------------------------------------------------------------
+# Numbers stand for vectors of equal entries, if they are of the same type.
+
+
+def _common(*kinds):
+    """The type of a result; None unless there is a vector, and numbers of its kind."""
+    found = [kind for kind in kinds if isinstance(kind, Vector)]
+    return found[0] if found and set(kinds) <= {found[0], found[0].dtype} else None
+
+
+def _alike(builder, signature, arguments):
+    kinds, width = signature.args, getattr(signature.return_type, "width", None)
+    return [
+        _splat(builder, x, width) if width and not isinstance(kind, Vector) else x
+        for kind, x in zip(kinds, arguments, strict=True)
+    ]
 
 
 def _define(symbol, instruction):
-    @type_callable(symbol)
-    def type_of(context):
-        return lambda a, b: a if isinstance(a, Vector) and a == b else None
-
-    @lower_builtin(symbol, Vector, Vector)
     def generate(context, builder, signature, arguments):
-        return getattr(builder, instruction)(*arguments, flags=("contract",))
+        a, b = _alike(builder, signature, arguments)
+        return getattr(builder, instruction)(a, b, flags=("contract",))
+
+    type_callable(symbol)(lambda context: lambda a, b: _common(a, b))
+    for kinds in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
+        lower_builtin(symbol, *kinds)(generate)
 
 
 _define(operator.add, "fadd")
@@ -131,35 +143,34 @@ _define(operator.truediv, "fdiv")
 
 @intrinsic
 def where_above(typing_context, a, limit, b, c):
-    """b where ``a > limit``, otherwise c: of vectors or numbers of one type."""
+    """b where ``a > limit``, otherwise c."""
 
     def generate(context, builder, signature, arguments):
-        return builder.select(builder.fcmp_ordered(">", *arguments[:2]), *arguments[2:])
+        a, limit, b, c = _alike(builder, signature, arguments)
+        return builder.select(builder.fcmp_ordered(">", a, limit), b, c)
 
-    return a(a, a, a, a), generate
+    kinds = a, limit, b, c
+    return (_common(*kinds) or a)(*kinds), generate
 
 
-@intrinsic
-def larger(typing_context, a, b):
+@inner
+def larger(a, b):
     """``max(a, b)``; b where either is NaN."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
-
-    return a(a, a), generate
+    return where_above(a, b, a, b)
 
 
 @intrinsic
 def power_of_two(typing_context, shifted):
     """``2^k``, for ``k + 1.5 * 2^p`` with p fraction bits: k stands in the low bits of the sum."""
-    fraction, size = _FRACTION[shifted.dtype], shifted.dtype.bitwidth
+    number, width = getattr(shifted, "dtype", shifted), getattr(shifted, "width", None)
+    fraction, integer = _FRACTION[number], ir.IntType(number.bitwidth)
+    bias = 2 ** (number.bitwidth - fraction - 2) - 1
 
     def generate(context, builder, signature, arguments):
-        kind = ir.VectorType(ir.IntType(size), shifted.width)
-        bias = ir.Constant(kind, [(1 << (size - fraction - 2)) - 1] * shifted.width)
-        bits = builder.add(builder.bitcast(arguments[0], kind), bias)
-        bits = builder.shl(bits, ir.Constant(kind, [fraction] * shifted.width))
-        return builder.bitcast(bits, arguments[0].type)
+        kind = ir.VectorType(integer, width) if width else integer
+        up, shift = (ir.Constant(kind, [k] * width if width else k) for k in (bias, fraction))
+        bits = builder.add(builder.bitcast(arguments[0], kind), up)
+        return builder.bitcast(builder.shl(bits, shift), arguments[0].type)
 
     return shifted(shifted), generate
 
@@ -171,7 +182,8 @@ def _folded(builder, value, width, join):
     half = width // 2
     while half:
         mask = ir.Constant(ir.VectorType(_INT32, width), [k ^ half for k in range(width)])
-        value, half = join(value, builder.shuffle_vector(value, value, mask)), half // 2
+        other = builder.shuffle_vector(value, value, mask)
+        value, half = join(builder, value, other), half // 2
     return value
 
 
@@ -179,36 +191,20 @@ def _larger(builder, a, b):
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@type_callable(len)
-def _type_of_len(context):
-    return lambda vector: types.intp if isinstance(vector, Vector) else None
+def _of_all(join):
+    @intrinsic
+    def reduced(typing_context, vector):
+        def generate(context, builder, signature, arguments):
+            value = _folded(builder, arguments[0], vector.width, join)
+            return builder.extract_element(value, _INT32(0))
+
+        return vector.dtype(vector), generate
+
+    return reduced
 
 
-@lower_builtin(len, Vector)
-def _len(context, builder, signature, arguments):
-    return context.get_constant(types.intp, signature.args[0].width)
-
-
-@intrinsic
-def total(typing_context, vector):
-    """The sum of all entries, in pairs."""
-
-    def generate(context, builder, signature, arguments):
-        value = _folded(builder, arguments[0], vector.width, builder.fadd)
-        return builder.extract_element(value, _INT32(0))
-
-    return vector.dtype(vector), generate
-
-
-@intrinsic
-def largest(typing_context, vector):
-    """The largest entry; none is NaN."""
-
-    def generate(context, builder, signature, arguments):
-        value = _folded(builder, arguments[0], vector.width, lambda a, b: _larger(builder, a, b))
-        return builder.extract_element(value, _INT32(0))
-
-    return vector.dtype(vector), generate
+total = _of_all(lambda builder, a, b: builder.fadd(a, b))  # in pairs
+largest = _of_all(_larger)  # none is NaN
 
 
 @intrinsic
@@ -216,7 +212,7 @@ def first_largest(typing_context, vector):
     """Place of the largest entry, the first of equal ones; none is NaN."""
 
     def generate(context, builder, signature, arguments):
-        value = _folded(builder, arguments[0], vector.width, lambda a, b: _larger(builder, a, b))
+        value = _folded(builder, arguments[0], vector.width, _larger)
         equal = builder.fcmp_ordered("==", arguments[0], value)
         bits = builder.zext(builder.bitcast(equal, ir.IntType(vector.width)), _INT32)
         return builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 1)), _INT64)

@@ -34,21 +34,20 @@ def copies(array, index, number, out):
     one = vector.splat(number)
     vector.prefetch(array, index - 100)
     vector.store(out, 0, vector.spread(array, index))
-    vector.store(out, len(one), one)
-    return len(one)
+    vector.store(out, vector.BYTES // array.itemsize, one)
 
 
 @both
 def test_one_number_many_times(dtype):
     array, out = RNG.normal(size=5).astype(dtype), np.zeros(2 * WIDTHS[dtype], dtype)
-    assert copies(array, 3, dtype(0.1), out) == WIDTHS[dtype]
+    copies(array, 3, dtype(0.1), out)
     assert_array_equal(out, np.repeat([array[3], dtype(0.1)], WIDTHS[dtype]))
 
 
 @numba.njit
 def arithmetic(a, b, c, out):
     a, b, c = vector.load(a, 0), vector.load(b, 0), vector.load(c, 0)
-    n = len(a)
+    n = vector.BYTES // out.itemsize
     vector.store(out, 0, a * b)
     vector.store(out, n, a + b)
     vector.store(out, 2 * n, a - b)
@@ -84,6 +83,28 @@ def test_numbers_that_are_none(dtype):
     out = np.zeros((7, WIDTHS[dtype]), dtype)
     arithmetic(a, b, b, out.ravel())
     assert_array_equal(out, expected_of(a, b, b))
+
+
+@numba.njit
+def with_numbers(a, number, out):
+    a, n = vector.load(a, 0), vector.BYTES // out.itemsize
+    vector.store(out, 0, number * a + number)
+    vector.store(out, n, a / number - number)
+    vector.store(out, 2 * n, number - a)
+    vector.store(out, 3 * n, vector.larger(number, a))
+    vector.store(out, 4 * n, vector.larger(a, number))
+    vector.store(out, 5 * n, vector.where_above(number, a, a, number))
+    return vector.where_above(number, number, -number, vector.larger(number, number + number))
+
+
+@both
+def test_numbers_stand_for_vectors_of_equal_entries(dtype):
+    a, number = RNG.integers(-9, 9, WIDTHS[dtype]).astype(dtype), dtype(2.0)
+    out = np.zeros((6, WIDTHS[dtype]), dtype)
+    assert with_numbers(a, number, out.ravel()) == 4.0
+    larger = np.maximum(a, number)
+    expected = [2 * a + 2, a / 2 - 2, 2 - a, larger, larger, np.minimum(a, number)]
+    assert_array_equal(out, expected)
 
 
 @numba.njit

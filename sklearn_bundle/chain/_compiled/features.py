@@ -93,7 +93,7 @@ def scores(chains, i, w, out):
     for e in range(chains.entries[i], chains.entries[i + 1]):
         source = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
         target = np.int64(chains.places[e, 1]) * S
-        value = splat(np.float64(chains.values[e * chains.step]))
+        value = np.float64(chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
             store(out, target + c, value * load(w, source + c) + load(out, target + c))
 
@@ -136,13 +136,13 @@ def aggregate(chains, i, nodes, edges, out):
     for e in range(chains.entries[i], chains.entries[i + 1]):
         row = np.int64(chains.places[e, 0]) * S
         source = np.int64(chains.places[e, 1]) * S
-        value = splat(np.float64(chains.values[e * chains.step]))
+        value = np.float64(chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
             store(out, row + c, value * load(nodes, source + c) + load(out, row + c))
     for x in range(0, S * S, WIDTH):
         store(out, size + x, load(edges, x))
     size += S * S
-    biased = splat(1.0 if chains.intercept else 0.0)
+    biased = 1.0 if chains.intercept else 0.0
     for c in range(0, S, WIDTH):
         row = splat(0.0)
         for t in range(T):
@@ -157,27 +157,25 @@ def aggregate(chains, i, nodes, edges, out):
 @inner
 def add_rows(chains, i, factor, rows, w):
     """``w += factor * rows``, the rows as :func:`aggregate` has them."""
-    S, value, source = chains.width, splat(factor), 0
+    S, source = chains.width, 0
     for u in range(chains.blocks[i], chains.blocks[i + 1]):
         at = np.int64(chains.attributes[u]) * S
         for c in range(0, S, WIDTH):
-            store(w, at + c, value * load(rows, source + c) + load(w, at + c))
+            store(w, at + c, factor * load(rows, source + c) + load(w, at + c))
         source += S
     at = chains.n_attributes * S
     for x in range(0, S * S + 3 * S, WIDTH):
-        store(w, at + x, value * load(rows, source + x) + load(w, at + x))
+        store(w, at + x, factor * load(rows, source + x) + load(w, at + x))
 
 
 @inner
 def shrink_rows(chains, i, threshold, raw, w):
     """Update the rows of w that :func:`add_rows` changes in ``raw``: entries move towards 0."""
-    S, limit, zero = chains.width, splat(threshold), splat(0.0)
-    n = chains.blocks[i + 1] - chains.blocks[i]
+    S, n = chains.width, chains.blocks[i + 1] - chains.blocks[i]
     for u in range(n + 1):
         at, size = chains.n_attributes * S, S * S + 3 * S
         if u < n:
             at, size = np.int64(chains.attributes[chains.blocks[i] + u]) * S, S
         for x in range(at, at + size, WIDTH):
             entry = load(raw, x)
-            above, below = larger(zero, entry - limit), larger(zero, zero - entry - limit)
-            store(w, x, above - below)
+            store(w, x, larger(0.0, entry - threshold) - larger(0.0, -1.0 * entry - threshold))

@@ -52,10 +52,10 @@ def new_workspace(T, S, bars):
 @inner
 def largest_size(values, size):
     """The largest absolute value."""
-    zero = most = splat(0.0)
+    most = splat(0.0)
     for x in range(0, size, WIDTH):
         value = load(values, x)
-        most = larger(larger(zero - value, value), most)
+        most = larger(larger(-1.0 * value, value), most)
     return largest(most)
 
 
@@ -148,7 +148,7 @@ def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
     before, which goes to ``scales``; with ``best`` they are not. ``stride`` is the distance between
     tables if each step has its own.
     """
-    inverse = splat(1.0)
+    inverse = 1.0
     for n in range(T):
         t = n if forward else T - 1 - n
         here, before = t * S, (t - 1 if forward else t + 1) * S
@@ -166,7 +166,7 @@ def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
             mass = own + mass
         if not best:
             scales[t] = scale = total(mass)
-            inverse = splat(1.0 / scale)
+            inverse = 1.0 / scale
 
 
 @inner
@@ -205,7 +205,7 @@ def _normalized(table, stride, T, K, S, work, nodes, edges):
         of_all = total(mass)
         match = of_all / total(masses)
         least = match if not match >= least else least
-        share, right = splat(1.0 / of_all), splat(before / scales[t])
+        share, right = 1.0 / of_all, before / scales[t]
         for x in range(t * S, t * S + S, WIDTH):
             store(nodes, x, share * load(nodes, x))
             store(back, x, right * load(back, x))

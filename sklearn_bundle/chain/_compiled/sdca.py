@@ -183,6 +183,6 @@ def _entropy_along(of_entropy, step):
         own, by_sign = load(toward, x), load(signs, x) * load(logs, x)
         value = load(points, x) * by_sign + value
         slope = own * by_sign + slope
-        ratio = own / larger(load(points, x), splat(1e-290))
+        ratio = own / larger(load(points, x), 1e-290)
         curvature = load(signs, x) * own * ratio + curvature
     return -total(value), -total(slope), -total(curvature)

@@ -154,8 +154,7 @@ def _subtract(a, b, size):
 @inner
 def _along(source, step, move, size, out, kept, at):
     """Write ``source + step move`` to ``out`` and to ``kept[at:]``."""
-    factor = splat(step)
     for x in range(0, size, WIDTH):
-        moved = factor * load(move, x) + load(source, x)
+        moved = step * load(move, x) + load(source, x)
         store(out, x, moved)
         store(kept, at + x, moved)

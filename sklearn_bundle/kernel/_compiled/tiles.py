@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.elementary import exp_of_vector
+from sklearn_bundle.jit.elementary import exp_single
 from sklearn_bundle.jit.vector import load, splat, spread, store
 
 WIDTH = 16  # entries of a vector of float32
@@ -89,13 +89,13 @@ def _kernel(function, products, left, right):
     p0, p1, p2, p3 = products
     if function.kind == LINEAR:
         return p0, p1, p2, p3
-    scale = splat(function.scale)
+    scale = function.scale
     if function.kind == RBF:
         n0, n1, n2, n3 = left
-        p0, p1 = exp_of_vector(scale * p0 - (n0 + right)), exp_of_vector(scale * p1 - (n1 + right))
-        p2, p3 = exp_of_vector(scale * p2 - (n2 + right)), exp_of_vector(scale * p3 - (n3 + right))
+        p0, p1 = exp_single(scale * p0 - (n0 + right)), exp_single(scale * p1 - (n1 + right))
+        p2, p3 = exp_single(scale * p2 - (n2 + right)), exp_single(scale * p3 - (n3 + right))
         return p0, p1, p2, p3
-    shift, degree = splat(function.coef0), function.degree
+    shift, degree = function.coef0, function.degree
     p0, p1 = _power(scale * p0 + shift, degree), _power(scale * p1 + shift, degree)
     p2, p3 = _power(scale * p2 + shift, degree), _power(scale * p3 + shift, degree)
     return p0, p1, p2, p3

@@ -38,7 +38,7 @@ def _scores(data, indices, start, end, first, k, W, out):
         s0 = s1 = s2 = s3 = splat(0.0)
         if k - c >= 4 * WIDTH:
             for p in range(start, end):
-                x = splat(np.float64(data[p]))
+                x = np.float64(data[p])
                 at = np.intp(p - first if dense else indices[p]) * k + c
                 s0 = load(W, at) * x + s0
                 s1 = load(W, at + WIDTH) * x + s1
@@ -50,7 +50,7 @@ def _scores(data, indices, start, end, first, k, W, out):
         else:
             for p in range(start, end):
                 at = np.intp(p - first if dense else indices[p]) * k + c
-                s0 = load(W, at) * splat(np.float64(data[p])) + s0
+                s0 = load(W, at) * np.float64(data[p]) + s0
         store(out, c, s0)
         c += 4 * WIDTH if k - c >= 4 * WIDTH else WIDTH
 
@@ -70,14 +70,13 @@ def _threshold(r, k, height, theta):
 
     Newton's method on a convex function: the count of positive terms falls until it stays.
     """
-    zero, one, before = splat(0.0), splat(1.0), np.inf
+    one, before = splat(1.0), np.inf
     while True:
         sums = counts = splat(0.0)
-        limit = splat(theta)
         for c in range(0, k, WIDTH):
             x = load(r, c)
-            sums = sums + where_above(x, limit, x, zero)
-            counts = counts + where_above(x, limit, one, zero)
+            sums = sums + where_above(x, theta, x, 0.0)
+            counts = counts + where_above(x, theta, one, 0.0)
         count = total(counts)
         if count >= before or count == 0.0:
             return theta, count
@@ -188,10 +187,10 @@ def sweep(
         sums = counts = zero
         for c in range(0, k, WIDTH):
             old = load(alpha, at + c)
-            r = splat(curvature) * old + (load(scores, c) - splat(top))
+            r = curvature * old + (load(scores, c) - top)
             store(scores, c, r)
-            sums = sums + where_above(old, zero, r, zero)
-            counts = counts + where_above(old, zero, one, zero)
+            sums = sums + where_above(old, 0.0, r, 0.0)
+            counts = counts + where_above(old, 0.0, one, 0.0)
         below = (total(sums) - curvature) / total(counts)
         theta, above = _threshold(scores, k, curvature, below)
         to_vertex = above == 0.0
@@ -202,19 +201,19 @@ def sweep(
             for c in range(K):
                 scores[c] = -part
             scores[best], theta, above = 0.0, -0.5 * part, 1.0
-        limit, inverse, rises = splat(theta), splat(1.0 / curvature), zero
+        inverse, rises = 1.0 / curvature, zero
         for c in range(0, k, WIDTH):
             old, r = load(alpha, at + c), load(scores, c)
-            new = where_above(r, limit, one, zero)  # a vertex, exactly
+            new = where_above(r, theta, one, 0.0)  # a vertex, exactly
             if above > 1.0:
-                new = larger(zero, r - limit) * inverse
+                new = larger(0.0, r - theta) * inverse
             store(alpha, at + c, new)
             move = new - old
-            gain = splat(-curvature) * (splat(0.5) * move + old) + r
+            gain = -curvature * (0.5 * move + old) + r
             rises = move * gain + rises
-            move = move * splat(-weight)
-            store(b, c, splat(pull) * move + load(b, c))
-            store(change, c, move * splat(scale))
+            move = move * -weight
+            store(b, c, pull * move + load(b, c))
+            store(change, c, move * scale)
         gained += weight * (part if to_vertex else total(rises))
         if by_class:
             for h in range(K):
@@ -224,7 +223,7 @@ def sweep(
                         of_class[j] += change[h] * row[j]
             continue
         for p in range(start, end):
-            x = splat(np.float64(data[p]))
+            x = np.float64(data[p])
             place = np.intp(p - start if width > 0 else indices[p]) * k
             for c in range(0, k, WIDTH):
                 store(W, place + c, load(change, c) * x + load(W, place + c))
