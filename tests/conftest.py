@@ -2,7 +2,6 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +20,7 @@ def pytest_sessionfinish(session):
     """Remove machine code of older sources, next to the package: no process will read it."""
     decorators = sys.modules.get("sklearn_bundle.jit.decorators")
     if decorators is not None:
-        root = Path(decorators.__file__).parents[1]
-        for path in root.rglob("__pycache__/*.nb[ic]"):
+        for path in decorators._ROOT.rglob("__pycache__/*.nb[ic]"):
             if decorators.source_stamp() not in path.name:
                 path.unlink(missing_ok=True)
 

@@ -164,8 +164,9 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
     @cache
     def of_others(module: str) -> Callable[..., Any]:
         path = getattr(sys.modules.get(module), "__file__", None)
-        known = path is not None and module != "__main__"
-        return jit(function, f"-{_hash([Path(path)])}" if known else None, **further)
+        if path is None or module == "__main__":
+            return jit(function, None, **further)
+        return jit(function, f"-{_hash([Path(path)])}", **further)
 
     @wraps(function)
     def call(first: Any, *others: Any) -> Any:

@@ -17,7 +17,7 @@ LIMITS = {
     "chain": 2722,
     "structured": 6470,
     "core": 2488,
-    "jit": 359,
+    "jit": 360,
     "other": 940,
     "compiled functions": 342,
     "modules": 181,
