@@ -39,9 +39,8 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
@@ -344,19 +343,16 @@ def _use_cache_of(original: Path, changed: set[str]) -> None:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     stamp = module.source_stamp()
-    parent = ModuleType(PACKAGE)  # in its place, so that this is there before what it compiles
-    parent.__path__ = find_spec(PACKAGE).submodule_search_locations
-    sys.modules[PACKAGE] = parent
-    decorators = import_module(f"{PACKAGE}.jit.decorators")
-    own, enable = decorators.source_stamp(), decorators.enable_cache
+    decorators = import_module(f"{PACKAGE}.jit.decorators")  # before what it compiles
+    own, jit = decorators.source_stamp(), decorators.jit
 
-    def enable_cache(compiled, _: bytes) -> None:
-        of_package = compiled.__module__.startswith(f"{PACKAGE}.")
-        is_changed = compiled.__name__ in changed or (changed and not of_package)
-        enable(compiled, own if is_changed else stamp)
+    def jit_from_cache(function, *arguments, **options):
+        of_package = function.__module__.startswith(f"{PACKAGE}.")
+        is_changed = function.__name__ in changed or (changed and not of_package)
+        decorators.source_stamp = lambda: own if is_changed else stamp
+        return jit(function, *arguments, **options)
 
-    decorators.enable_cache, decorators.source_stamp = enable_cache, lambda: stamp
-    del sys.modules[PACKAGE]
+    decorators.jit = jit_from_cache
 
 
 def read_list() -> list[Mutant]:

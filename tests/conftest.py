@@ -16,6 +16,15 @@ def pytest_report_header(config):
     return None
 
 
+def pytest_sessionfinish(session):
+    """Remove machine code of older sources, next to the package: no process will read it."""
+    decorators = sys.modules.get("sklearn_bundle.jit.decorators")
+    if decorators is not None:
+        for path in decorators._ROOT.rglob("__pycache__/*.nb[ic]"):
+            if decorators.source_stamp() not in path.name:
+                path.unlink(missing_ok=True)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Of tests that are marked ``matrix`` all but a few that show every value once are ``wide``."""

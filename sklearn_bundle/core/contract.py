@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.jit.announce import seconds_compiled
+from sklearn_bundle.jit.decorators import seconds_compiled
 
 HISTORY_DTYPE = np.dtype(
     [

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.core.contract import Certificate, SolverResult, State, Status
-from sklearn_bundle.jit import announce
 
 try:
     from sklearn.callback import ProgressBar
@@ -29,14 +28,12 @@ _MOST_TASKS_OF_BARS = 500
 class Lines:
     """What ``verbose`` prints: at most four lines per second, and those that have to come.
 
-    Threads may share it. It says what compiles, too.
+    Threads may share it.
     """
 
     def __init__(self, name: str, verbose: int):
         self.name, self.verbose = name, verbose
         self._last, self._lock = -np.inf, Lock()
-        if verbose:
-            announce.listen(self, name)
 
     def __getstate__(self) -> dict[str, Any]:  # a copy in another process
         return {"name": self.name, "verbose": self.verbose, "_last": self._last}
@@ -197,7 +194,6 @@ class Monitor:
 
     def close_all(self, results: list[SolverResult]) -> None:
         """The fit has ended."""
-        announce.leave(self._lines)
         k = max(range(len(results)), key=lambda k: results[k].relative_gap)
         worst, n = results[k], len(results)
         of = f"worst of {n} fits, {self._names[k]}, " if n > 1 else ""

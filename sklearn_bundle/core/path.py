@@ -15,7 +15,6 @@ from sklearn_bundle.core.estimator import certificate, features_of
 from sklearn_bundle.core.monitor import Lines, iterations
 from sklearn_bundle.core.search import MOST_VALUES, Report, number_or_values
 from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.jit import announce
 
 Unpacked = TypeVarTuple("Unpacked")
 Numbers = NDArray[np.float64]
@@ -174,7 +173,6 @@ def told(caller: str, verbose: int, values: Numbers, models: Models) -> Models:
             f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
             f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
         )
-    announce.leave(lines)
     lines.print(
         f"ended with {n_converged} of {len(values)} values converged, largest relative gap "
         f"{largest:.2e}"

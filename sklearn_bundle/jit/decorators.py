@@ -1,12 +1,12 @@
-"""The only decorator that compiles, and the rules for every compiled function.
+"""The decorators that compile, and the rules for every compiled function.
 
+* :func:`jit` is for functions that Python calls, :func:`inner` for what only these call.
 * The interpreter lock is released, so that row blocks run in threads.
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, since certificates depend on them.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
-* Only functions that Python calls get machine code; what they call is part of it.
 * Arrays are copied in loops. For ``a[:] = b`` numba also compiles the code that formats its error
   message, which takes 3 to 5 s.
 * A variable that changes and that a large function takes starts as ``np.int64(0)``, not as 0:
@@ -16,86 +16,38 @@
 """
 
 import hashlib
+import sys
+import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.extending import overload
+from numba.core import event
+from numba.extending import overload, register_jitable
 
-from sklearn_bundle.jit import announce  # noqa: F401
-from sklearn_bundle.jit.cache import enable_cache
+import sklearn_bundle
 
-_PACKAGE = Path(__file__).parents[1]
-# Constants of compiled code are part of it.
-_NUMBERS = "core/limits.py"
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "arcp"},
-    "no_cfunc_wrapper": True,  # for callbacks from C
 }
-
-
-# ---- less to compile -----------------------------------------------------------------------------
-# Inner functions are linked into callers, and become machine code only there. This uses parts of
-# numba that are not its public interface. It happens with the versions that it was tried with; with
-# others every function is compiled on its own, as numba does by itself. The first fit of a CRF then
-# takes 41 % more CPU time, of structured outputs 21 %, of a kernel machine 13 %, of a linear model
-# nothing. Results do not depend on it.
-
-_ENVIRONMENT = "_ZN08NumbaEnv"  # begins the names of numba's variables for environments
-_TRIED = (0, 59), (0, 68)  # the oldest and the newest version of numba
-FRAGMENT: dict[str, Any] = {"no_cpython_wrapper": True}  # options for functions that numba calls
-
-
-def _is_tried() -> bool:
-    version = tuple(int(part) for part in numba.__version__.split(".")[:2])
-    return _TRIED[0] <= version <= _TRIED[1]
-
-
-if _is_tried():
-    from llvmlite.binding import parse_assembly
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
-    from numba.core.registry import cpu_target
-
-    class _Fragment(JITCodeLibrary):
-        """Code that is compiled only as part of the functions that call it.
-
-        numba optimizes a function together with all that it calls and translates that to machine
-        code, and does the same again for each caller, up to those that Python calls. Only these
-        last results are used. A fragment is what numba links into a caller, without the work in
-        between.
-        """
-
-        def _optimize_final_module(self) -> None:
-            """Left to the callers."""
-
-        def _finalize_final_module(self) -> None:
-            """Make machine code only of the variables that numba sets at once: environments."""
-            code, variables = self._final_module, self.create_ir_module(self.name)
-            context: Any = cpu_target.target_context
-            for variable in code.global_variables:
-                if variable.name.startswith(_ENVIRONMENT):
-                    context.declare_env_global(variables, variable.name)
-            self._final_module = parse_assembly(str(variables))
-            super()._finalize_final_module()
-            self._final_module = code
-
-    class _FragmentCompiler(Compiler):
-        """Makes fragments of functions."""
-
-        def define_pipelines(self) -> list[Any]:
-            state = self.state
-            state.library = _Fragment(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
-            return super().define_pipelines()
-
-    FRAGMENT["pipeline_class"] = _FragmentCompiler
+# For loops that only sum: where bounds on rounding hold for any order, they may be vectorized.
+SUMS: dict[str, Any] = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
+_ROOT = Path(__file__).parents[1]
+_DIGITS = 12  # of a hash in a file's name: enough for two sources never to share one
+_NOT_KEPT = (
+    "numba finds no writable folder for compiled code, so every process compiles for seconds "
+    "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
+    "be written."
+)
+if numba.config.DISABLE_JIT:
+    raise ImportError(
+        "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its loops are machine code."
+    )
 
 
 # ---- decorators ----------------------------------------------------------------------------------
@@ -103,29 +55,55 @@ if _is_tried():
 
 def compiled_sources() -> list[Path]:
     """Every source file that may hold compiled code, or a number that it uses."""
-    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py", _NUMBERS
-    return sorted(path for pattern in patterns for path in _PACKAGE.glob(pattern))
+    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py"
+    return sorted(path for p in (*patterns, "core/limits.py") for path in _ROOT.glob(p))
 
 
 @cache
-def source_stamp() -> bytes:
-    """Hash of every source file that may hold compiled code.
+def source_stamp() -> str:
+    """Hash of the version and of every source file that may hold compiled code.
 
-    numba's own stamp covers only the file of a function: after an edit of a function that it calls
-    in another file, old machine code would run.
+    An archive that Python imports from has no such files: there the version stands for them.
     """
-    digest = hashlib.sha256()
-    for path in compiled_sources():
-        name = path.relative_to(_PACKAGE).as_posix()
-        digest.update(name.encode() + b"\0" + path.read_bytes())
-    return digest.digest()
+    return _hash(compiled_sources(), sklearn_bundle.__version__)
 
 
-def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
-    """Compile ``function`` on its first call for each combination of argument types."""
-    compiled = numba.njit(**_OPTIONS | further)(function)
-    enable_cache(compiled, source_stamp())
+def _hash(paths: list[Path], version: str = "") -> str:
+    digest = hashlib.sha256(version.encode())
+    for path in paths:
+        digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def jit(function: Callable[..., Any], stamp: str | None = "", **further: Any) -> Callable[..., Any]:
+    """Compile ``function`` on its first call for each combination of argument types.
+
+    numba looks for machine code in files that it names by the function's ``__qualname__``. The
+    stamp of all sources is part of that name while it is decorated: after an edit in another file,
+    which numba does not see, or an upgrade no old file is read. Reading alone may fail, since it
+    imports the types that a file mentions. A ``stamp`` of further sources is added; None keeps
+    nothing.
+    """
+    options, name = _OPTIONS | further, function.__qualname__
+    if stamp is None:
+        return numba.njit(**options)(function)
+    function.__qualname__ = f"{name}-{source_stamp()}{stamp}"
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder is writable
+        warnings.warn(_NOT_KEPT, RuntimeWarning, stacklevel=1)  # of one line: shown once
+        compiled = numba.njit(**options)(function)
+    function.__qualname__ = compiled.__qualname__ = name
     return compiled
+
+
+def inner(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
+    """For a function that only compiled code calls: its code is part of that of its callers.
+
+    It has no wrapper for Python, which often takes LLVM longer than the function itself, and is
+    compiled once for all constants that are passed.
+    """
+    return register_jitable(**_OPTIONS | further)(function)
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -135,48 +113,27 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like :func:`jit`, for a function that only compiled code calls.
+# ---- functions that a type brings along ----------------------------------------------------------
 
-    It has no machine code of its own, and no wrapper for Python, which often takes LLVM longer than
-    the function itself, above all if arguments are named tuples of arrays.
-    """
-    compiled = jit(function, **FRAGMENT)
-    template = compiled.get_call_template
-    # numba would compile anew for each constant that is passed; LLVM knows it where it inlines.
-    compiled.get_call_template = lambda args, kws: template(
-        [types.unliteral(a) if isinstance(a, types.IntegerLiteral) else a for a in args], kws
-    )
-    return compiled
+_OF_KINDS: dict[Callable[..., Any], dict[type | None, Callable[..., Any]]] = {}
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a function that is called in one place: it is inlined into its caller.
+def _of_kinds(declared: Callable[..., Any]) -> dict[type | None, Callable[..., Any]]:
+    """The functions that stand for a declared one, by the type of the first argument."""
+    if declared not in _OF_KINDS:
+        functions = _OF_KINDS[declared] = {}
 
-    Types are inferred once for both, and no code is linked.
-    """
-    return jit(function, inline="always", **FRAGMENT)
+        @overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)
+        def choose(first, *further):
+            return functions.get(getattr(first, "instance_class", None), functions.get(None))
 
-
-_KINDS: dict[Callable[..., Any], set[type]] = {}  # that have registered, by what was declared
+    return _OF_KINDS[declared]
 
 
 def fallback(declared: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a declared function whose own body stands for types that register no other."""
-
-    options: Any = _OPTIONS | FRAGMENT | {"forceinline": True}
-
-    @overload(declared, jit_options=options, strict=False)
-    def choose(first, *further):
-        kind = getattr(first, "instance_class", None)
-        return None if kind is None or is_registered(declared, kind) else declared
-
+    _of_kinds(declared)[None] = declared
     return declared
-
-
-def is_registered(declared: Callable[..., Any], kind: type) -> bool:
-    """Whether there is a function of its own for this type."""
-    return kind in _KINDS.get(declared, ())
 
 
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
@@ -189,13 +146,44 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        options: Any = _OPTIONS | FRAGMENT | {"forceinline": True}
-        _KINDS.setdefault(declared, set()).add(kind)
-
-        @overload(declared, jit_options=options, strict=False)
-        def choose(first, *further):
-            return function if getattr(first, "instance_class", None) is kind else None
-
+        _of_kinds(declared)[kind] = function
         return function
 
     return register
+
+
+def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
+    """Like :func:`jit`, for a first argument whose type has registered functions.
+
+    Code for a type from outside the package is kept in files of its own, named after the source of
+    that type. In the common ones it would outlive an edit of this source; and where this module is
+    missing, no process could read them.
+    """
+    own = jit(function, **further)
+
+    @cache
+    def of_others(module: str) -> Callable[..., Any]:
+        path = getattr(sys.modules.get(module), "__file__", None)
+        if path is None or module == "__main__":
+            return jit(function, None, **further)
+        return jit(function, f"-{_hash([Path(path)])}", **further)
+
+    @wraps(function)
+    def call(first: Any, *others: Any) -> Any:
+        module = type(first).__module__
+        is_own = module.partition(".")[0] == sklearn_bundle.__name__
+        return (own if is_own else of_others(module))(first, *others)
+
+    return call
+
+
+# ---- time ----------------------------------------------------------------------------------------
+
+
+_CLOCK = event.TimingListener()  # numba compiles under one lock: threads do not mix
+event.register("numba:compile", _CLOCK)
+
+
+def seconds_compiled() -> float:
+    """Seconds that this process has spent compiling so far: ``max_time`` does not count them."""
+    return _CLOCK.duration if _CLOCK.done else 0.0

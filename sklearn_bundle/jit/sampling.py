@@ -94,13 +94,4 @@ def pick(sampling):
     return min(p - half, sampling.n - 1)
 
 
-@jit
-def next_block(sampling):
-    """:func:`pick` for an oracle that is not compiled."""
-    return pick(sampling)
-
-
-@jit
-def note(sampling, i, weight):
-    """:func:`put` for an oracle that is not compiled."""
-    put(sampling, i, weight)
+next_block, note = jit(pick), jit(put)  # for oracles that are not compiled

@@ -6,9 +6,9 @@ from time import sleep
 import numpy as np
 import pytest
 
+from sklearn_bundle.core import contract
 from sklearn_bundle.core.certificate import bound_below
 from sklearn_bundle.core.contract import Certificate, State, Status, run
-from sklearn_bundle.jit import announce
 
 
 class Scripted:
@@ -128,11 +128,12 @@ def test_a_solver_that_ends_is_stalled():
 
 def test_compilation_does_not_count_in_max_time(monkeypatch):
     """Here every state takes 20 ms, all of them for compilation."""
-    solver, announcer = Scripted([(1.0, 0.0)] * 3, []), announce._ANNOUNCER
+    solver, seconds = Scripted([(1.0, 0.0)] * 3, []), [0.0]
+    monkeypatch.setattr(contract, "seconds_compiled", lambda: seconds[0])
 
     def compiling(k, state):
         sleep(0.02)
-        monkeypatch.setattr(announcer, "seconds", announcer.seconds + 0.02)
+        seconds[0] += 0.02
 
     assert run(solver, tol=1e-3, max_iter=3, max_time=0.03, observe=compiling).n_iter == 3
 

@@ -1,9 +1,10 @@
-"""The cache of machine code: fresh after an edit elsewhere, absent where it cannot be written."""
+"""What is compiled when, and the cache of machine code: fresh after an edit or an upgrade."""
 
 import ast
-import importlib.util
+import gc
 import os
 import pickle
+import runpy
 import shutil
 import subprocess
 import sys
@@ -12,15 +13,68 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, config
+from numba.core import event
+from numba.core.registry import CPUDispatcher
+from sklearn.base import is_regressor
 
 import sklearn_bundle
-from sklearn_bundle.jit import announce
-from sklearn_bundle.jit.cache import _StampedFile
+from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMRegressor, SwapSVR
+from sklearn_bundle.jit import decorators
 from sklearn_bundle.jit.decorators import compiled_sources, inner, jit, source_stamp
 from sklearn_bundle.linear._compiled.rows import dense_scores
 
-PROGRAM = """
+PACKAGE = Path(sklearn_bundle.__file__).parent
+X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
+
+
+def run(program, folder, **environment):
+    """What a new process prints, with this folder first on its path."""
+    command = [sys.executable, "-c", program]
+    environment = os.environ | environment
+    further = {"capture_output": True, "text": True, "check": True}
+    return subprocess.run(command, cwd=folder, env=environment, **further).stdout
+
+
+def copy_of_package(folder):
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(PACKAGE, folder / "sklearn_bundle", ignore=ignored))
+
+
+# ---- names of files ------------------------------------------------------------------------------
+
+
+def test_the_stamp_is_in_the_names_of_files_and_nowhere_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def twice(x):
+        return 2.0 * x
+
+    compiled = jit(twice)
+    assert compiled(2.0) == 4.0
+    found = [path.name for path in tmp_path.rglob("*.nb[ic]")]
+    assert len(found) == 2 and all(source_stamp() in name for name in found)
+    for function in (compiled, compiled.py_func):
+        assert function.__qualname__.endswith("<locals>.twice")
+    assert dense_scores.__qualname__ == "dense_scores" and source_stamp() not in repr(dense_scores)
+    again = pickle.loads(pickle.dumps(dense_scores))
+    out = np.zeros(1)
+    again(np.ones((1, 2)), np.ones(2), 0, 1, out)
+    assert out[0] == 2.0
+
+
+def test_stamp_is_of_all_that_compiled_code_uses():
+    others = set()
+    for path in compiled_sources():
+        if path.parent.name in ("_compiled", "jit"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("sklearn_bundle"):
+                    place = PACKAGE.joinpath(*node.module.split(".")[1:])
+                    of_each = [place / f"{alias.name}.py" for alias in node.names]
+                    others.update(f if f.exists() else place.with_suffix(".py") for f in of_each)
+    assert others <= set(compiled_sources())
+
+
+RISK = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
 from sklearn_bundle.linear.losses.poisson import PoissonFormula
@@ -29,46 +83,18 @@ print(repr(float(scores.risk(PoissonFormula(), *given))))  # exp, of another fil
 """
 
 
-def test_stamp_is_where_numba_looks_for_it():
-    assert dense_scores._cache._cache_file._source_stamp == source_stamp()
-
-
-def test_stamp_is_of_all_that_compiled_code_uses():
-    package, others = Path(sklearn_bundle.__file__).parent, set()
-    for path in compiled_sources():
-        if path.parent.name in ("_compiled", "jit") and path.name != "announce.py":
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.module.startswith("sklearn_bundle"):
-                    place = package.joinpath(*node.module.split(".")[1:])
-                    of_each = [place / f"{alias.name}.py" for alias in node.names]
-                    others.update(f if f.exists() else place.with_suffix(".py") for f in of_each)
-    assert others <= set(compiled_sources())
-
-
 @pytest.mark.wide
-def test_edit_in_another_file_is_seen(tmp_path):
-    shutil.copytree(
-        Path(sklearn_bundle.__file__).parent,
-        tmp_path / "sklearn_bundle",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    elementary = tmp_path / "sklearn_bundle" / "jit" / "elementary.py"
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-
-    def run():
-        output = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return float(output.stdout)
-
-    assert run() == pytest.approx(np.exp(-1.0))
-    elementary.write_text(elementary.read_text().replace("np.inf if x > 709.0 else value", "7.0"))
-    assert run() == 7.0
+def test_edits_elsewhere_and_upgrades_compile_again(tmp_path):
+    """Of an index numba unpickles the types before it looks whether it is of this source."""
+    package, cache = copy_of_package(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert float(run(RISK, tmp_path, **cache)) == pytest.approx(np.exp(-1.0))
+    exp = package / "jit" / "elementary.py"
+    exp.write_text(exp.read_text().replace("np.inf if x > 709.0 else value", "7.0"))
+    assert float(run(RISK, tmp_path, **cache)) == 7.0
+    poisson = package / "linear" / "losses" / "poisson.py"
+    poisson.write_text(poisson.read_text().replace("PoissonFormula", "CountFormula"))
+    renamed = RISK.replace("PoissonFormula", "CountFormula")
+    assert float(run(renamed, tmp_path, **cache)) == 7.0
 
 
 OWN_LOSS = """
@@ -85,10 +111,11 @@ def value(loss, f, r, y):
 """
 OWN_VALUE = """
 import numpy as np
+from sklearn_bundle.jit.decorators import seconds_compiled
 from sklearn_bundle.linear._compiled import scores
 from own_loss import Formula
 value = scores.risk(Formula(), np.ones(1), np.zeros(1), np.ones(1), 0.0)
-print(value, scores.risk.stats.cache_hits[scores.risk.signatures[0]])
+print(value, seconds_compiled() > 0.0)
 """
 OTHER_VALUE = """
 import numpy as np
@@ -101,104 +128,63 @@ print(scores.risk(Exponential().formula, np.zeros(1), np.ones(1), np.ones(1), 0.
 @pytest.mark.wide
 def test_a_loss_outside_the_package_is_stored_until_its_source_changes(tmp_path):
     """And breaks no other one where its module is missing."""
-    source, root = tmp_path / "own_loss.py", str(Path(sklearn_bundle.__file__).parents[1])
+    source = tmp_path / "own_loss.py"
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(PACKAGE.parent)}
     source.write_text(OWN_LOSS)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": root}
-
-    def run(program):
-        command = [sys.executable, "-c", program]
-        further = {"capture_output": True, "text": True, "check": True}
-        return subprocess.run(command, cwd=tmp_path, env=environment, **further).stdout.split()
-
-    assert [run(OWN_VALUE) for _ in range(2)] == [["3.0", "0"], ["3.0", "1"]]
+    values = [run(OWN_VALUE, tmp_path, **environment).split() for _ in range(2)]
+    assert values == [["3.0", "True"], ["3.0", "False"]]
     source.write_text(OWN_LOSS.replace("3.0", "7.0"))
-    assert run(OWN_VALUE) == ["7.0", "0"]
+    assert run(OWN_VALUE, tmp_path, **environment).split() == ["7.0", "True"]
+    in_main = OWN_LOSS + OWN_VALUE.replace("from own_loss import Formula", "")
+    values = [run(in_main, tmp_path, **environment).split() for _ in range(2)]
+    assert values == [["3.0", "True"]] * 2
     source.unlink()
-    assert run(OTHER_VALUE) == ["1.0"]
+    assert run(OTHER_VALUE, tmp_path, **environment).split() == ["1.0"]
 
 
-def test_no_writable_cache_folder(monkeypatch):
-    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
-    with pytest.raises(RuntimeError, match="no locator"):
-        numba.njit(cache=True)(lambda x: x)
-
-    @jit
-    def twice(x):
-        return 2.0 * x
-
-    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        monkeypatch.setattr(announce._ANNOUNCER, "_warned", False)
-        monkeypatch.setattr(announce, "_is_ours", lambda event: True)
-        assert twice(2.0) == 4.0
+UNWRITABLE = """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("default")
+    from sklearn_bundle.jit import sampling
+    from sklearn_bundle.linear._compiled import rows
+    import numpy as np
+    sampling.grow(np.ones(8), False)
+print([str(w.message) for w in seen if "NUMBA_CACHE_DIR" in str(w.message)])
+"""
 
 
-def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
-    """As in an image that was filled by its builder and is run by somebody else."""
-    monkeypatch.setattr(config, "CACHE_DIR", "")
-    source = tmp_path / "kernel.py"
-    source.write_text("def twice(x):\n    return 2.0 * x\n")
-
-    def compiled():
-        spec = importlib.util.spec_from_file_location("kernel", source)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return jit(module.twice)
-
-    assert compiled()(2.0) == 4.0
-    filled = sorted((tmp_path / "__pycache__").iterdir())
-    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
-    again = compiled()
-    assert again(3.0) == 6.0
-    assert again.stats.cache_hits and not again.stats.cache_misses
-    assert again(3) == 6  # integers are not in it, and are not written
-    assert again.stats.cache_misses
-    assert sorted((tmp_path / "__pycache__").iterdir()) == filled
+def test_without_a_writable_folder_it_works_and_says_so_once(tmp_path):
+    package = copy_of_package(tmp_path)
+    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()  # a file: so not even root can write into it
+    nowhere = {"HOME": os.devnull, "XDG_CACHE_HOME": os.devnull, "NUMBA_CACHE_DIR": os.devnull}
+    found = ast.literal_eval(run(UNWRITABLE, tmp_path, **nowhere))
+    assert len(found) == 1 and "no writable folder" in found[0]
 
 
-def test_index_of_other_sources_is_not_unpickled(tmp_path, monkeypatch):
-    """It may name classes that the sources no longer have."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-
-    def doubled():
-        return jit(lambda x: 2.0 * x)
-
-    assert doubled()(2.0) == 4.0
-    (index,) = tmp_path.rglob("*.nbi")
-    index.write_bytes(pickle.dumps(numba.__version__) + b"not a pickle")
-    assert doubled()(2.0) == 4.0
+def test_disabled_compilation_is_refused(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    with pytest.raises(ImportError, match="NUMBA_DISABLE_JIT is set"):
+        runpy.run_path(decorators.__file__)
 
 
-def test_code_of_another_signature_is_compiled_again(tmp_path, monkeypatch):
-    """Two processes that compile at once may leave it in the file of this one."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-
-    def doubled():
-        return jit(lambda x: 2.0 * x)
-
-    both = doubled()
-    assert both(2.0) == 4.0 and both(3) == 6.0
-    first, second = sorted(tmp_path.rglob("*.nbc"))
-    shutil.copy(first, second)
-    again = doubled()
-    assert again(2.0) == 4.0 and again(3) == 6.0
-    assert [len(seen) for seen in (again.stats.cache_hits, again.stats.cache_misses)] == [1, 1]
+# ---- what is compiled ----------------------------------------------------------------------------
 
 
-def test_code_of_other_sources_is_not_loaded(tmp_path):
-    """Another process may have written its index, and not yet the file that this one left."""
-    key = (), "code"
-    old, new = (_StampedFile(str(tmp_path), "kernel", stamp) for stamp in (b"old", b"new"))
-    old.save(key, "of old sources")
-    assert old.load(key) == "of old sources"
-    new._save_index(old._load_index())
-    assert new.load(key) is None
-    new.save(key, "of new sources")
-    assert new.load(key) == "of new sources"
+FIT = """
+import numpy as np
+from sklearn_bundle import SwapNoveltyDetector
+from sklearn_bundle.jit.decorators import seconds_compiled
+SwapNoveltyDetector().fit(np.eye(9)).predict(np.eye(9))
+print(seconds_compiled())
+"""
 
 
-@inner
-def scaled(factor, x):
-    return factor * x
+@pytest.mark.wide
+def test_a_later_process_compiles_nothing(tmp_path):
+    seconds = [float(run(FIT, tmp_path, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2)]
+    assert seconds[0] > 0.0 and seconds[1] == 0.0
 
 
 @inner
@@ -206,63 +192,47 @@ def shifted(x, k):
     return x + k
 
 
-def test_inner_functions_are_compiled_once_for_all_constants(tmp_path, monkeypatch):
-    """By a private method of numba: without it there is one for each constant."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))  # empty: it has to be compiled
-
-    @jit
+def test_inner_functions_are_compiled_once_for_all_constants():
+    @numba.njit
     def with_constants(x):
         return shifted(x, 0) + shifted(x, 1) + shifted(x, 2)
 
-    assert with_constants(1.0) == 6.0
-    assert len(shifted.signatures) == 1
+    with event.install_recorder("numba:compile") as heard:
+        assert with_constants(1.0) == 6.0
+    compiled = [e.data["dispatcher"].py_func for _, e in heard.buffer if e.is_start]
+    assert compiled.count(shifted) == 1
 
 
-def test_functions_of_others_that_ours_call_are_compiled_as_always():
-    """A loss or a model of a user's own may call them, and the user may call them too."""
-
-    @numba.njit
-    def theirs(x):
-        return np.ones(3, dtype=np.uint8).sum() + max(x, 1.0)
-
-    @numba.vectorize
-    def doubled(x):
-        return 2.0 * x
-
-    @inner
-    def within(x):
-        return theirs(x) + doubled(x)
-
-    @jit
-    def ours(x):
-        return within(x)
-
-    assert ours(2.0) == 9.0
-    assert theirs(2.0) == 5.0
-    np.testing.assert_array_equal(doubled(np.array([1.0, 3.0])), [2.0, 6.0])
+def test_time_of_compilation_is_added_up():
+    before = decorators.seconds_compiled()
+    assert numba.njit(lambda x: 2.0 * x)(1.0) == 2.0
+    assert decorators.seconds_compiled() > before
 
 
-def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, monkeypatch):
-    """Also if they come from a cache, to another caller."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    half = inner(scaled.py_func)
+@pytest.mark.parametrize(
+    "model",
+    [BMRMRegressor(), SwapSVR(), BMRMClassifier(), SDCACRF()],
+    ids=type,
+)
+def test_read_only_arrays_run_the_same_code(model):
+    """Those of data frames and of joblib: they need no versions of their own."""
+    y = X[:, 0] if is_regressor(model) else X[:, 0] > 3.0
+    arrays = [array.copy() for array in (X, y, np.linspace(0.5, 1.0, len(X)))]
+    after = []
+    for _ in range(2):
+        model.fit(*arrays[:2], sample_weight=arrays[2]).predict(arrays[0])
+        after.append(versions_of_ours())
+        for array in arrays:
+            array.flags.writeable = False
+    assert after[0] == after[1]
 
-    @jit
-    def at_quarter(x):
-        return half(0.5, half(0.5, x))
 
-    assert at_quarter(4.0) == 1.0
-    ((of_half, code),) = ((c.fndesc.llvm_func_name, c.library) for c in half.overloads.values())
-    assert of_half in {function.name for function in code.get_defined_functions()}
-    assert of_half.encode() not in code._compiled_object
-    half = inner(scaled.py_func)
-
-    @jit
-    def at_half(x):
-        return half(0.5, x)
-
-    assert at_half(4.0) == 2.0
-    assert half.stats.cache_hits and not half.stats.cache_misses
+def versions_of_ours():
+    """The signatures of every compiled function."""
+    found = [d for d in gc.get_objects() if type(d) is CPUDispatcher]
+    names = [f"{d.py_func.__module__}.{d.py_func.__qualname__}" for d in found]
+    pairs = zip(names, found, strict=True)
+    return sorted((n, str(s)) for n, d in pairs if n.startswith("sklearn_b") for s in d.overloads)
 
 
 def test_python_gets_no_named_tuples():
@@ -280,10 +250,11 @@ def test_python_gets_no_named_tuples():
     functions = [
         (name, node)
         for name, node in nodes
-        if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(mark).startswith("jit") for mark in node.decorator_list)
     ]
     names = [(name, node.name) for name, node in functions]
-    assert "Dual" in kinds and ("kernel/_compiled/pairs.py", "solve_pairs") in names
+    assert "Matrix" in kinds and ("kernel/_compiled/pairs.py", "solve_pairs") in names
     wrong = [
         (name, node.name, ast.unparse(call.func))
         for name, node in functions
@@ -293,20 +264,3 @@ def test_python_gets_no_named_tuples():
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in kinds
     ]
     assert not wrong
-
-
-UNTRIED = """
-import numba
-numba.__version__ = "99.0.0"
-from sklearn_bundle.jit.decorators import FRAGMENT, inner, jit
-half = inner(lambda x: 0.5 * x)
-assert jit(lambda x: half(half(x)))(4.0) == 1.0
-print(sorted(FRAGMENT))
-"""
-
-
-@pytest.mark.wide
-def test_numba_compiles_as_it_does_by_itself_in_untried_versions():
-    command = [sys.executable, "-c", UNTRIED]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert answer.stdout == "['no_cpython_wrapper']\n"

@@ -12,19 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner
-from sklearn_bundle.jit.vector import (
-    WIDTH,
-    fma,
-    load,
-    minus,
-    plus,
-    positive,
-    prefetch,
-    splat,
-    spread,
-    store,
-    total,
-)
+from sklearn_bundle.jit.vector import WIDTH, larger, load, prefetch, splat, store, total
 
 # Parameters (1 MB) that stay in a processor's own cache. If there are more, those of a sequence are
 # prefetched all at once, since waiting for one after the other takes longer.
@@ -70,7 +58,7 @@ def dot(a, b, size):
     """``<a, b>`` of the first ``size`` numbers, a multiple of the vectors' length."""
     sums = splat(0.0)
     for x in range(0, size, WIDTH):
-        sums = fma(load(a, x), load(b, x), sums)
+        sums = load(a, x) * load(b, x) + sums
     return total(sums)
 
 
@@ -92,9 +80,9 @@ def scores(chains, i, w, out):
         for t in range(T):
             store(out, t * S + c, start)
         if chains.intercept:
-            store(out, c, plus(load(w, bias + S + c), start))
+            store(out, c, load(w, bias + S + c) + start)
             last = (T - 1) * S + c
-            store(out, last, plus(load(w, bias + 2 * S + c), load(out, last)))
+            store(out, last, load(w, bias + 2 * S + c) + load(out, last))
     first = chains.blocks[i]
     if bias > _CACHED:
         for u in range(first, chains.blocks[i + 1]):
@@ -105,9 +93,9 @@ def scores(chains, i, w, out):
     for e in range(chains.entries[i], chains.entries[i + 1]):
         source = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
         target = np.int64(chains.places[e, 1]) * S
-        value = spread(chains.values, e * chains.step)
+        value = np.float64(chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
-            store(out, target + c, fma(value, load(w, source + c), load(out, target + c)))
+            store(out, target + c, value * load(w, source + c) + load(out, target + c))
 
 
 @inner
@@ -148,48 +136,46 @@ def aggregate(chains, i, nodes, edges, out):
     for e in range(chains.entries[i], chains.entries[i + 1]):
         row = np.int64(chains.places[e, 0]) * S
         source = np.int64(chains.places[e, 1]) * S
-        value = spread(chains.values, e * chains.step)
+        value = np.float64(chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
-            store(out, row + c, fma(value, load(nodes, source + c), load(out, row + c)))
+            store(out, row + c, value * load(nodes, source + c) + load(out, row + c))
     for x in range(0, S * S, WIDTH):
         store(out, size + x, load(edges, x))
     size += S * S
-    biased = splat(1.0 if chains.intercept else 0.0)
+    biased = 1.0 if chains.intercept else 0.0
     for c in range(0, S, WIDTH):
         row = splat(0.0)
         for t in range(T):
-            row = fma(biased, load(nodes, t * S + c), row)
+            row = biased * load(nodes, t * S + c) + row
         last = load(nodes, (T - 1) * S + c)
         store(out, size + c, row)
-        store(out, size + S + c, fma(biased, load(nodes, c), splat(0.0)))
-        store(out, size + 2 * S + c, fma(biased, last, splat(0.0)))
+        store(out, size + S + c, biased * load(nodes, c))
+        store(out, size + 2 * S + c, biased * last)
     return size + 3 * S
 
 
 @inner
 def add_rows(chains, i, factor, rows, w):
     """``w += factor * rows``, the rows as :func:`aggregate` has them."""
-    S, value, source = chains.width, splat(factor), 0
+    S, source = chains.width, 0
     for u in range(chains.blocks[i], chains.blocks[i + 1]):
         at = np.int64(chains.attributes[u]) * S
         for c in range(0, S, WIDTH):
-            store(w, at + c, fma(value, load(rows, source + c), load(w, at + c)))
+            store(w, at + c, factor * load(rows, source + c) + load(w, at + c))
         source += S
     at = chains.n_attributes * S
     for x in range(0, S * S + 3 * S, WIDTH):
-        store(w, at + x, fma(value, load(rows, source + x), load(w, at + x)))
+        store(w, at + x, factor * load(rows, source + x) + load(w, at + x))
 
 
 @inner
 def shrink_rows(chains, i, threshold, raw, w):
     """Update the rows of w that :func:`add_rows` changes in ``raw``: entries move towards 0."""
-    S, limit, zero = chains.width, splat(threshold), splat(0.0)
-    n = chains.blocks[i + 1] - chains.blocks[i]
+    S, n = chains.width, chains.blocks[i + 1] - chains.blocks[i]
     for u in range(n + 1):
         at, size = chains.n_attributes * S, S * S + 3 * S
         if u < n:
             at, size = np.int64(chains.attributes[chains.blocks[i] + u]) * S, S
         for x in range(at, at + size, WIDTH):
             entry = load(raw, x)
-            above, below = minus(entry, limit), minus(minus(zero, entry), limit)
-            store(w, x, minus(positive(above), positive(below)))
+            store(w, x, larger(0.0, entry - threshold) - larger(0.0, -1.0 * entry - threshold))

@@ -13,21 +13,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.elementary import exp
-from sklearn_bundle.jit.vector import (
-    WIDTH,
-    fma,
-    larger,
-    largest,
-    load,
-    magnitude,
-    plus,
-    splat,
-    spread,
-    store,
-    times,
-    total,
-    transpose,
-)
+from sklearn_bundle.jit.vector import WIDTH, larger, largest, load, splat, spread, store, total
 
 _LARGEST = 150.0  # scores up to this size need no shift: their exponentials do not underflow
 _MATCHING = 1e-200  # a smaller product of both sums at a position has lost terms by underflow
@@ -68,7 +54,8 @@ def largest_size(values, size):
     """The largest absolute value."""
     most = splat(0.0)
     for x in range(0, size, WIDTH):
-        most = larger(magnitude(load(values, x)), most)
+        value = load(values, x)
+        most = larger(larger(-1.0 * value, value), most)
     return largest(most)
 
 
@@ -148,9 +135,9 @@ def _set_tables(values, bars, S, exponential, table):
     else:
         for x in range(S * S):
             table[x] = values[x] + bars[x]
-    for j in range(0, S, WIDTH):
-        for k in range(0, S, WIDTH):
-            transpose(table, j * S + k, table, (S + k) * S + j, S)
+    for j in range(S):
+        for k in range(S):
+            table[(S + k) * S + j] = table[j * S + k]
 
 
 @inner
@@ -161,7 +148,7 @@ def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
     before, which goes to ``scales``; with ``best`` they are not. ``stride`` is the distance between
     tables if each step has its own.
     """
-    inverse = splat(1.0)
+    inverse = 1.0
     for n in range(T):
         t = n if forward else T - 1 - n
         here, before = t * S, (t - 1 if forward else t + 1) * S
@@ -172,14 +159,14 @@ def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
             ways = splat(0.0 if best else 1.0)
             if n > 0:
                 ways = _combined(best, out, before, table, first + c, K, S)
-                ways = ways if best else times(inverse, ways)
-            own = plus(ways, own) if best else times(ways, own)
+                ways = ways if best else inverse * ways
+            own = ways + own if best else ways * own
             store(reached, here + c, ways)
             store(out, here + c, own)
-            mass = plus(own, mass)
+            mass = own + mass
         if not best:
             scales[t] = scale = total(mass)
-            inverse = splat(1.0 / scale)
+            inverse = 1.0 / scale
 
 
 @inner
@@ -188,13 +175,13 @@ def _combined(best, row, at, table, x, K, S):
     if best:
         highest = splat(-np.inf)
         for k in range(K):
-            highest = larger(plus(spread(row, at + k), load(table, x + k * S)), highest)
+            highest = larger(spread(row, at + k) + load(table, x + k * S), highest)
         return highest
     even, odd = splat(0.0), splat(0.0)  # two sums that do not wait for each other
     for k in range(0, K, 2):  # a row beyond K is zero
-        even = fma(spread(row, at + k), load(table, x + k * S), even)
-        odd = fma(spread(row, at + k + 1), load(table, x + (k + 1) * S), odd)
-    return plus(even, odd)
+        even = spread(row, at + k) * load(table, x + k * S) + even
+        odd = spread(row, at + k + 1) * load(table, x + (k + 1) * S) + odd
+    return even + odd
 
 
 @inner
@@ -212,16 +199,16 @@ def _normalized(table, stride, T, K, S, work, nodes, edges):
     for t in range(T):
         mass, masses = splat(0.0), splat(0.0)
         for x in range(t * S, t * S + S, WIDTH):
-            node = times(load(ways, x), load(on, x))
+            node = load(ways, x) * load(on, x)
             store(nodes, x, node)
-            mass, masses = plus(node, mass), plus(load(ways, x), masses)
+            mass, masses = node + mass, load(ways, x) + masses
         of_all = total(mass)
         match = of_all / total(masses)
         least = match if not match >= least else least
-        share, right = splat(1.0 / of_all), splat(before / scales[t])
+        share, right = 1.0 / of_all, before / scales[t]
         for x in range(t * S, t * S + S, WIDTH):
-            store(nodes, x, times(share, load(nodes, x)))
-            store(back, x, times(right, load(back, x)))
+            store(nodes, x, share * load(nodes, x))
+            store(back, x, right * load(back, x))
         before = 1.0 / of_all
     for x in range(0, S * S, WIDTH):
         store(edges, x, splat(0.0))
@@ -231,17 +218,17 @@ def _normalized(table, stride, T, K, S, work, nodes, edges):
                 one, two, x = splat(0.0), splat(0.0), j * S + c
                 for t in range(1, T):
                     right = load(back, t * S + c)
-                    one = fma(spread(ways, (t - 1) * S + j), right, one)
-                    two = fma(spread(ways, (t - 1) * S + j + 1), right, two)
-                store(edges, x, times(one, load(table, x)))
-                store(edges, x + S, times(two, load(table, x + S)))
+                    one = spread(ways, (t - 1) * S + j) * right + one
+                    two = spread(ways, (t - 1) * S + j + 1) * right + two
+                store(edges, x, one * load(table, x))
+                store(edges, x + S, two * load(table, x + S))
     for t in range(1, T if stride > 0 else 0):
         for j in range(K):
             way = spread(ways, (t - 1) * S + j)
             for c in range(0, S, WIDTH):
                 x = j * S + c
-                right = times(load(table, (t - 1) * stride + x), load(back, t * S + c))
-                store(edges, x, fma(way, right, load(edges, x)))
+                right = load(table, (t - 1) * stride + x) * load(back, t * S + c)
+                store(edges, x, way * right + load(edges, x))
     return log_z + np.log(product), least
 
 

@@ -25,7 +25,7 @@ from sklearn_bundle.chain._compiled.recursion import (
 from sklearn_bundle.chain._compiled.visit import GAPS
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
-from sklearn_bundle.jit.vector import WIDTH, fma, larger, load, over, splat, times, total
+from sklearn_bundle.jit.vector import WIDTH, larger, load, splat, total
 
 _TINY = 1e-300  # the smallest probability whose logarithm is taken: it is finite
 _ITERATIONS = 50  # of the line search; halvings alone would narrow [0, 1] to 1e-15
@@ -180,9 +180,9 @@ def _entropy_along(of_entropy, step):
         logs[x] = log(points[x])
     value, slope, curvature = splat(0.0), splat(0.0), splat(0.0)
     for x in range(0, kept.shape[0], WIDTH):
-        own, by_sign = load(toward, x), times(load(signs, x), load(logs, x))
-        value = fma(load(points, x), by_sign, value)
-        slope = fma(own, by_sign, slope)
-        ratio = over(own, larger(load(points, x), splat(1e-290)))
-        curvature = fma(times(load(signs, x), own), ratio, curvature)
+        own, by_sign = load(toward, x), load(signs, x) * load(logs, x)
+        value = load(points, x) * by_sign + value
+        slope = own * by_sign + slope
+        ratio = own / larger(load(points, x), 1e-290)
+        curvature = load(signs, x) * own * ratio + curvature
     return -total(value), -total(slope), -total(curvature)

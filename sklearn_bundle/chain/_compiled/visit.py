@@ -23,7 +23,7 @@ from sklearn_bundle.chain._compiled.recursion import (
     new_workspace,
 )
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.vector import WIDTH, fma, load, minus, splat, store
+from sklearn_bundle.jit.vector import WIDTH, load, splat, store
 
 STEPS, GAPS, GRADIENT = 0, 1, 2  # what a visit is for
 _ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
@@ -148,14 +148,13 @@ def _copy(source, at, size, out):
 @inner
 def _subtract(a, b, size):
     for x in range(0, size, WIDTH):
-        store(a, x, minus(load(a, x), load(b, x)))
+        store(a, x, load(a, x) - load(b, x))
 
 
 @inner
 def _along(source, step, move, size, out, kept, at):
     """Write ``source + step move`` to ``out`` and to ``kept[at:]``."""
-    factor = splat(step)
     for x in range(0, size, WIDTH):
-        moved = fma(factor, load(move, x), load(source, x))
+        moved = step * load(move, x) + load(source, x)
         store(out, x, moved)
         store(kept, at + x, moved)

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
 
-_ZERO = np.float32(0.0)  # Python's would make float64 of a minimum
 _SIDE = 16  # side of the squares in ``mirror``: a cache line of float32
 
 
@@ -24,7 +23,7 @@ def rbf_single(out, start, stop, left, right, scale):
         row = out[a, start:stop]
         norm = left[a]
         for b in range(stop - start):
-            row[b] = elementary.exp_single(min(scale * row[b] - (norm + right[b]), _ZERO))
+            row[b] = elementary.exp_single(scale * row[b] - (norm + right[b]))
 
 
 @jit

@@ -16,8 +16,7 @@ import numpy as np
 from sklearn_bundle.core.limits import SIX_DIGITS
 from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.lanes import entry, first_largest, load, splat, store, where_above, width_of
-from sklearn_bundle.jit.vector import fma, larger, minus, over, plus, times
+from sklearn_bundle.jit.vector import entry, first_largest, larger, load, splat, store, where_above
 from sklearn_bundle.kernel._compiled.tiles import POLY, RBF
 
 LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
@@ -51,16 +50,15 @@ def _slopes(of, k, value):
 @inner
 def _move(g, up, down, row_i, row_j, d, numbers):
     """``g += d (K_i - K_j)``; the variable of least slope upward, it, and the largest downward."""
-    zero, by = splat(numbers[0]), splat(d)
-    least = most = splat(-numbers[3])
-    places = zero
-    for s in range(0, g.shape[0], width_of(g)):
-        slope = fma(by, minus(load(row_i, s), load(row_j, s)), load(g, s))
+    zero, least = numbers[0], splat(-numbers[3])
+    places, most = splat(zero), least
+    for s in range(0, g.shape[0], 4 * LANES // g.itemsize):
+        slope = d * (load(row_i, s) - load(row_j, s)) + load(g, s)
         store(g, s, slope)
-        upward = minus(zero, plus(slope, load(up, s)))
-        places = where_above(upward, least, splat(g.dtype.type(s)), places)
-        least = where_above(upward, least, upward, least)
-        most = larger(plus(slope, load(down, s)), most)
+        upward = zero - (slope + load(up, s))
+        places = where_above(upward, least, g.dtype.type(s), places)
+        least = larger(upward, least)
+        most = larger(slope + load(down, s), most)
     lane = first_largest(least)
     i = np.int64(entry(places, lane)) + lane
     return i, -entry(least, lane), entry(most, first_largest(most))
@@ -69,16 +67,16 @@ def _move(g, up, down, row_i, row_j, d, numbers):
 @inner
 def _partner(g, down, diagonal, row, of_i, slope, numbers):
     """The variable that gains most by moving down while i moves up, and its gain."""
-    zero, two, rough = splat(numbers[0]), splat(numbers[1]), splat(numbers[2])
-    of_slope, length, best, places = splat(slope), splat(of_i), zero, zero
-    for s in range(0, g.shape[0], width_of(g)):
-        violation = minus(plus(load(g, s), load(down, s)), of_slope)
-        violation = where_above(violation, zero, violation, zero)
-        both = plus(load(diagonal, s), length)
-        curvature = larger(minus(both, times(two, load(row, s))), times(rough, both))
-        gain = over(times(violation, violation), curvature)
-        places = where_above(gain, best, splat(g.dtype.type(s)), places)
-        best = where_above(gain, best, gain, best)
+    zero, two, rough = numbers[0], numbers[1], numbers[2]
+    best = places = splat(zero)
+    for s in range(0, g.shape[0], 4 * LANES // g.itemsize):
+        violation = load(g, s) + load(down, s) - slope
+        violation = larger(violation, zero)
+        both = load(diagonal, s) + of_i
+        curvature = larger(both - two * load(row, s), rough * both)
+        gain = violation * violation / curvature
+        places = where_above(gain, best, g.dtype.type(s), places)
+        best = larger(gain, best)
     lane = first_largest(best)
     return np.int64(entry(places, lane)) + lane, entry(best, lane)
 

@@ -12,16 +12,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import TINY
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.lanes import (
-    WIDTH,
-    add_to,
-    broadcast,
-    decay,
-    load,
-    splat,
-)
-from sklearn_bundle.jit.vector import fma, times
+from sklearn_bundle.jit.elementary import exp_single
+from sklearn_bundle.jit.vector import load, splat, spread, store
 
+WIDTH = 16  # entries of a vector of float32
 TILE = 4 * WIDTH  # points in a tile
 GROUP = 4  # further points whose features lie beside each other, taken two at a time
 SUMMED = 32  # products that are added in float32 before float64 takes over
@@ -63,10 +57,10 @@ def _of_half(tile, group, d, first):
     a0, a1, b0, b1 = zero, zero, zero, zero
     for k in range(d):
         x0, x1 = load(tile, TILE * k), load(tile, TILE * k + WIDTH)
-        z = broadcast(group, first + k)
-        a0, a1 = fma(x0, z, a0), fma(x1, z, a1)
-        z = broadcast(group, first + d + k)
-        b0, b1 = fma(x0, z, b0), fma(x1, z, b1)
+        z = spread(group, first + k)
+        a0, a1 = x0 * z + a0, x1 * z + a1
+        z = spread(group, first + d + k)
+        b0, b1 = x0 * z + b0, x1 * z + b1
     return a0, a1, b0, b1
 
 
@@ -85,7 +79,7 @@ def _products(tile, group, d):
 def _power(base, degree):
     power = splat(np.float32(1.0))
     for _ in range(degree):
-        power = times(power, base)
+        power = power * base
     return power
 
 
@@ -95,15 +89,15 @@ def _kernel(function, products, left, right):
     p0, p1, p2, p3 = products
     if function.kind == LINEAR:
         return p0, p1, p2, p3
-    scale = splat(function.scale)
+    scale = function.scale
     if function.kind == RBF:
         n0, n1, n2, n3 = left
-        p0, p1 = decay(p0, scale, n0, right), decay(p1, scale, n1, right)
-        p2, p3 = decay(p2, scale, n2, right), decay(p3, scale, n3, right)
+        p0, p1 = exp_single(scale * p0 - (n0 + right)), exp_single(scale * p1 - (n1 + right))
+        p2, p3 = exp_single(scale * p2 - (n2 + right)), exp_single(scale * p3 - (n3 + right))
         return p0, p1, p2, p3
-    shift, degree = splat(function.coef0), function.degree
-    p0, p1 = _power(fma(scale, p0, shift), degree), _power(fma(scale, p1, shift), degree)
-    p2, p3 = _power(fma(scale, p2, shift), degree), _power(fma(scale, p3, shift), degree)
+    shift, degree = function.coef0, function.degree
+    p0, p1 = _power(scale * p0 + shift, degree), _power(scale * p1 + shift, degree)
+    p2, p3 = _power(scale * p2 + shift, degree), _power(scale * p3 + shift, degree)
     return p0, p1, p2, p3
 
 
@@ -116,7 +110,7 @@ def _norms(norms, base):
 @inner
 def _added(sums, values, weight):
     (s0, s1, s2, s3), (v0, v1, v2, v3) = sums, values
-    return fma(v0, weight, s0), fma(v1, weight, s1), fma(v2, weight, s2), fma(v3, weight, s3)
+    return v0 * weight + s0, v1 * weight + s1, v2 * weight + s2, v3 * weight + s3
 
 
 @inner
@@ -132,26 +126,28 @@ def _gather(rows, norms, columns, start, stop, few):
 
 
 @inner
-def _add_chunk(function, tiled, few, coef, unit, t, out):
+def _add_chunk(function, tiled, few, coef, unit, t, added, out):
     """Add the products with up to 32 points to the sums of tile t."""
     d, tile, base = tiled.values.shape[1] // TILE, tiled.values[t], TILE * t
     left, zero = _norms(tiled.norms, base), splat(np.float32(0.0))
     sums = zero, zero, zero, zero
     for c in range(0, coef.shape[0], GROUP):
         p, q, r, s = _products(tile, few.values[c // GROUP], d)
-        p = _kernel(function, p, left, broadcast(few.norms, c))
-        sums = _added(sums, p, broadcast(coef, c))
-        q = _kernel(function, q, left, broadcast(few.norms, c + 1))
-        sums = _added(sums, q, broadcast(coef, c + 1))
-        r = _kernel(function, r, left, broadcast(few.norms, c + 2))
-        sums = _added(sums, r, broadcast(coef, c + 2))
-        s = _kernel(function, s, left, broadcast(few.norms, c + 3))
-        sums = _added(sums, s, broadcast(coef, c + 3))
+        p = _kernel(function, p, left, spread(few.norms, c))
+        sums = _added(sums, p, spread(coef, c))
+        q = _kernel(function, q, left, spread(few.norms, c + 1))
+        sums = _added(sums, q, spread(coef, c + 1))
+        r = _kernel(function, r, left, spread(few.norms, c + 2))
+        sums = _added(sums, r, spread(coef, c + 2))
+        s = _kernel(function, s, left, spread(few.norms, c + 3))
+        sums = _added(sums, s, spread(coef, c + 3))
     s0, s1, s2, s3 = sums
-    add_to(out, base, s0, unit)
-    add_to(out, base + WIDTH, s1, unit)
-    add_to(out, base + 2 * WIDTH, s2, unit)
-    add_to(out, base + 3 * WIDTH, s3, unit)
+    store(added, 0, s0)
+    store(added, WIDTH, s1)
+    store(added, 2 * WIDTH, s2)
+    store(added, 3 * WIDTH, s3)
+    for k in range(TILE):
+        out[base + k] += unit * added[k]
 
 
 @jit
@@ -162,7 +158,7 @@ def add_sums(function, tiled, rows, columns, coef, first, last, out):
     """
     m, d = columns.shape[0], rows.shape[1]
     few = Few(np.empty((SUMMED // GROUP, GROUP * d), np.float32), np.empty(SUMMED, np.float32))
-    weights = np.empty(SUMMED, np.float32)
+    weights, added = np.empty(SUMMED, np.float32), np.empty(TILE, np.float32)
     for start in range(0, m, SUMMED):
         stop = min(start + SUMMED, m)
         _gather(rows, tiled.norms, columns, start, stop, few)
@@ -174,7 +170,7 @@ def add_sums(function, tiled, rows, columns, coef, first, last, out):
         for c in range(size):
             weights[c] = np.float32(coef[start + c] / unit) if start + c < stop else _ZERO
         for t in range(first, last):
-            _add_chunk(function, tiled, few, weights[:size], unit, t, out)
+            _add_chunk(function, tiled, few, weights[:size], unit, t, added, out)
 
 
 @jit

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import jit
-
-_SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
+from sklearn_bundle.jit.decorators import SUMS, jit
 
 
 def _pair_scores(block, coef, ends, intercept, out):
@@ -42,7 +40,7 @@ def _pair_score(block, coef, intercept, out):
         out[a] = total + intercept
 
 
-pair_scores, pair_score = jit(_pair_scores), jit(_pair_score, **_SUMS)
+pair_scores, pair_score = jit(_pair_scores), jit(_pair_score, **SUMS)
 
 
 @jit

@@ -5,7 +5,7 @@ Each row has four numbers, one after the other: target, weight, curvature and al
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.decorators import SUMS, jit_by_kind
 from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import prefetch
 from sklearn_bundle.linear._compiled.dual import direction, gain, step
@@ -13,10 +13,10 @@ from sklearn_bundle.linear._compiled.dual import direction, gain, step
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # places of a row's numbers
 STRIDE = 4  # numbers per row: half of a cache line
 LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
-_SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
 def _epoch(
+    loss,
     data,
     indices,
     indptr,
@@ -25,7 +25,6 @@ def _epoch(
     active,
     size,
     order,
-    loss,
     w,
     scale,
     high,
@@ -107,10 +106,10 @@ def _epoch(
     return stay, largest, smallest, gap, gained, b
 
 
-epoch = jit(_epoch, **_SUMS)
+epoch = jit_by_kind(_epoch, **SUMS)
 
 
-@jit
+@jit_by_kind
 def keep_active(loss, margins, rows, high, low, active):
     """Write the rows that an epoch with these limits would keep, given all margins."""
     size = 0

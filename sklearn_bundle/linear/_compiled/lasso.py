@@ -6,10 +6,10 @@ min over v >= low:  a'(v - w) + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridg
 from functools import partial
 
 from sklearn_bundle.jit import decorators
-from sklearn_bundle.jit.decorators import inner
+from sklearn_bundle.jit.decorators import SUMS, inner
 from sklearn_bundle.jit.sampling import exchanged
 
-jit = partial(decorators.jit, fastmath={"contract", "nsz", "arcp", "reassoc"})
+jit = partial(decorators.jit, **SUMS)
 
 
 @inner

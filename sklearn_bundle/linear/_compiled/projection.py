@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.decorators import SUMS, jit
 
-_sums = partial(jit, fastmath={"contract", "nsz", "arcp", "reassoc"})  # in any order
+_sums = partial(jit, **SUMS)
 
 
 @_sums

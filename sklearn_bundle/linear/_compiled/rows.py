@@ -6,14 +6,12 @@ be added in any order. CSR has unsigned indices, which need no check for negativ
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import jit
-
-_SUMS = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
+from sklearn_bundle.jit.decorators import SUMS, jit
 
 
 def _sum(function):
     """Compile a loop whose sums may be added in any order, so that it becomes vector code."""
-    return jit(function, **_SUMS)
+    return jit(function, **SUMS)
 
 
 @_sum

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.jit import decorators
-from sklearn_bundle.jit.decorators import inner
+from sklearn_bundle.jit.decorators import SUMS, inner, jit_by_kind
 
 TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 FAR = 1e50  # score at which a slope has its last value, and high powers are still finite
-jit = partial(decorators.jit, fastmath={"contract", "nsz", "arcp", "reassoc"})
+jit = partial(jit_by_kind, **SUMS)
 
 
 # ---- what a formula registers --------------------------------------------------------------------
@@ -190,7 +189,7 @@ def _exact_sum(terms):
     return result
 
 
-@decorators.jit
+@jit_by_kind
 def balance(loss, derivatives, y, weights, center):
     """Make derivatives sum to zero by shrinking those of a few rows; returns the offset's change.
 

@@ -4,26 +4,22 @@ Numbers per class are padded to whole vectors, k of them; the last ones have a c
 Vectors take half of the time of plain loops here, since all scores of a row stay in registers.
 """
 
+from functools import partial
+
 import numpy as np
 
-from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.decorators import SUMS, inner, jit
 from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import (
     WIDTH,
-    fma,
     larger,
     largest,
     load,
-    minus,
-    plus,
-    positive,
     prefetch,
     splat,
-    spread,
     store,
-    times,
     total,
-    where_below,
+    where_above,
 )
 from sklearn_bundle.linear._compiled.epochs import LEAD
 
@@ -42,35 +38,29 @@ def _scores(data, indices, start, end, first, k, W, out):
         s0 = s1 = s2 = s3 = splat(0.0)
         if k - c >= 4 * WIDTH:
             for p in range(start, end):
-                x = spread(data, p)
+                x = np.float64(data[p])
                 at = np.intp(p - first if dense else indices[p]) * k + c
-                s0 = fma(load(W, at), x, s0)
-                s1 = fma(load(W, at + WIDTH), x, s1)
-                s2 = fma(load(W, at + 2 * WIDTH), x, s2)
-                s3 = fma(load(W, at + 3 * WIDTH), x, s3)
+                s0 = load(W, at) * x + s0
+                s1 = load(W, at + WIDTH) * x + s1
+                s2 = load(W, at + 2 * WIDTH) * x + s2
+                s3 = load(W, at + 3 * WIDTH) * x + s3
             store(out, c + WIDTH, s1)
             store(out, c + 2 * WIDTH, s2)
             store(out, c + 3 * WIDTH, s3)
         else:
             for p in range(start, end):
                 at = np.intp(p - first if dense else indices[p]) * k + c
-                s0 = fma(load(W, at), spread(data, p), s0)
+                s0 = load(W, at) * np.float64(data[p]) + s0
         store(out, c, s0)
         c += 4 * WIDTH if k - c >= 4 * WIDTH else WIDTH
 
 
-@inner
+@partial(inner, **SUMS)
 def _dot(W, at, data, start, width):
     """<w, x> of ``width`` numbers of W from ``at`` on."""
-    s0 = s1 = s2 = s3 = splat(0.0)
-    for j in range(0, width - 4 * WIDTH + 1, 4 * WIDTH):
-        s0 = fma(load(W, at + j), load(data, start + j), s0)
-        s1 = fma(load(W, at + j + WIDTH), load(data, start + j + WIDTH), s1)
-        s2 = fma(load(W, at + j + 2 * WIDTH), load(data, start + j + 2 * WIDTH), s2)
-        s3 = fma(load(W, at + j + 3 * WIDTH), load(data, start + j + 3 * WIDTH), s3)
-    result = total(plus(plus(s0, s1), plus(s2, s3)))
-    for j in range(width - width % (4 * WIDTH), width):
-        result += W[at + j] * data[start + j]
+    result, of_class, row = 0.0, W[at : at + width], data[start : start + width]
+    for j in range(width):
+        result += of_class[j] * row[j]
     return result
 
 
@@ -83,11 +73,10 @@ def _threshold(r, k, height, theta):
     one, before = splat(1.0), np.inf
     while True:
         sums = counts = splat(0.0)
-        limit = splat(theta)
         for c in range(0, k, WIDTH):
             x = load(r, c)
-            sums = plus(sums, where_below(limit, x, x))
-            counts = plus(counts, where_below(limit, x, one))
+            sums = sums + where_above(x, theta, x, 0.0)
+            counts = counts + where_above(x, theta, one, 0.0)
         count = total(counts)
         if count >= before or count == 0.0:
             return theta, count
@@ -180,10 +169,10 @@ def sweep(
             _scores(data, indices, start, end, start, k, W, scores)
         tops, means = splat(-np.inf), zero
         for c in range(0, k, WIDTH):
-            u = plus(plus(load(scores, c), load(b, c)), load(flat, cost + c))
+            u = load(scores, c) + load(b, c) + load(flat, cost + c)
             store(scores, c, u)
             tops = larger(u, tops)
-            means = fma(load(alpha, at + c), u, means)
+            means = load(alpha, at + c) * u + means
         top = largest(tops)
         part = top - total(means)
         if not part > 0.0:
@@ -198,10 +187,10 @@ def sweep(
         sums = counts = zero
         for c in range(0, k, WIDTH):
             old = load(alpha, at + c)
-            r = fma(splat(curvature), old, minus(load(scores, c), splat(top)))
+            r = curvature * old + (load(scores, c) - top)
             store(scores, c, r)
-            sums = plus(sums, where_below(zero, old, r))
-            counts = plus(counts, where_below(zero, old, one))
+            sums = sums + where_above(old, 0.0, r, 0.0)
+            counts = counts + where_above(old, 0.0, one, 0.0)
         below = (total(sums) - curvature) / total(counts)
         theta, above = _threshold(scores, k, curvature, below)
         to_vertex = above == 0.0
@@ -212,18 +201,19 @@ def sweep(
             for c in range(K):
                 scores[c] = -part
             scores[best], theta, above = 0.0, -0.5 * part, 1.0
-        limit, inverse, rises = splat(theta), splat(1.0 / curvature), zero
+        inverse, rises = 1.0 / curvature, zero
         for c in range(0, k, WIDTH):
             old, r = load(alpha, at + c), load(scores, c)
-            new = where_below(limit, r, one)  # exactly a vertex, so that it is recognized as one
+            new = where_above(r, theta, one, 0.0)  # a vertex, exactly
             if above > 1.0:
-                new = times(positive(minus(r, limit)), inverse)
+                new = larger(0.0, r - theta) * inverse
             store(alpha, at + c, new)
-            move = minus(new, old)
-            rises = fma(move, fma(splat(-curvature), fma(splat(0.5), move, old), r), rises)
-            move = times(move, splat(-weight))
-            store(b, c, fma(splat(pull), move, load(b, c)))
-            store(change, c, times(move, splat(scale)))
+            move = new - old
+            gain = -curvature * (0.5 * move + old) + r
+            rises = move * gain + rises
+            move = move * -weight
+            store(b, c, pull * move + load(b, c))
+            store(change, c, move * scale)
         gained += weight * (part if to_vertex else total(rises))
         if by_class:
             for h in range(K):
@@ -233,8 +223,8 @@ def sweep(
                         of_class[j] += change[h] * row[j]
             continue
         for p in range(start, end):
-            x = spread(data, p)
+            x = np.float64(data[p])
             place = np.intp(p - start if width > 0 else indices[p]) * k
             for c in range(0, k, WIDTH):
-                store(W, place + c, fma(load(change, c), x, load(W, place + c)))
+                store(W, place + c, load(change, c) * x + load(W, place + c))
     return stay, gap, gained

@@ -107,12 +107,12 @@ class Dual(Solver):
         """Visit the active rows; one reading of a row is two passes."""
         share = self._n_active / len(self._alpha)
         self._n_active, largest, smallest, gap, gained, b = epochs.epoch(
+            self._formula,
             *self.risk.rows.stored(),
             self._numbers.ravel(),
             self._active,
             self._n_active,
             self._order,
-            self._formula,
             self._w,
             1.0 / self.reg_lambda,
             *self._limits,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled import features, recursion
 from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
@@ -357,7 +357,7 @@ def envelope_of(chains, w):
     return envelope
 
 
-@inlined
+@inner
 def errors_of_scores(chains, i, T, work):
     """Bounds of the errors of a sequence's scores, summed over its tokens; fills ``norms``.
 

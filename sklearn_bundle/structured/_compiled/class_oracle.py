@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.linear._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
 
@@ -104,7 +104,7 @@ def node_scores(outputs, i, w, out):
         _sparse_scores(outputs.data, outputs.indices, first, last, w, d, out)
 
 
-@inlined
+@inner
 def add_row(outputs, i, node, factor, count, indices, values):
     """Append the entries of ``factor * x_i`` in the row of a node; returns their number.
 
@@ -212,7 +212,7 @@ def row_sizes(outputs, i, envelope, squares):
     return last - first, squares, reach
 
 
-@inlined
+@inner
 def row_ends(outputs, i):
     """Where the entries of a row begin and end."""
     if outputs.width > 0:
@@ -220,13 +220,13 @@ def row_ends(outputs, i):
     return outputs.indptr[i], outputs.indptr[i + 1]
 
 
-@inlined
+@inner
 def column(outputs, i, e):
     """The column of an entry of row i."""
     return e - i * outputs.n_features if outputs.width > 0 else np.int64(outputs.indices[e])
 
 
-@inlined
+@inner
 def add_scaled_row(outputs, i, node, factor, gradient):
     """Add ``factor * x_i`` to the row of a node in ``gradient``."""
     d = outputs.n_features

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.class_oracle import (
     add_row,
@@ -130,7 +130,7 @@ def _fill_table(outputs, work):
                 table[c + (state << v)] = table[c] + added[c]
 
 
-@inlined
+@inner
 def _code(outputs, i):
     """The number of the true set."""
     code = 0

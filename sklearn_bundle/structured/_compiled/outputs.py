@@ -6,13 +6,13 @@ between the features of the true output and its own, and as a loss. Nothing else
 room for as many outputs as they need: a block that grows moves to the end of the pools.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.vector import WIDTH, gather_fma, splat, total
+from sklearn_bundle.jit.decorators import SUMS, inner, jit
 
 SLOTS, PRODUCTS, ENTRIES, LONGEST, MOST = 0, 1, 2, 3, 4  # places in ``used``
 _MULTIPLIER = np.uint32(2654435769)  # 2^32 over the golden ratio: spreads indices over a table
@@ -67,16 +67,13 @@ def new_table(length, dimension):
     return Table(np.full(size, -1, np.int64), np.empty(size), dense)
 
 
-@inner
+@partial(inner, **SUMS)
 def gathered(indices, values, begin, length, w):
     """The product of a sparse vector with a dense one."""
-    sums, rest = splat(0.0), 0.0
-    whole = begin + length - length % WIDTH
-    for e in range(begin, whole, WIDTH):
-        sums = gather_fma(values, indices, e, WIDTH, w, sums)
-    for e in range(whole, begin + length):
-        rest += values[e] * w[np.int64(indices[e])]
-    return total(sums) + rest
+    result = 0.0
+    for e in range(begin, begin + length):
+        result += values[e] * w[np.int64(indices[e])]
+    return result
 
 
 @inner

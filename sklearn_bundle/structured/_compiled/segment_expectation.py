@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.features import most, scores
 from sklearn_bundle.chain._compiled.recursion import largest_size
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.jit.decorators import inlined, inner, registered
+from sklearn_bundle.jit.decorators import inner, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.structured._compiled import structures
@@ -310,7 +310,7 @@ def _against(is_so, is_not, row, K, label, truly, nodes, at):
     return wrong
 
 
-@inlined
+@inner
 def _add_attributes(chains, i, weight, nodes, gradient):
     W, first = chains.width, chains.blocks[i]
     for e in range(chains.entries[i], chains.entries[i + 1]):

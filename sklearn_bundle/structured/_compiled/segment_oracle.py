@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.features import Chains, most, scores
 from sklearn_bundle.chain._compiled.recursion import aligned
-from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.sums import added
 from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle.structured._compiled import structures
@@ -191,7 +191,7 @@ def _with_costs(outputs, start, T, work):
             work.gains[t * S + k] = work.entered[t * S + k] = 0.0
 
 
-@inlined
+@inner
 def _enter(s, K, S, pairs, biases, work):
     """Add to ``entered`` at s the best score of what may come before a segment there."""
     for c in range(0, S, WIDTH):
@@ -230,7 +230,7 @@ def _true_length(outputs, start, e):
     return e - s if outputs.sizes[start + s] == e - s else 0
 
 
-@inlined
+@inner
 def _extend(e, most, S, work):
     """Write to ``reached`` at e the best score of the segmentations up to e, per last label."""
     for c in range(0, S, WIDTH):
