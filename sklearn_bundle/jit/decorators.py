@@ -25,7 +25,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import event
+from numba.core import config, event
 from numba.extending import overload, register_jitable
 
 import sklearn_bundle
@@ -44,7 +44,7 @@ _NOT_KEPT = (
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
     "be written."
 )
-if numba.config.DISABLE_JIT:
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
     raise ImportError(
         "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its loops are machine code."
     )
@@ -123,7 +123,9 @@ def _of_kinds(declared: Callable[..., Any]) -> dict[type | None, Callable[..., A
     if declared not in _OF_KINDS:
         functions = _OF_KINDS[declared] = {}
 
-        @overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)
+        options: Any = _OPTIONS | {"forceinline": True}
+
+        @overload(declared, jit_options=options, strict=False)
         def choose(first, *further):
             return functions.get(getattr(first, "instance_class", None), functions.get(None))
 
