@@ -15,15 +15,15 @@ LIMITS = {
     "linear": 8237,
     "kernel": 3585,
     "chain": 2750,
-    "structured": 6473,
+    "structured": 5211,
     "core": 2494,
     "jit": 893,
     "other": 940,
-    "compiled functions": 369,
-    "modules": 184,
-    "tests": 25543,
+    "compiled functions": 310,
+    "modules": 180,
+    "tests": 25449,
     "asv_benchmarks": 14444,
-    "doc": 60883,
+    "doc": 60727,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
