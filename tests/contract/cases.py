@@ -261,7 +261,7 @@ _CASES = [
     (structured(Segments(), loss="log"), "segments, weighted"),
     (structured(PairwiseGraph(), reg_lambda=0.5), "graphs, weighted"),
     (structured("matching"), "points, weighted"),
-    (structured(Multilabel("full"), reg_lambda=0.2), "sets, weighted"),
+    (structured(Multilabel([(0, 1), (1, 2)]), reg_lambda=0.2), "sets, weighted"),
     (structured(Multilabel("tree"), reg_lambda=0.2, loss="log"), "sets, weighted"),
     (structured(ListedGrid(contrast=[0]), reg_lambda=0.1), "pictures, weighted"),
     (structured(Grid()), "pictures, weighted"),

@@ -15,15 +15,15 @@ LIMITS = {
     "linear": 8120,
     "kernel": 3575,
     "chain": 2716,
-    "structured": 6470,
+    "structured": 5211,
     "core": 2499,
     "jit": 361,
     "other": 1008,
-    "compiled functions": 339,
-    "modules": 185,
-    "tests": 25341,
+    "compiled functions": 281,
+    "modules": 181,
+    "tests": 25247,
     "asv_benchmarks": 14444,
-    "doc": 60125,
+    "doc": 59969,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}

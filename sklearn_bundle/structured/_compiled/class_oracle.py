@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.linear._compiled.rows import dense_scores
 from sklearn_bundle.structured._compiled import structures
@@ -148,68 +147,29 @@ def _worst(outputs, i, w, work, indices, values):
     return count, cost, score, score
 
 
-@registered(structures.new_expectation_work, ClassOutputs)
-def _new_expectation_work(outputs, w):
-    depth = 0
-    for k in range(outputs.starts.shape[0] - 1):
-        depth = max(depth, outputs.starts[k + 1] - outputs.starts[k])
-    further = np.empty(outputs.n_nodes), envelope_of(outputs, w), float(depth)
-    return structures.new_work(outputs) + further
-
-
 @registered(structures.expect, ClassOutputs)
 def _expect(outputs, i, w, work, weight, gradient):
-    scores, of_classes, shares, envelope, depth = work
+    scores, of_classes = work
     starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
-    K = starts.shape[0] - 1
+    K, shares = starts.shape[0] - 1, scores[0]
     node_scores(outputs, i, w, scores[0])
     class_scores(scores, starts, nodes, of_classes)
-    powers, largest = of_classes[0], 0.0
-    own = top = powers[label]
-    for k in range(K):
-        top, largest = max(top, powers[k]), max(largest, abs(powers[k]))
-    others = 0.0
+    powers, others = of_classes[0], 0.0
+    own, top = powers[label], np.max(powers)
     for k in range(K):
         powers[k] = np.exp(powers[k] - top)
         others += powers[k] * (k != label)
     mass = others + powers[label]
-    loss = np.log1p(others) if own == top else (top - own) + np.log(mass)
-    wrong = others / mass
-    for v in range(outputs.n_nodes):
-        shares[v] = 0.0
+    shares[:] = 0.0
     for k in range(K):
         # One minus the probability of the label is the sum of the others, without cancellation.
-        of_class = -wrong if k == label else powers[k] / mass
+        of_class = (-others if k == label else powers[k]) / mass
         for j in range(starts[k], starts[k + 1]):
             shares[nodes[j]] += of_class
-    terms, squares, reach = row_sizes(outputs, i, envelope, 0.0)
     for v in range(outputs.n_nodes):
         if shares[v] != 0.0:
             add_scaled_row(outputs, i, v, weight * shares[v], gradient)
-    roundings = (terms + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
-    return loss, DOUBLE * roundings, 2.0 * depth * wrong * np.sqrt(squares)
-
-
-@inner
-def envelope_of(outputs, w):
-    """The largest absolute weight of each feature."""
-    d, envelope = outputs.n_features, np.zeros(outputs.n_features)
-    for v in range(outputs.n_nodes):
-        for j in range(d):
-            envelope[j] = max(envelope[j], abs(w[v * d + j]))
-    return envelope
-
-
-@inner
-def row_sizes(outputs, i, envelope, squares):
-    """Number of entries of a row, ``squares`` and theirs, and the sum of their largest terms."""
-    first, last = row_ends(outputs, i)
-    reach = 0.0
-    for e in range(first, last):
-        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
-        squares += x * x
-        reach += abs(x) * envelope[j]
-    return last - first, squares, reach
+    return np.log1p(others) if own == top else (top - own) + np.log(mass)
 
 
 @inner

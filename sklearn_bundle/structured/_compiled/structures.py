@@ -4,16 +4,18 @@ A structure with compiled inference is a named tuple, with the features and the 
 examples. For its type it registers :func:`new_work` and :func:`worst`
 (:func:`~.decorators.registered`). Every sweep and step of the solvers, compiled once per
 type, then works with it. A structure that can sum over all outputs also registers
-:func:`new_expectation_work` and :func:`expect`, for the logistic loss.
+:func:`expect`, for the logistic loss.
 """
 
 from typing import Any
 
-from sklearn_bundle.jit.decorators import jit
+import numpy as np
+
+from sklearn_bundle.jit.decorators import inner, jit
 
 
 def new_work(structure) -> Any:
-    """Memory for :func:`worst`, large enough for any of the examples."""
+    """Memory for :func:`worst` and :func:`expect`, large enough for any of the examples."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
@@ -25,11 +27,22 @@ def worst(structure, i, w, work, indices, values) -> tuple[int, float, float, fl
     ``values`` get the nonzero entries of ``phi(x_i, y_i) - phi(x_i, y)``, with slack rescaling
     times l_i(y), each index once. The true output has none.
 
-    Returns the number of entries, l_i(y), the score: l_i(y) minus ``<w, entries>``, as precise as
-    the sum in the inference or more so, 0 for the true output; and an upper bound of the scores of
-    all outputs, which is the score itself if the inference is exact.
+    Returns the number of entries, l_i(y), the score: l_i(y) minus ``<w, entries>``, 0 for the true
+    output; and an upper bound of the scores of all outputs, which is the score itself if the
+    inference is exact.
     """
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
+
+
+@inner
+def with_score(count, loss, w, indices, values):
+    """What :func:`worst` returns for an output of these entries, or for the true one if better."""
+    score = loss
+    for e in range(count):
+        score -= values[e] * w[np.int64(indices[e])]
+    if score <= 0.0:
+        return 0, 0.0, 0.0, 0.0
+    return count, loss, score, score
 
 
 @jit
@@ -49,31 +62,21 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores, bo
         starts[k + 1] = at
 
 
-def new_expectation_work(structure, w) -> Any:
-    """Memory for :func:`expect` at w, with what it may need from w as a whole."""
-    raise NotImplementedError  # a name for compiled code: what a structure registers stands here
-
-
-def expect(structure, i, w, work, weight, gradient) -> tuple[float, float, float]:
+def expect(structure, i, w, work, weight, gradient) -> float:
     """Add ``weight (E phi(x_i, y) - phi(x_i, y_i))`` to ``gradient``, with y drawn at w.
 
-    An output y has probability in proportion to ``exp <w, phi(x_i, y)>``.
-
-    Returns three numbers. The loss is ``log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>``, not
-    negative. The shift bounds how far rounding has moved the logarithm of the weight of any output,
-    the rounding of the scores included. The size bounds the 2-norm of the sum of the absolute
-    values of all terms that were added to the gradient, before they were multiplied by ``weight``.
+    An output y has probability in proportion to ``exp <w, phi(x_i, y)>``. Returns the loss ``log
+    sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>``, which is not negative.
     """
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 
 @jit
-def expect_sweep(structure, w, first, last, weights, losses, shifts, sizes, gradient):
+def expect_sweep(structure, w, first, last, weights, losses, gradient):
     """:func:`expect` for the examples from first to last, one after the other.
 
-    ``weights``, ``losses``, ``shifts`` and ``sizes`` begin with the example ``first``.
+    ``weights`` and ``losses`` begin with the example ``first``.
     """
-    work = new_expectation_work(structure, w)
+    work = new_work(structure)
     for i in range(first, last):
-        k = i - first
-        losses[k], shifts[k], sizes[k] = expect(structure, i, w, work, weights[k], gradient)
+        losses[i - first] = expect(structure, i, w, work, weights[i - first], gradient)

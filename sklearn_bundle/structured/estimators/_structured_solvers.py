@@ -11,19 +11,13 @@ from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.structured.readers.structures import Reading
-from sklearn_bundle.structured.solvers.adapted import (
-    MarginalGapSolver,
-    OneSlackSolver,
-    StructuredLBFGS,
-)
+from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver, StructuredLBFGS
 from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
 
-# By name: solvers with points of all examples together, variants of restricted simplicial
-# decomposition for a product of simplexes, and the solvers of the logistic loss.
-_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
+_TOGETHER = "bundle", "rsd-one-simplex"
 _PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
-_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
+_SMOOTH = "auto", "lbfgs", "bundle"  # for the logistic loss
 
 #: The names of all solvers.
 SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
@@ -80,14 +74,10 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
             "solver='excessive-gap' takes only the model 'chain', whose marginals it projects "
             f"onto, but got {name}; use solver='auto'."
         )
-    if len(examples.nonnegative) and (loss == "log" or solver == "bundle"):
-        of_loss = loss == "log"
-        what, instead = (
-            ("loss='log'", "loss='hinge'") if of_loss else ("solver='bundle'", "solver='auto'")
-        )
+    if len(examples.nonnegative) and loss == "log":
         raise ValueError(
-            f"{what} does not support models with parameters that must not be negative, but "
-            f"{name}.nonnegative returns some. Use {instead}."
+            "loss='log' does not support models with parameters that must not be negative, but "
+            f"{name}.nonnegative returns some. Use loss='hinge'."
         )
 
 
@@ -124,12 +114,12 @@ def new_solver(
     problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
 ) -> Any:
     """The solver of that name; ``given``: ``n_cached_outputs`` and the state that it ``kept``."""
+    if solver in _TOGETHER:
+        return OneSimplexSolver(problem, name=solver, tol=tol, **given)
     if loss == "log":
-        return _SMOOTH[solver](problem, **given)
+        return StructuredLBFGS(problem, **given)
     if solver == "excessive-gap":
         return MarginalGapSolver(problem, kept=given["kept"])
-    if solver in _TOGETHER:
-        return _TOGETHER[solver](problem, **given)
     if solver in _PRODUCTS:
         return SimplicialSolver(problem, variant=_PRODUCTS[solver], tol=tol, **given)
     acceleration = "auto" if solver == "auto" else "never"

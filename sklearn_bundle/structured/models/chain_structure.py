@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import Weights, flat, pack, padded
 from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, best_labels
 from sklearn_bundle.structured.models.base import (
     StructuredModel,
@@ -16,13 +17,17 @@ from sklearn_bundle.structured.models.base import (
     checked_labels,
     cost_matrix,
 )
-from sklearn_bundle.structured.models.examples import CompiledExamples, ends_of
+from sklearn_bundle.structured.models.examples import CompiledExamples, Sums, ends_of
 
 Array = NDArray[np.float64]
 
 # Slack rescaling counts the loss of a sequence in integer steps, and needs time and memory for each
 # possible step: with costs up to this, 100 times as much as with the Hamming loss.
 _LARGEST_COST = 100
+
+
+_FEW = 48.0  # roundings of a step of both recursions, beside those of sums over labels
+_OTHERS = 8.0  # counts of pairs, lengths and biases per token, expected and true
 
 
 class TokenRows(NamedTuple):
@@ -205,8 +210,7 @@ class Chain(StructuredModel):
             factor=max(outputs.levels - 1.0, 1.0),
         )
         given = n_parameters, _longest(chains), (rounding,)
-        terms = np.diff(chains.tokens)
-        examples = CompiledExamples(outputs, *given, likelihood=True, terms=terms)
+        examples = CompiledExamples(outputs, *given, sums_along(chains, X.X, 2 * K + _FEW))
         examples.has_edges = True
         return examples
 
@@ -249,6 +253,12 @@ def _whole(costs: Array) -> NDArray[np.int64]:
             "scaling='margin' all costs >= 0 are allowed."
         )
     return costs.astype(np.int64)
+
+
+def sums_along(chains: Chains, X: sp.csr_array, steps: float, columns: int = 1) -> Sums:
+    """Roundings along sequences: so many steps and columns of features at a position."""
+    T, sizes = np.diff(chains.tokens), 2.0 * columns * np.sqrt(squared_lengths(X)) + _OTHERS
+    return Sums(T * steps, T, np.add.reduceat(sizes, chains.tokens[:-1]))
 
 
 def _longest(chains: Chains) -> NDArray[np.int64]:

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
 from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs
 from sklearn_bundle.structured.models.base import StructuredModel, check_size, checked_labels
-from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples, Sums
 from sklearn_bundle.structured.models.hierarchy import hierarchy
 
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
@@ -130,7 +131,10 @@ class _Classes(StructuredModel, ABC):
             columns=int(depths.max()),
             factor=float(self.costs_.max()) if outputs.slack else 1.0,
         )
-        return CompiledExamples(outputs, n_parameters, longest, (rounding,), likelihood=True)
+        lengths = np.sqrt(squared_lengths(rows.X))
+        steps = np.full(n, rows.n_classes + 16.0)
+        sums = Sums(steps, np.ones(n, np.int64), 2.0 * float(depths.max()) * lengths)
+        return CompiledExamples(outputs, n_parameters, longest, (rounding,), sums)
 
     def _class_scores(self, x: Array, w: Array) -> Array:
         return self.ancestors_ @ (w.reshape(-1, len(x)) @ x)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.validation import well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, shown
@@ -50,8 +51,16 @@ class Expected(NamedTuple):
     """Losses of the conditional likelihood for a range of examples, with bounds on rounding."""
 
     losses: Array  # log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>, not negative
-    shifts: Array  # bounds on the rounding of the log-weight of any output
+    shifts: Array  # bounds on the rounding of the log-weight of any output, beside its score's
     sizes: Array  # bounds on the 2-norms of the added absolute terms of the gradient
+
+
+class Sums(NamedTuple):
+    """What bounds the rounding of sums over all outputs, for each example."""
+
+    steps: Array  # roundings of the logarithm of the sum, beside those of scores
+    terms: NDArray[np.int64]  # that ``expect`` adds to an entry of the gradient
+    sizes: Array  # the 2-norm of the sum of their absolute values is at most this
 
 
 class Examples(ABC):
@@ -129,11 +138,8 @@ class CompiledExamples(Examples):
     longest : ndarray of int64 of shape (n_examples,)
     roundings : tuple of ScoreRounding
         As in :class:`Examples`.
-    likelihood : bool
-        Whether the structure's type has registered
-        :func:`~.structures.expect`.
-    terms : ndarray of int64 of shape (n_examples,)
-        As in :class:`Examples`; by default 1.
+    sums : Sums, optional
+        If the structure's type has registered :func:`~.structures.expect`.
     """
 
     oracle_cost = 3e3  # 5 microseconds, for the OCR chains of eight letters
@@ -144,12 +150,12 @@ class CompiledExamples(Examples):
         n_parameters: int,
         longest: NDArray[np.int64],
         roundings: tuple[ScoreRounding, ...] = (),
-        likelihood: bool = False,
-        terms: NDArray[np.int64] | None = None,
+        sums: Sums | None = None,
     ):
-        self.roundings = roundings
-        self.terms = np.ones_like(longest) if terms is None else terms
-        self.structure, self.likelihood = structure, likelihood
+        self.roundings, self._sums = roundings, sums
+        self.structure, self.likelihood = structure, sums is not None
+        if sums is not None:
+            self.terms = sums.terms
         self.n_examples, self.n_parameters = len(longest), n_parameters
         self.n_entries = int(longest.sum())
         self.longest = longest
@@ -165,9 +171,10 @@ class CompiledExamples(Examples):
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
         """Losses and their gradient, by the compiled sweep over the examples."""
-        found = Expected(*(np.empty(last - first) for _ in range(3)))
-        structures.expect_sweep(self.structure, w, first, last, weights, *found, gradient)
-        return found
+        losses, sums = np.empty(last - first), self._sums
+        assert sums is not None
+        structures.expect_sweep(self.structure, w, first, last, weights, losses, gradient)
+        return Expected(losses, DOUBLE * sums.steps[first:last], sums.sizes[first:last])
 
 
 # ---- in plain Python -----------------------------------------------------------------------------

@@ -12,17 +12,23 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import rel_entr
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
 from sklearn_bundle.structured.models.base import StructuredModel, check_size
 from sklearn_bundle.structured.models.classes import Matrix, as_matrix, stored
-from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.structured.models.examples import (
+    Array,
+    CompiledExamples,
+    Examples,
+    Sums,
+    check_scaling,
+)
 from sklearn_bundle.structured.models.graph_input import as_pairs, forest_order
 
 Numbers = NDArray[np.int64]
 
-_MOST_LISTED = 12  # labels up to which all sets are enumerated: 4096 take 20 microseconds
 _INDEPENDENT = 1e-12  # nats of mutual information that count as rounding
 
 
@@ -47,16 +53,15 @@ class Multilabel(StructuredModel):
     labels in y, and for each pair an indicator of its two states. All parameters are regularized.
     Without pairs, the hinge loss gives one linear support vector machine per label.
 
-    Inference is exact: by enumeration of all sets for up to 12 labels, and by max-product [1]_ if
-    the pairs form a forest. It also gives probabilities, for ``loss="log"`` of
+    The pairs form a forest, and inference is exact, by max-product [1]_; sum-product gives
+    probabilities, for ``loss="log"`` of
     :class:`~sklearn_bundle.StructuredSVM`, a conditional random field [2]_.
 
     Parameters
     ----------
-    edges : {"tree", "full"}, None or list of pairs of int, default="tree"
-        The pairs of labels. "tree" is the tree of largest mutual information between the labels of
-        the training data, by their weights [3]_; "full" means all pairs. "full" and lists with a
-        cycle are for up to 12 labels. None means no pairs.
+    edges : "tree", None or list of pairs of int, default="tree"
+        The pairs of labels, without a cycle. "tree" is the tree of largest mutual information
+        between the labels of the training data, by their weights [3]_. None means no pairs.
     fit_intercept : bool, default=True
         Whether to fit the b_l; otherwise they are 0.
 
@@ -71,9 +76,8 @@ class Multilabel(StructuredModel):
     ------
     ValueError
         By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, if `edges` is something
-        else, names a label that does not exist or joins a label with itself; for cycles with more
-        than 12 labels; for slack rescaling with more than 12 labels; for a y with values other than
-        0 and 1.
+        else, names a label that does not exist, joins a label with itself or has a cycle; for slack
+        rescaling; for a y with values other than 0 and 1.
 
     See Also
     --------
@@ -92,7 +96,7 @@ class Multilabel(StructuredModel):
     >>> import numpy as np
     >>> from sklearn_bundle.models import Multilabel
     >>> X, Y = np.array([[1.0], [2.0], [-1.0], [0.5]]), [[1, 1], [1, 1], [0, 0], [1, 0]]
-    >>> model = Multilabel("full")
+    >>> model = Multilabel([(0, 1)])
     >>> model.n_parameters(X, Y)  # 2 weights, 2 biases, 4 states of a pair
     8
     >>> model.joint_feature(X[1], [1, 0])
@@ -132,26 +136,8 @@ class Multilabel(StructuredModel):
         return self.best_sets(_row(x), w)[0]
 
     def loss_augmented_inference(self, x, y, w) -> np.ndarray:
-        return self._augmented(x, y, w, slack=False)
-
-    def slack_rescaled_inference(self, x: Any, y: Any, w: Array) -> np.ndarray:
-        """The set y' of the highest ``l(y, y') (1 + <w, phi(x, y') - phi(x, y)>)``.
-
-        Parameters
-        ----------
-        x : ndarray of shape (d,)
-            A row.
-        y : ndarray of int of shape (n_labels,)
-            Its true labels.
-        w : ndarray of shape (n_parameters,)
-            Parameters.
-
-        Returns
-        -------
-        y_hat : ndarray of int of shape (n_labels,)
-            Labels, as 0 and 1.
-        """
-        return self._augmented(x, y, w, slack=True)
+        truth = as_sets([y], self.n_labels_)
+        return self._best(self._outputs(_row(x), truth, 1.0), w)[0]
 
     def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
         """Log of the sum of ``exp <w, phi(x, y)>`` over all sets y, and the mean of phi.
@@ -171,9 +157,9 @@ class Multilabel(StructuredModel):
             The mean, with y in proportion to the exponentials.
         """
         none = np.zeros(self.n_labels_, np.int64)
-        outputs = self._outputs(_row(x), none[None], 1.0, slack=False)
+        outputs = self._outputs(_row(x), none[None], 1.0)
         truth, gradient = self.joint_feature(x, none), np.zeros(len(w))
-        found = self._bound(outputs).expect(_weights(w), 0, 1, np.ones(1), gradient)
+        found = self._bound(outputs, _row(x)).expect(_weights(w), 0, 1, np.ones(1), gradient)
         return float(found.losses[0] + w @ truth), gradient + truth
 
     def best_sets(self, X: Matrix, w: Array) -> Numbers:
@@ -192,12 +178,13 @@ class Multilabel(StructuredModel):
             Values 0 and 1.
         """
         none = np.zeros((X.shape[0], self.n_labels_), np.int64)
-        return self._best(self._outputs(X, none, 0.0, slack=False), w)
+        return self._best(self._outputs(X, none, 0.0), w)
 
     def examples(self, X, y, scaling) -> Examples:
+        check_scaling(self, scaling)
         rows, sets = _as_rows(X), as_sets(y)
         self._learn(rows, sets)
-        (n, d), L, slack = rows.X.shape, self.n_labels_, scaling == "slack"
+        (n, d), L = rows.X.shape, self.n_labels_
         check_size(self, self._size(d), f"{L} labels with {d} features")
         if len(sets) != n:
             raise ValueError(f"y must have {n} rows, as X, got {len(sets)}.")
@@ -207,9 +194,8 @@ class Multilabel(StructuredModel):
             lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
             columns=L,
             others=L + 2 * len(self.edges_),
-            factor=float(L) if slack else 1.0,
         )
-        return self._bound(self._outputs(rows.X, sets, 1.0, slack=slack), (rounding,))
+        return self._bound(self._outputs(rows.X, sets, 1.0), rows.X, (rounding,))
 
     @property
     def _bias(self) -> float:
@@ -217,10 +203,6 @@ class Multilabel(StructuredModel):
 
     def _size(self, n_features: int) -> int:
         return self.n_labels_ * (n_features + 1) + 4 * len(self.edges_)
-
-    def _augmented(self, x: Array, y: Any, w: Array, *, slack: bool) -> Numbers:
-        truth = as_sets([y], self.n_labels_)
-        return self._best(self._outputs(_row(x), truth, 1.0, slack=slack), w)[0]
 
     def _best(self, outputs: MultilabelOutputs, w: Array) -> Numbers:
         found = np.empty_like(outputs.truths)
@@ -232,59 +214,43 @@ class Multilabel(StructuredModel):
         if self.edges is None:
             self.edges_ = np.empty((0, 2), np.int64)
         elif isinstance(self.edges, str):
-            if self.edges not in ("tree", "full"):
+            if self.edges != "tree":
                 raise ValueError(
-                    "edges must be 'tree', 'full', None or a list of pairs of numbers of labels, "
+                    "edges must be 'tree', None or a list of pairs of numbers of labels, "
                     f"got {shown(self.edges)}."
                 )
-            full = np.argwhere(np.triu(np.ones((L, L)), 1))
-            self.edges_ = full if self.edges == "full" else _tree(sets, rows.weights)
+            self.edges_ = _tree(sets, rows.weights)
         else:
             self.edges_ = as_pairs(self.edges, L, "edges", "labels")
 
     def _bound(
-        self, outputs: MultilabelOutputs, roundings: tuple[ScoreRounding, ...] = ()
+        self, outputs: MultilabelOutputs, X: Matrix, roundings: tuple[ScoreRounding, ...] = ()
     ) -> CompiledExamples:
-        L, E, d = outputs.n_nodes, len(outputs.tails), outputs.n_features
-        dense = np.full(len(outputs.truths), d)
-        entries = np.diff(outputs.indptr) if outputs.width == 0 else dense
-        given = self._size(d), L * (entries + 1) + 2 * E, roundings
-        examples = CompiledExamples(outputs, *given, likelihood=True)
-        sets = 4 << L if outputs.listed else 8 * L
-        examples.oracle_cost = float(np.mean(entries) * L + 8 * E + sets)
+        (n, d), L, E = X.shape, self.n_labels_, len(self.edges_)
+        entries = np.diff(outputs.indptr) if outputs.width == 0 else np.full(n, d)
+        sizes = 2.0 * L * np.sqrt(squared_lengths(X) + 1.0) + 4.0 * E
+        sums = Sums(np.full(n, 16.0 * (L + E) + 16.0), np.ones(n, np.int64), sizes)
+        given = self._size(d), L * (entries + 1) + 2 * E, roundings, sums
+        examples = CompiledExamples(outputs, *given)
+        examples.oracle_cost = float(np.mean(entries) * L + 8 * (E + L))
         return examples
 
-    def _outputs(self, X: Matrix, sets: Numbers, cost: float, *, slack: bool) -> MultilabelOutputs:
+    def _outputs(self, X: Matrix, sets: Numbers, cost: float) -> MultilabelOutputs:
         """Rows in the form for compiled code; ``cost`` is that of a wrong label."""
         L, edges = self.n_labels_, self.edges_
-        order, above = forest_order(L, edges), np.full(L, -1)
-        listed = order is None or slack
-        if listed and L > _MOST_LISTED:
-            why = "with slack rescaling" if slack else "if pairs form a cycle"
-            raise ValueError(
-                f"Multilabel takes at most {_MOST_LISTED} labels {why}, but y has {L}. Use "
-                + ("scaling='margin'." if slack else "edges='tree'.")
-            )
-        order = np.arange(L) if order is None else order
+        order, above, parents = forest_order(L, edges), np.full(L, -1), np.full(L, -1)
+        if order is None:
+            raise ValueError("edges of Multilabel must have no cycle: use 'tree'.")
+        numbers = np.arange(len(edges))
         later = np.argsort(order)[edges].argmax(axis=1)  # ends that are below the other ones
-        above[edges[np.arange(len(edges)), later]] = np.arange(len(edges))
-        width, indptr, indices, data = stored(X)
-        return MultilabelOutputs(
-            L,
-            X.shape[1],
-            width,
-            listed,
-            slack,
-            self._bias,
-            cost,
-            sets,
-            *(np.ascontiguousarray(end) for end in edges.T),
-            order,
-            above,
-            indptr,
-            indices,
-            data,
-        )
+        below = edges[numbers, later]
+        above[below], parents[below] = numbers, edges[numbers, 1 - later]
+        swapped = np.zeros(L, np.bool_)
+        swapped[below] = later == 0
+        width, *stored_rows = stored(X)
+        forest = order, above, parents, swapped
+        sizes = L, X.shape[1], width, self._bias, cost
+        return MultilabelOutputs(*sizes, sets, *forest, *stored_rows)
 
 
 def _weights(w: Array) -> Array:

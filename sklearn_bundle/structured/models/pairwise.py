@@ -23,7 +23,6 @@ from sklearn_bundle.structured.models.graph_input import (
     as_node_labels,
     ordered,
 )
-from sklearn_bundle.structured.models.pairwise_relaxed import Relaxed, RelaxedExamples
 
 Labels = NDArray[np.int64]
 
@@ -50,26 +49,14 @@ class PairwiseGraph(GraphModel):
 
     Inference is exact by max-product if a graph is a forest. On other graphs it is NP-hard to find
     the best labeling: messages along trees [1]_ give a labeling and an upper bound, and branch and
-    bound closes the gap between them as far as `max_branches` allows. `relaxed` decides which
-    problem the certificate of a fit is for:
-
-    * False: that of the labelings. ``objective_`` uses the upper bounds of the maxima, and
-      ``lower_bound_`` uses only labelings, so both are valid; if branch and bound stops early, its
-      remaining gap stays in ``dual_gap_``.
-    * True: that of the linear relaxation, section A.2.1 of [2]_, in which an output has a
-      distribution over the labels of each node and over the pairs of each edge, which agree on the
-      nodes. phi and l are linear in them. Its optimum is at least that of the labelings:
-      ``objective_`` is an upper bound for these too, but ``lower_bound_`` is not a lower bound for
-      them.
+    bound closes the gap between them as far as `max_branches` allows. ``objective_`` uses the upper
+    bounds of the maxima, and ``lower_bound_`` uses only labelings, so both are valid; if branch and
+    bound stops early, its remaining gap stays in ``dual_gap_``.
 
     Parameters
     ----------
     n_labels : int, default=None
         K. None means the largest label in the y of `fit`, plus one.
-    relaxed : bool, default=False
-        Whether `fit` solves the relaxation, by linear programs (HiGHS [3]_). A program has ``n K +
-        m K^2`` variables and takes 0.1 s for 40 nodes with 11 labels, so this is for small graphs.
-        `predict` still returns labelings, the same as for False.
     max_branches : int, default=100
         Maximum number of parts of a graph's labelings that one search examines; each split makes
         two. 0 means only the bound of the messages.
@@ -96,10 +83,6 @@ class PairwiseGraph(GraphModel):
     ----------
     .. [1] V. Kolmogorov: Convergent tree-reweighted message passing for energy minimization. IEEE
        Transactions on Pattern Analysis and Machine Intelligence 28 (2006), 1568-1583.
-    .. [2] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-    .. [3] Q. Huangfu, J. A. J. Hall: Parallelizing the dual revised simplex method. Mathematical
-       Programming Computation 10 (2018), 119-142.
 
     Examples
     --------
@@ -120,11 +103,8 @@ class PairwiseGraph(GraphModel):
 
     exact = False
 
-    def __init__(
-        self, n_labels: int | None = None, *, relaxed: bool = False, max_branches: int = 100
-    ):
+    def __init__(self, n_labels: int | None = None, *, max_branches: int = 100):
         self.n_labels = n_labels
-        self.relaxed = relaxed
         self.max_branches = max_branches
 
     @property
@@ -133,18 +113,12 @@ class PairwiseGraph(GraphModel):
 
     def joint_feature(self, x, y) -> np.ndarray:
         graph, K = self._known(x), self.n_labels_
-        if isinstance(y, Relaxed):
-            nodes, pairs = y
-        else:
-            nodes = np.eye(K)[as_node_labels(y, graph.shape, K, "y")]
-            pairs = nodes[graph.edges[:, 0], :, None] * nodes[graph.edges[:, 1], None, :]
+        nodes = np.eye(K)[as_node_labels(y, graph.shape, K, "y")]
+        pairs = nodes[graph.edges[:, 0], :, None] * nodes[graph.edges[:, 1], None, :]
         of_edges = graph.edge_features.T @ pairs.reshape(-1, K * K)
         return np.concatenate([(nodes.T @ graph.nodes).ravel(), of_edges.ravel()])
 
     def loss(self, y, y_hat) -> float:
-        if isinstance(y_hat, Relaxed):
-            y = np.asarray(y)
-            return float(len(y) - y_hat.nodes[np.arange(len(y)), y].sum())
         y_hat = np.asarray(y_hat)
         return float(np.count_nonzero(as_node_labels(y, y_hat.shape, None, "y") != y_hat))
 
@@ -186,8 +160,6 @@ class PairwiseGraph(GraphModel):
             lambda w: w[: K * d].reshape(K, -1).T,
             lambda w: w[K * d :].reshape(-1, K * K),
         )
-        if self.relaxed:
-            return RelaxedExamples(self, graphs, labels, self._size, roundings)
         outputs, exact, _ = self._outputs(graphs, labels, 1.0)
         n, m = np.diff(outputs.nodes), np.diff(outputs.edges)
         longest = np.minimum(2 * n, K) * d + np.minimum(2 * m, K * K) * e
@@ -205,8 +177,6 @@ class PairwiseGraph(GraphModel):
                 raise ValueError(
                     f"{name} must be an integer that is at least {least}, got {shown(value)}."
                 )
-        if not isinstance(self.relaxed, bool | np.bool_):
-            raise ValueError(f"relaxed must be True or False, got {shown(self.relaxed)}.")
         graphs, labels = super()._learn(X, y)
         largest = max(int(y.max()) for y in labels)
         self.n_labels_ = largest + 1 if self.n_labels is None else int(self.n_labels)

@@ -8,12 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-import sklearn_bundle.structured._compiled.segment_expectation  # noqa: F401 - registers expect
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured.models.base import StructuredModel, check_size
-from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
+from sklearn_bundle.structured.models.chain_structure import TokenRows, joined, sums_along
 from sklearn_bundle.structured.models.examples import CompiledExamples, check_scaling
 from sklearn_bundle.structured.models.segment_layout import (
     Array,
@@ -202,7 +201,8 @@ class Segments(StructuredModel):
         rows = sp.csr_array(x), np.array([len(x)]), self.max_lengths_, bool(self.boundaries)
         outputs = structure(*rows, _tokens(truth), segment_oracle.NOTHING)
         at, gradient = flat(self._split(w)), np.zeros(n_flat(outputs))
-        examples = CompiledExamples(outputs, len(gradient), longest_entries(outputs))
+        sums = sums_along(outputs.chains, rows[0], 0.0)
+        examples = CompiledExamples(outputs, len(gradient), longest_entries(outputs), (), sums)
         found = examples.expect(at, 0, 1, np.ones(1), gradient)
         parts = taken_apart(gradient, self.n_labels_, self._longest, bool(self.boundaries))
         phi = self.joint_feature(x, truth)  # of the output that all others were compared with
@@ -225,9 +225,9 @@ class Segments(StructuredModel):
             columns=3 if self.boundaries else 1,
             others=4,  # a transition, a length, and biases at both ends
         )
-        of_examples = n_parameters, longest_entries(outputs), (rounding,)
-        terms = np.diff(chains.tokens)
-        return CompiledExamples(outputs, *of_examples, likelihood=True, terms=terms)
+        steps = 2.0 * (self._longest + X.n_labels) + 64.0
+        sums = sums_along(chains, X.X, steps, 3 if self.boundaries else 1)
+        return CompiledExamples(outputs, n_parameters, longest_entries(outputs), (rounding,), sums)
 
     def _size(self, n_attributes: int) -> int:
         parts, K = 3 if self.boundaries else 1, self.n_labels_

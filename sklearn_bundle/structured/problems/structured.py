@@ -168,10 +168,18 @@ class StructuredProblem(StructuredRisk):
 
     def risk(self, found: list[tuple[int, Found]]) -> float:
         """R where the outputs were found, or an upper bound of it, if the examples have one."""
-        scores = np.concatenate([part.bounds for _, part in found])
-        if not np.isfinite(scores).all():
-            scores = np.concatenate([part.scores for _, part in found])
+        scores = np.concatenate([part.scores for _, part in found])
+        bounds = np.concatenate([part.bounds for _, part in found])
+        return self.risk_of(scores, bounds, scores)
+
+    def risk_of(self, scores: Array, bounds: Array, highest: Array) -> float:
+        """The same from the scores of the oracle's outputs, and bounds of those of all."""
+        scores = bounds if np.isfinite(bounds).all() else scores
         return float(np.sum(self.weights * (0.5 * scores * scores if self.squared else scores)))
+
+    def name_of(self, i: int) -> str:
+        """An example, for errors."""
+        return f"for example {i}"
 
     def objective_error(self, w: Array, objective: float) -> float:
         """By how much the objective at w may be higher than it was computed to be.

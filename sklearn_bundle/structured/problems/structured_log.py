@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.structured.models.examples import Examples, Expected
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 
@@ -52,17 +52,19 @@ class LikelihoodProblem(StructuredRisk):
     def __init__(self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int = 1):
         super().__init__(examples, weights, reg_lambda, n_threads, examples.n_parameters)
         terms = np.add.reduceat(examples.terms, self._bounds[:-1])
-        self._depth = float(terms.max() + len(terms) + 8)  # additions to an entry of a gradient
+        self._depth = likely(float(terms.max() + len(terms) + 8))  # additions to an entry
         self._risk_of_zero: float | None = None
 
     def find(self, w: Array) -> Tangent:
         """A pass over all examples: the risk and its gradient at w."""
         found, gradient = self._sums(w)
         with np.errstate(over="ignore", invalid="ignore"):
-            risk, shift, size = (float(np.sum(self.weights * part)) for part in found)
+            shifts = found.shifts + self.examples.errors(w)
+            parts = found.losses, shifts, found.sizes
+            risk, shift, size = (float(np.sum(self.weights * part)) for part in parts)
             # Log Z and the score shift by as much as any output, and their difference is rounded
             # once; each probability changes by a factor within exp(+-2 shift).
-            factors = np.expm1(np.minimum(2.0 * found.shifts, _LARGEST))
+            factors = np.expm1(np.minimum(2.0 * shifts, _LARGEST))
             moved = float(np.sum(self.weights * factors * found.sizes))
         if not w.any():
             self._risk_of_zero = risk

@@ -5,7 +5,7 @@ Both move the same dual point, certify it by checks on all examples, and differ 
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.dual_methods import Catalyst, Checks, Idling, first_kappa
 from sklearn_bundle.jit.sampling import Sampling, grow
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.blocks import BlockDual, Check, OutputCache
+from sklearn_bundle.structured.solvers.blocks import BlockDual, Check, KeptOutputs
 
 _IDLE = 40  # checks in a row that change nothing: then only rounding is left
 _SETTLED = 3  # checks in a row after which a solver cannot close the rest of the gap
@@ -23,9 +23,7 @@ _SETTLED = 3  # checks in a row after which a solver cannot close the rest of th
 # Of block-coordinate Frank-Wolfe.
 _GAP_SHARE = 0.8  # share of the steps that are drawn by gaps, as in the CRF's dual ascent
 _PATIENCE = 30  # visits without weight after which an output is dropped: 10 are too few on CoNLL
-_CACHED_PASSES = 10  # most passes after one of the oracle: more would overfit the kept outputs
-_OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
-_LONGEST_PAUSE = 15  # most iterations before steps on all blocks are tried again after a failure
+_CACHED_PASSES = 5  # most passes after one of the oracle: more would overfit the kept outputs
 # The first reg_lambda + kappa, over the mean curvature of a block. With 0.01 matchings took 15 %
 # more passes, and 1,500 letters four times as many.
 _STRENGTH = 0.05
@@ -55,7 +53,7 @@ class BlockSolver(ABC):
     n_cached_outputs : int or None
         Outputs kept per example in addition to the true one, at least 2. None is 48, or more if
         these all have weight, as long as they take up less than 1 GB.
-    kept : OutputCache
+    kept : KeptOutputs
         From a solver of the same problem; reg_lambda may differ.
     patience : int
         Visits without weight after which an output is dropped.
@@ -65,14 +63,14 @@ class BlockSolver(ABC):
 
     def __init__(
         self,
-        problem: StructuredProblem,
+        problem: Any,
         tol: float,
         n_cached_outputs: int | None,
-        kept: OutputCache | None,
+        kept: KeptOutputs | None,
         patience: int,
     ):
         if kept is None:
-            kept = OutputCache(problem.n_examples, n_cached_outputs, problem.squared)
+            kept = KeptOutputs(problem.n_examples, n_cached_outputs, problem.squared)
         self._tol = tol
         self._dual = BlockDual(problem, kept, patience)
         self._best = Best(least=0.0)
@@ -81,16 +79,16 @@ class BlockSolver(ABC):
         self._moved = True  # whether there were steps since the last check
 
     @property
-    def problem(self) -> StructuredProblem:
+    def problem(self) -> Any:
         """The problem being solved."""
         return self._dual.problem
 
     @property
-    def kept(self) -> OutputCache:
+    def kept(self) -> Any:
         """Where a new solver may start."""
-        return self._dual.cache
+        return self._dual.outputs
 
-    def attach(self, problem: StructuredProblem) -> None:
+    def attach(self, problem: Any) -> None:
         """Continue with the same problem in another object."""
         self._dual.problem = problem
 
@@ -190,7 +188,7 @@ class BlockCoordinateSolver(BlockSolver):
         n_cached_outputs: int | None = None,
         sampling: Literal["gap", "uniform"] = "gap",
         acceleration: Literal["auto", "never"] = "auto",
-        kept: OutputCache | None = None,
+        kept: KeptOutputs | None = None,
     ):
         super().__init__(problem, tol, n_cached_outputs, kept, _PATIENCE)
         n = problem.n_examples
@@ -205,10 +203,9 @@ class BlockCoordinateSolver(BlockSolver):
             factors=np.ones(n),
             state=np.array([seed], np.uint64),
         )
-        self._blocks = np.arange(n)
+        self._examples = np.arange(n)
         self._checks = Checks(tol, cost=1.0)  # in passes of the oracle, as iterations
         self._catalyst: Catalyst | None = None  # None before the first check
-        self._rest = self._pause = 0  # iterations until steps on all blocks are tried again
         self._fruitless = 0  # checks without a smaller gap
 
     def _iterate(self) -> None:
@@ -224,21 +221,13 @@ class BlockCoordinateSolver(BlockSolver):
         dual.sampled_pass(self._sampling)
         calls = self.problem.n_examples * self.problem.examples.oracle_cost
         rate = (dual.gained - gained) / (dual.read - read + calls)
-        blocks = self._blocks
+        examples = self._examples
         for _ in range(_CACHED_PASSES):
             gained, read = dual.gained, dual.read
-            blocks = dual.cached_pass(blocks[::-1].copy(), _OPEN)
-            of_pass = (dual.gained - gained) / max(dual.read - read, 1.0)
-            if of_pass <= rate:
+            examples = examples[::-1].copy()
+            dual.cached_pass(examples)
+            if dual.gained - gained <= rate * max(dual.read - read, 1.0):
                 break
-        if self._rest > 0:
-            self._rest -= 1
-        else:
-            gained, read = dual.gained, dual.read
-            dual.climb(self._blocks)
-            pays = (dual.gained - gained) / max(dual.read - read, 1.0) > of_pass
-            self._pause = 0 if pays else min(2 * self._pause + 1, _LONGEST_PAUSE)
-            self._rest = self._pause
         catalyst = self._catalyst
         if catalyst is not None:
             catalyst.adapt(dual.estimate, dual.distance())
@@ -247,9 +236,8 @@ class BlockCoordinateSolver(BlockSolver):
     def _accelerate(self) -> None:
         """Add a proximal term if it is of use."""
         self._accelerated = False  # from now on there is a term, or there never will be
-        outputs, problem = self._dual.cache.outputs, self.problem
-        last = outputs.count - 1
-        squares = outputs.gram[outputs.gram_at + last * (outputs.capacity + 1)]
+        kept, problem = self._dual.outputs.arrays, self.problem
+        squares = kept.gram[np.arange(problem.n_examples), kept.count - 1, kept.count - 1]
         curvature = float(problem.weights @ (problem.weights * squares))
         kappa = first_kappa(problem.reg_lambda, curvature, _STRENGTH)
         if kappa > 0.0:
@@ -310,7 +298,7 @@ class SimplicialSolver(BlockSolver):
         tol: float,
         variant: Literal["product", "working-sets"] = "product",
         n_cached_outputs: int | None = None,
-        kept: OutputCache | None = None,
+        kept: KeptOutputs | None = None,
     ):
         super().__init__(problem, tol, n_cached_outputs, kept, _SIMPLEX_PATIENCE)
         self.name = "rsd" if variant == "product" else "rsd-working-sets"
@@ -331,15 +319,12 @@ class SimplicialSolver(BlockSolver):
             if first > 0:  # the first is at the w of the last check, which covered all
                 self._dual.call_oracle(working_set)
             self._solve_master(working_set)
-        self._dual.climb(order)
 
     def _solve_master(self, blocks: NDArray[np.int64]) -> None:
         """Find nearly the best point in the product of the simplexes of these examples."""
         dual, weights = self._dual, self.problem.weights
         enough = _MASTER_SHARE * float(weights[blocks] @ dual.gaps[blocks])
         for _ in range(_MASTER_PASSES):
-            if dual.cached_gap(blocks) <= enough:
-                break
             blocks = blocks[::-1].copy()
-            dual.cached_pass(blocks)
-            dual.climb(blocks)
+            if dual.cached_pass(blocks) <= enough:
+                break

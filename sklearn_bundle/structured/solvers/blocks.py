@@ -1,110 +1,131 @@
-"""The dual of a structured hinge loss by blocks: outputs with weights, and moves of all methods.
+"""The dual of a structured hinge loss by examples: kept outputs, and moves of all methods."""
 
-A block is an example with the outputs that were found for it and their weights q.
-"""
-
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.sampling import Sampling, next_block, note
-from sklearn_bundle.structured._compiled import block_steps
-from sklearn_bundle.structured._compiled.block_steps import Dual
-from sklearn_bundle.structured._compiled.outputs import (
-    BYTES_PER_ENTRY,
-    ENTRIES,
-    LONGEST,
-    MOST,
-    PRODUCTS,
-    SLOTS,
-    Outputs,
-    tidy,
+from sklearn_bundle.structured._compiled.kept import (
+    CACHED,
+    CHECK,
+    DRAWN,
+    HIGHEST,
+    SCORES,
+    STEPS,
+    SUM,
+    Dual,
+    Given,
+    Kept,
+    visit,
 )
 from sklearn_bundle.structured.models.examples import Found
-from sklearn_bundle.structured.problems.structured import (
-    StructuredProblem,
-    not_exact,
-    sum_of_features,
-)
-from sklearn_bundle.structured.solvers.faces import Face, slots_of
+from sklearn_bundle.structured.problems.structured import not_exact, sum_of_features
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
-_FIRST_ROOM = 4  # slots: most blocks need two or three outputs
-_LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
-_MEMORY = 1 << 30  # bytes of entries up to which full blocks get twice the capacity
-_OF_SLOTS = "q", "loss", "length", "idle"  # in addition to where the entries begin
-_GROWTH = 1.5  # of a pool that is full
-_FACES = 10  # most faces in a row: then blocks may need others
-_FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the steps end
+_PLACES = 4  # at first: most examples need two or three outputs
+_LIMIT = 48  # outputs of an example until memory decides: CoNLL-2000 does not reach 1e-3 with 16
+_MEMORY = 1 << 30  # bytes up to which examples that are full get twice the places
+_GROWTH = 1.5  # of entries, where they are full
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
+_MISSED = 1e-8  # of the terms of a score: rounding moves it by less
+_PER_OUTPUT = "q", "loss", "begin", "length", "idle"
+_NO_SAMPLING = Sampling(0, 0.0, False, False, np.zeros(2), np.zeros(1), np.zeros(1, np.uint64))
+_NONE = Given(0, np.zeros(1, np.int64), np.zeros(0, np.uint32), *np.zeros((4, 1)))
 
 
-class OutputCache:
-    """Outputs by blocks, with their weights.
+class KeptOutputs:
+    """Outputs of examples, with their weights.
 
     Parameters
     ----------
-    n_blocks : int
-    n_cached_outputs : int or None
-        Outputs that a block may keep in addition to the true one, at least 2; None is 48, and more
-        while there is memory.
+    n_examples : int
+    most : int or None
+        Outputs that an example may keep in addition to the true one, at least 2; None is 48, and
+        more while there is memory.
     squared : bool
-        Whether the weights of a block have a free sum: true outputs then begin without weight.
+        Whether the weights of an example have a free sum: true outputs then begin without weight.
     """
 
-    def __init__(self, n_blocks: int, n_cached_outputs: int | None, squared: bool = False):
-        limit = 1 + (_LIMIT if n_cached_outputs is None else n_cached_outputs)
-        capacity = min(_FIRST_ROOM, limit)
-        n, blocks = n_blocks * capacity, np.arange(n_blocks, dtype=np.int64)
-        self.outputs = Outputs(
-            at=blocks * capacity,
-            gram_at=blocks * capacity * capacity,
-            capacity=np.full(n_blocks, capacity, np.int64),
-            count=np.ones(n_blocks, np.int64),
-            limit=np.full(n_blocks, limit, np.int64),
-            q=np.zeros(n),  # except the true outputs, below
-            loss=np.zeros(n),
-            begin=np.zeros(n, np.int64),
-            length=np.zeros(n, np.int64),
-            idle=np.zeros(n, np.int64),
-            gram=np.zeros(n * capacity),
+    def __init__(self, n_examples: int, most: int | None, squared: bool = False):
+        limit = 1 + (_LIMIT if most is None else most)
+        self._may_grow = most is None
+        n, places = n_examples, min(_PLACES, limit)
+        self.arrays = Kept(
+            limit=limit,
+            count=np.ones(n, np.int64),
+            q=np.zeros((n, places)),
+            loss=np.zeros((n, places)),
+            begin=np.zeros((n, places), np.int64),
+            length=np.zeros((n, places), np.int64),
+            idle=np.zeros((n, places), np.int64),
+            gram=np.zeros((n, places, places)),
             indices=np.empty(0, np.uint32),
             values=np.empty(0),
-            used=np.array([n, n * capacity, 0, 0, capacity], np.int64),
-            budget=0 if n_cached_outputs is not None else _MEMORY // BYTES_PER_ENTRY,
+            used=np.zeros(2, np.int64),
         )
         if not squared:
-            self.outputs.q[self.outputs.at] = 1.0
+            self.arrays.q[:, 0] = 1.0
+
+    def entries(self) -> tuple[NDArray[np.bool_], Numbers, Numbers]:
+        """The outputs that are there, their numbers of entries, and the places of all entries."""
+        kept = self.arrays
+        there = np.arange(kept.q.shape[1]) < kept.count[:, None]
+        begin, length = kept.begin[there], kept.length[there]
+        ends = np.cumsum(length)
+        return there, length, np.repeat(begin - ends + length, length) + np.arange(length.sum())
 
     def make_room(self, longest: int) -> None:
-        """Make room for more outputs of up to ``longest`` entries: tidy or enlarge the pools."""
-        o = self.outputs
-        most, capacity = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
-        live = int(o.length[slots_of(o, np.arange(len(o.at)))[0]].sum())
-        wanted = max(int(_GROWTH * live), live + 4 * most + 1024)
-        indices, values = np.empty(wanted, np.uint32), np.empty(wanted)
-        slots = _grown(len(o.q), int(o.used[SLOTS]) + capacity)
-        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + capacity * capacity)
-        fresh = {name: _resized(getattr(o, name), slots) for name in _OF_SLOTS}
-        fresh["begin"] = np.zeros(slots, np.int64)
-        fresh["gram"] = _resized(o.gram, products)
-        fresh["used"] = o.used.copy()
-        fresh["used"][ENTRIES] = tidy(o, fresh["begin"], indices, values)
-        self.outputs = o._replace(indices=indices, values=values, **fresh)
+        """Make room for more outputs of up to ``longest`` entries."""
+        kept, (there, length, places) = self.arrays, self.entries()
+        n = len(places)
+        size = max(int(_GROWTH * n), n + 4 * longest + 1024)
+        indices, values, begin = np.empty(size, np.uint32), np.empty(size), kept.begin.copy()
+        indices[:n], values[:n] = kept.indices[places], kept.values[places]
+        begin[there] = np.cumsum(length) - length
+        arrays = {"indices": indices, "values": values, "begin": begin, "used": np.array([n, 0])}
+        self.arrays = kept._replace(**arrays)
 
+    def make_place(self, i: int) -> None:
+        """Make a place for another output of example i: places for all, or by merging two."""
+        kept = self.arrays
+        n, places = kept.q.shape
+        if places < kept.limit or (self._may_grow and n * places * places < _MEMORY // 32):
+            more = min(places, kept.limit - places) if places < kept.limit else places
+            wide = (0, 0), (0, more)
+            arrays = {name: np.pad(getattr(kept, name), wide) for name in _PER_OUTPUT}
+            self.arrays = kept._replace(gram=np.pad(kept.gram, (*wide, wide[1])), **arrays)
+        else:
+            self._merge(i)
 
-def _grown(size: int, needed: int) -> int:
-    return size if size >= needed else max(needed, int(_GROWTH * size))
+    def _merge(self, i: int) -> None:
+        """Replace the two outputs of least weight by their weighted mean.
 
-
-def _resized(array: np.ndarray, size: int) -> np.ndarray:
-    if len(array) >= size:
-        return array
-    larger = np.zeros(size, array.dtype)
-    larger[: len(array)] = array
-    return larger
+        The dual point does not change: its psi and its loss are sums over outputs. It may no longer
+        move between the two outputs (the current point of Yu and Rousu, footnote 1).
+        """
+        weights = self.arrays.q[i, 1 : self.arrays.count[i]]
+        a, b = (1 + np.argsort(weights, kind="stable")[:2]).tolist()
+        self.make_room(int(self.arrays.length[i, [a, b]].sum()))
+        kept = self.arrays
+        both = [slice(at, at + n) for at, n in zip(kept.begin[i], kept.length[i], strict=True)]
+        q = kept.q[i, a] + kept.q[i, b]
+        shares = np.array([kept.q[i, a] / q, kept.q[i, b] / q])
+        indices = np.concatenate([kept.indices[both[k]] for k in (a, b)])
+        values = np.concatenate(
+            [s * kept.values[both[k]] for s, k in zip(shares, (a, b), strict=True)]
+        )
+        indices, place = np.unique(indices, return_inverse=True)
+        begin, end = int(kept.used[0]), int(kept.used[0]) + len(indices)
+        kept.indices[begin:end], kept.values[begin:end] = indices, np.bincount(place, values)
+        gram = kept.gram[i]
+        gram[a] = shares @ gram[[a, b]]
+        gram[:, a] = gram[:, [a, b]] @ shares
+        kept.used[0], kept.begin[i, a], kept.length[i, a] = end, begin, end - begin
+        kept.loss[i, a] = shares @ kept.loss[i, [a, b]]
+        kept.q[i, a], kept.q[i, b] = q, 0.0
 
 
 class Check(NamedTuple):
@@ -124,18 +145,17 @@ class Center(NamedTuple):
 
 
 class BlockDual:
-    """The dual point of a problem, its w, and the gap of each block as last seen.
+    """The dual point of a problem, its w, and the gap of each example as last seen.
 
     A proximal term adds ``kappa/2 ||w - center||^2`` to the objective: steps are those of the dual
     of the sum, and the bound is that of the problem itself from the same q.
 
     Parameters
     ----------
-    problem : StructuredProblem
-    cache : OutputCache
-        Outputs with their weights.
+    problem : StructuredProblem or Summed
+    outputs : KeptOutputs
     patience : int
-        Number of visits after which an output without weight is dropped.
+        Number of visits after which an output without weight no longer counts.
 
     Attributes
     ----------
@@ -146,14 +166,15 @@ class BlockDual:
         None before the first :meth:`recenter`.
     """
 
-    def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
-        self.problem, self.cache = problem, cache
+    def __init__(self, problem: Any, outputs: KeptOutputs, patience: int):
+        self.problem, self.outputs = problem, outputs
         self._patience = patience
         self.gaps = np.zeros(problem.n_examples)
         self.kappa = 0.0
         self.center: Center | None = None
         self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
         self._cone[problem.cone] = True
+        self._found = np.empty((3, problem.n_examples))
         self.refresh()
 
     @property
@@ -173,123 +194,125 @@ class BlockDual:
 
     @property
     def estimate(self) -> float:
-        """The gap of the problem with the proximal term, from the blocks' gaps as last seen."""
+        """The gap of the problem with the proximal term, from the examples' gaps as last seen."""
         return float(self.problem.weights @ self.gaps)
 
     def refresh(self) -> float:
         """Recompute w from q; returns the recomputed lower bound of the problem that q proves."""
         problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
+        kept = self.outputs.arrays
+        q = kept.q if problem.squared else kept.q / kept.q.sum(axis=1, keepdims=True)
+        amounts = problem.weights[:, None] * q
         raw = np.zeros(problem.dimension)
-        of_problem = problem.weights, problem.squared
-        losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
+        of_steps = problem.weights, raw, raw, self._cone[:0], self.gaps, np.zeros(2)
+        self._dual = Dual(problem.squared, 1.0, self._patience, *of_steps)
+        self._visit(SUM, self._structure, np.arange(problem.n_examples))
+        losses = float(np.sum(amounts * kept.loss))
+        if problem.squared:
+            losses -= 0.5 * float(problem.weights @ q.sum(axis=1) ** 2)
         own = self._projected(raw)
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
         if self.center is not None and kappa > 0.0:
             raw += kappa * self.center.point
         raw /= reg_lambda + kappa
         w = self._projected(raw)
-        factor = 1.0 / (reg_lambda + kappa)
-        of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
-        self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        error = sum_of_features(problem.n_examples) * lengths * squared**0.5 / reg_lambda
+        of_steps = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
+        self._dual = Dual(problem.squared, 1.0 / (reg_lambda + kappa), self._patience, *of_steps)
+        lengths = np.sqrt(np.maximum(np.einsum("ikk->ik", kept.gram), 0.0))
+        error = sum_of_features(problem.n_examples) * float(np.sum(amounts * lengths))
         penalty = 0.5 * squared / reg_lambda
-        return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
+        error = error * squared**0.5 / reg_lambda + _ROUNDING * (abs(losses) + penalty)
+        return losses - penalty - error
 
     def check(self) -> Check:
         """Make an oracle pass: objective, bound and gaps at w; outputs are kept, without a step."""
-        gained = self.gained
-        bound, problem, w = self.refresh(), self.problem, self.w
-        found = problem.find(w)
-        errors = problem.examples.errors(w)
-        for first, part in found:
-            self.insert(first, part, errors[first : first + len(part.losses)])
-        primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
+        gained, bound, problem, w = self.gained, self.refresh(), self.problem, self.w
+        if problem.examples.structure is None or problem.runner.n_threads > 1:
+            for first, part in problem.find(w):
+                self._keep(first, part)
+        else:
+            self._visit(CHECK, problem.examples.structure, np.arange(problem.n_examples))
+            problem.oracle_calls += problem.n_examples
+        self._refuse_missed()
+        primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk_of(*self._found)
         return Check(w, primal, bound, gained)
 
-    def insert(self, first: int, found: Found, errors: Array) -> None:
-        """Keep an output for each of a range of examples, found at w, and note the gaps.
-
-        Scores are known up to ``errors``.
-
-        Raises
-        ------
-        ValueError
-            If an oracle that is declared exact missed an output that it had found before.
-        """
-        row, n = 0, len(found.losses)
-        of_rows = found.starts, found.indices, found.values, found.losses, found.scores
-        if self.problem.examples.exact:
-            highest = found.scores + 2.0 * errors  # of both scores that are compared
-            missed = block_steps.missed(self.cache.outputs, self._dual, first, highest)
-            if missed >= 0:
-                raise not_exact(f"for example {first + missed}")
-        while row < n:
-            row = block_steps.insert_all(self.cache.outputs, self._dual, first, row, *of_rows)
-            if row < n:
-                self.cache.make_room(int(np.diff(found.starts).max()))
-
-    def call_oracle(self, blocks: NDArray[np.int64]) -> None:
+    def call_oracle(self, examples: Numbers) -> None:
         """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
-        examples = self.problem.examples
-        errors = examples.errors(self.w)
-        for i in blocks.tolist():
-            self.insert(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
-        self.problem.oracle_calls += len(blocks)
+        problem, structure = self.problem, self.problem.examples.structure
+        if structure is None:
+            for i in examples.tolist():
+                self._keep(i, problem.examples.find(self.w, i, i + 1))
+        else:
+            self._visit(CHECK, structure, examples)
+        self.problem.oracle_calls += len(examples)
 
     def sampled_pass(self, sampling: Sampling) -> None:
-        """Take as many steps as there are blocks, each on a random one after an oracle call."""
-        if self.problem.examples.structure is None:
-            self._interpreted_pass(sampling)
+        """Take as many steps as there are examples, each on a drawn one after an oracle call."""
+        problem, structure = self.problem, self.problem.examples.structure
+        if structure is None:
+            for _ in range(problem.n_examples):
+                i = next_block(sampling)
+                self._keep(i, problem.examples.find(self.w, i, i + 1), STEPS)
+                note(sampling, i, problem.weights[i] * self.gaps[i])
         else:
-            self._compiled_pass(sampling)
-        self.problem.oracle_calls += self.problem.n_examples
+            self._visit(STEPS, structure, np.full(problem.n_examples, DRAWN), sampling)
+        problem.oracle_calls += problem.n_examples
 
-    def _compiled_pass(self, sampling: Sampling) -> None:
-        examples, left = self.problem.examples, self.problem.n_examples
-        while True:
-            of_steps = self.cache.outputs, self._dual, sampling, examples.longest, left
-            left -= block_steps.epoch(examples.structure, *of_steps)
-            if not left:
-                return
-            self.cache.make_room(int(examples.longest.max()))
+    def cached_pass(self, examples: Numbers) -> float:
+        """Take a step on each of the examples over the outputs that it has.
 
-    def _interpreted_pass(self, sampling: Sampling) -> None:
-        """The same with an oracle that is not compiled."""
-        problem = self.problem
-        for _ in range(problem.n_examples):
-            i = next_block(sampling)
-            found = problem.examples.find(self.w, i, i + 1)
-            output = i, found.indices, found.values, found.losses[0]
-            while not block_steps.visit_with(self.cache.outputs, self._dual, *output):
-                self.cache.make_room(len(found.indices))
-            note(sampling, i, problem.weights[i] * self.gaps[i])
-
-    def cached_pass(self, blocks: NDArray[np.int64], share: float = 0.0) -> NDArray[np.int64]:
-        """Take a step on each of the blocks over the outputs that it has.
-
-        Returns those whose gap was at least ``share`` of the mean, weighted like the examples.
+        Returns the weighted sum of their gaps over these outputs, each before its step.
         """
-        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks, share)
+        self._visit(CACHED, self._structure, examples)
+        return float(self.problem.weights[examples] @ self._found[SCORES, examples])
 
-    def cached_gap(self, blocks: NDArray[np.int64]) -> float:
-        """The weighted sum of the blocks' gaps over the outputs that they have."""
-        return block_steps.cached_gap(self.cache.outputs, self._dual, blocks)
+    @property
+    def _structure(self) -> Any:
+        """For visits without an oracle."""
+        structure = self.problem.examples.structure
+        return _NONE if structure is None else structure
 
-    def climb(self, blocks: NDArray[np.int64]) -> None:
-        """Take steps on all blocks together, over outputs with weight, from face to face."""
-        most = 0.0
-        for _ in range(_FACES):
-            before = self.gained
-            Face(self.cache.outputs, self._dual, blocks).climb()
-            gain = self.gained - before
-            most = max(gain, most)
-            if gain <= _FACE_SHARE * most:
-                return
+    def _keep(self, first: int, found: Found, task: int = CHECK) -> None:
+        """Keep an output for each of a range of examples, found at w, and note the gaps."""
+        parts: list[Any] = [np.ascontiguousarray(part) for part in found]
+        given = Given(first, *parts)
+        self._visit(task, given, np.arange(first, first + len(found.losses)))
+
+    def _visit(
+        self, task: int, structure: Any, order: Numbers, sampling: Sampling | None = None
+    ) -> None:
+        """A visit of the examples, in parts if room has to be made on the way."""
+        given = isinstance(structure, Given)
+        longest = np.diff(structure.starts) if given else self.problem.examples.longest
+        sampling = _NO_SAMPLING if sampling is None else sampling
+        while len(order):
+            at = self.outputs.arrays, self._dual, sampling, order, longest, self._found
+            n = visit(task, structure, *at)
+            if n < 0:
+                n = -1 - n
+                self.outputs.make_place(int(self.outputs.arrays.used[1]))
+            elif n < len(order):
+                self.outputs.make_room(int(longest.max()))
+            order = order[n:]
+
+    def _refuse_missed(self) -> None:
+        """Refuse an oracle that is declared exact if it missed an output that is kept."""
+        problem, kept, w = self.problem, self.outputs.arrays, self.w
+        if not problem.examples.exact:
+            return
+        excess = self._found[HIGHEST] - self._found[SCORES] - 2.0 * problem.examples.errors(w)
+        size = float(np.linalg.norm(w))
+        for i in np.flatnonzero(excess > 0.0):  # the errors are of both scores
+            lengths = np.sqrt(np.maximum(kept.gram[i].diagonal(), 0.0))
+            terms = abs(self._found[HIGHEST, i]) + kept.loss[i].max() + size * lengths.max()
+            if excess[i] > _MISSED * terms:
+                raise not_exact(problem.name_of(int(i)))
 
     def distance(self) -> float:
         """``reg_lambda/2 ||w - w_q||^2``, with w_q that of q without the center.
 
-        The duality gap of the problem is this plus the sum of the gaps of blocks.
+        The duality gap of the problem is this plus the sum of the gaps of examples.
         """
         if self.center is None or self.kappa == 0.0:
             return 0.0

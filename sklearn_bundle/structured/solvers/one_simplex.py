@@ -1,248 +1,133 @@
-"""Restricted simplicial decomposition with one simplex for all examples (Yu and Rousu, 2007)."""
+"""Cutting planes, or restricted simplicial decomposition with one simplex: the same steps.
 
-from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+A plane of the risk (BMRM, algorithm 2) is an output of the one example that is the sum of all: the
+sum of worst outputs, variant (i) of section 3.2 of Yu and Rousu (2007), for the hinge loss.
+"""
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
-from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.dual_methods import Idling
-from sklearn_bundle.core.limits import TINY
-from sklearn_bundle.linear.regularizers import L2
-from sklearn_bundle.linear.solvers import master
 from sklearn_bundle.structured.models.examples import Found
-from sklearn_bundle.structured.problems.structured import StructuredProblem, not_exact
+from sklearn_bundle.structured.problems.structured import StructuredRisk
+from sklearn_bundle.structured.solvers.block_solvers import BlockSolver
+from sklearn_bundle.structured.solvers.blocks import KeptOutputs
 
 Array = NDArray[np.float64]
 
-_POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom help
-_MASTER_SHARE = 1e-3  # of the gap: the least gain of a further step on the master problem
-_CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
-_INDEPENDENT = 1e-12  # of the largest eigenvalue: rays with a smaller one depend on others
-_ROUNDING = 1e-14  # of the terms of the bound
-_MISSED = 1e-8  # of the terms of a risk: rounding moves it by less
-_IDLE = 100  # passes in a row that change nothing: then only rounding is left
+_LESS = 1e-2  # of reg_lambda: that of another fit that may use the same planes
+_ALL = 1 << 20  # planes
+_PATIENCE = 100  # master problems without weight after which a plane no longer counts
+_ONE = np.zeros(1, np.int64)
 
 
-class Points(NamedTuple):
-    """Points of the reduced dual, one per row: z = (sum of beta, sum of gamma), with a cone's zeta.
+class Summed:
+    """A structured risk as the loss of one example, whose outputs are planes.
 
-    ``beta`` is ``sum_i s_i psi_i``, the negative of the paper's; ``gamma`` is the sum of losses;
-    ``zeta`` has a column per example with the squared hinge, and none otherwise.
+    Planes touch the risk only if the oracle is exact. If it may have missed outputs, the risk is
+    taken to be at least as high as the planes that it gave elsewhere: otherwise the bound would
+    rise above the objective. Planes are lowered by what rounding of their gradients may add to them
+    at the minimizer of P, for this reg_lambda and any down to a hundredth of it.
     """
 
-    beta: Array
-    gamma: Array
-    zeta: Array
+    n_examples, squared = 1, False
 
-    def joined(self, other: "Points") -> "Points":
-        """The points of both."""
-        return Points(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+    def __init__(self, problem: StructuredRisk):
+        self.problem, self.reg_lambda = problem, problem.reg_lambda
+        self.dimension, self.cone = problem.dimension, problem.examples.nonnegative
+        self.weights, self._least, self._risk = np.ones(1), np.inf, 0.0
+        self.examples = SimpleNamespace(structure=None, exact=problem.exact, errors=self._errors)
 
-    def taken(self, rows: NDArray[np.intp]) -> "Points":
-        """Some of the points."""
-        return Points(*(part[rows] for part in self))
+    @property
+    def oracle_calls(self) -> int:
+        """Those of the problem."""
+        return self.problem.oracle_calls
 
-    def mixed(self, q: Array) -> "Points":
-        """One point, their weighted sum."""
-        return Points(*((q @ part)[None] for part in self))
+    @property
+    def passes(self) -> int:
+        """Oracle calls over the number of examples, rounded down."""
+        return self.problem.passes
+
+    def find(self, w: Array) -> list[tuple[int, Found]]:
+        """The plane of a pass over all examples at w."""
+        problem, found = self.problem, self.problem.find(w)
+        self._risk = problem.risk(found)
+        if not np.isfinite(self._risk):
+            raise ValueError("The risk is not finite: check the scale of the features.")
+        self._least = min(self._least, 0.5 * self.reg_lambda * float(w @ w) + self._risk)
+        gradient, offset = problem.plane(found)
+        # P is nowhere lower, and the penalty alone is at most P at its minimizer.
+        farthest = np.sqrt(2.0 * self._least / (_LESS * self.reg_lambda))
+        offset -= problem.of_plane(found) * farthest
+        used = np.flatnonzero(gradient) if offset > -np.inf else np.empty(0, np.int64)
+        offset = max(offset, 0.0) if not len(used) else offset
+        score = self._risk if problem.exact else offset + float(gradient[used] @ w[used])
+        numbers = (np.array([value]) for value in (offset, score, self._risk))
+        plane = used.astype(np.uint32), -gradient[used]
+        return [(0, Found(np.array([0, len(used)]), *plane, *numbers))]
+
+    def risk_of(self, scores: Array, bounds: Array, highest: Array) -> float:
+        """R where the plane was found, or an upper bound of it."""
+        return float(bounds[0] if self.problem.exact else max(bounds[0], highest[0]))
+
+    def name_of(self, i: int) -> str:
+        """For errors."""
+        return "for some examples"
+
+    def with_errors(self, state: State) -> State:
+        """The state with its scores only as certain as rounding leaves them."""
+        return self.problem.with_errors(state)
+
+    def _errors(self, w: Array) -> Array:
+        if not self.problem.any_lambda:  # planes of sums of exponentials touch up to rounding
+            return np.array([np.inf])
+        return np.array([self.problem.objective_error(w, self._risk)])
 
 
-class OneSimplexSolver:
-    """RSD with one simplex: variant (i) of section 3.2, without coordinate ascent.
-
-    Each iteration adds a point, the sum of the worst outputs of all examples. The simplex holds up
-    to ``n_cached_outputs`` of them and the current point x (footnote 1): a further one replaces the
-    one of least weight, and x is kept instead. With the squared hinge it is one cone, of rays (28)
-    to (30), with a strict test in (30).
+class OneSimplexSolver(BlockSolver):
+    """An iteration solves the master problem over all planes and adds the one at its solution.
 
     Parameters
     ----------
-    problem : StructuredProblem
+    problem : StructuredRisk
+    name : {"bundle", "rsd-one-simplex"}
+    tol : float
     n_cached_outputs : int or None
-        The paper's r; None is 50. With 1 this is the conditional gradient.
-    kept : Points
-        From a solver of the same problem, the current point first; reg_lambda may differ.
+        Largest number of planes to keep; None keeps all. A further one replaces a plane without
+        weight; if there is none, the two of least weight are merged into their mean.
+    kept : tuple
+        :attr:`kept` of a solver of the same problem; reg_lambda may differ. Planes that do not hold
+        with the new one are left out.
     """
-
-    name = "rsd-one-simplex"
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
     def __init__(
         self,
-        problem: StructuredProblem,
+        problem: StructuredRisk,
         *,
+        name: str,
+        tol: float,
         n_cached_outputs: int | None = None,
-        kept: Points | None = None,
+        kept: tuple[KeptOutputs, float] | None = None,
     ):
-        self.problem = problem
-        self._limit = _POINTS if n_cached_outputs is None else n_cached_outputs
-        if kept is None:  # the origin is feasible
-            n_zeta = problem.n_examples if problem.squared else 0
-            kept = Points(np.zeros((1, problem.dimension)), np.zeros(1), np.zeros((1, n_zeta)))
-        self._points = kept  # x^k first if there is one, S^x; then S^s
-        self._q = np.eye(1, len(kept.gamma))[0]
-        self._has_current = True
-        self._best = Best(least=0.0)
-        self._idling = Idling(_IDLE)
-        self._w: Array | None = None  # where the oracle was last called
-        self._error = 0.0  # bounds the rounding of the sum of features of any point
+        self.name, self._cut_for = name, problem.reg_lambda
+        outputs, least = None, _LESS if problem.any_lambda else 1.0
+        if kept is not None and problem.reg_lambda >= least * kept[1]:
+            outputs, self._cut_for = kept
+        most = _ALL if n_cached_outputs is None else n_cached_outputs
+        super().__init__(Summed(problem), tol, most, outputs, _PATIENCE)
 
     @property
-    def kept(self) -> Points:
-        """Where a new solver may start."""
-        return self._x.joined(self._points)
+    def kept(self) -> tuple[KeptOutputs, float]:
+        """Where a new solver may start: planes, and the reg_lambda for which they were cut."""
+        return self._dual.outputs, self._cut_for
 
-    @property
-    def _x(self) -> Points:
-        """The current point."""
-        return self._points.mixed(self._q)
-
-    def attach(self, problem: StructuredProblem) -> None:
+    def attach(self, problem: Any) -> None:
         """Continue with the same problem in another object."""
-        self.problem = problem
+        super().attach(problem if problem is ABSENT else Summed(problem))
 
-    def detach(self) -> None:
-        """Release the problem."""
-        self.problem = ABSENT
-
-    def states(self) -> Iterator[State]:
-        """One state per pass of the oracle."""
-        while not self._idling.enough:
-            found = self._check()
-            yield self._state()
-            self._add(self._direction(found))
-            self._solve_master()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from a pass at the current point if it moved, bound from that point."""
-        if moving and (self._w is None or not np.array_equal(self._model(), self._w)):
-            self._check()
-        self._best.raise_bound(self._bound())
-        return self._state()
-
-    def _check(self) -> list[tuple[int, Found]]:
-        """Find the direction (9), with objective and bound at the current point."""
-        problem, best = self.problem, self._best
-        self._w = w = self._model()
-        found = problem.find(w)
-        risk = problem.risk(found)
-        if problem.examples.exact and not problem.squared:
-            terms = np.abs(self._points.gamma) + np.abs(self._points.beta) @ np.abs(w)
-            excess = self._points.gamma - self._points.beta @ w - risk
-            error = 2.0 * problem.objective_error(w, risk)  # of both sides
-            if (excess > _MISSED * (terms + abs(risk)) + error).any():
-                raise not_exact("for some examples")
-        self._error = max(self._error, problem.of_plane(found))
-        best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
-        best.raise_bound(self._bound())
-        self._idling.note(best)
-        return found
-
-    def _direction(self, found: list[tuple[int, Found]]) -> Points:
-        """The extreme point of what was found; with the squared hinge the ray (28) and (30)."""
-        problem = self.problem
-        beta, gamma = np.zeros(problem.dimension), 0.0
-        current = self._x.zeta[0]
-        zeta = np.zeros(len(current))
-        for first, part in found:
-            n = len(part.losses)
-            factors = problem.weights[first : first + n]
-            if problem.squared:
-                ascends = part.scores > current[first : first + n]
-                zeta[first : first + n] = ascends
-                factors = factors * ascends
-            repeated = np.repeat(factors, np.diff(part.starts))
-            beta += np.bincount(part.indices, repeated * part.values, problem.dimension)
-            gamma += float(factors @ part.losses)
-        return Points(beta[None], np.array([gamma]), zeta[None])
-
-    def _add(self, point: Points) -> None:
-        """Add z to S^s; if that is full, it replaces the point of least weight, and S^x is {x}.
-
-        Rays without weight are dropped first, which helps the master problem of a cone.
-        """
-        if self.problem.squared:
-            used = np.flatnonzero(self._q)
-            self._has_current = self._has_current and self._q[0] > 0.0
-            self._points, self._q = self._points.taken(used), self._q[used]
-        extreme = np.arange(int(self._has_current), len(self._q))
-        if len(extreme) < self._limit:
-            self._points, self._q = self._points.joined(point), np.append(self._q, 0.0)
-            return
-        kept = np.delete(extreme, np.argmin(self._q[extreme]))
-        self._points = self._x.joined(self._points.taken(kept)).joined(point)
-        self._q = np.eye(1, len(kept) + 2)[0]
-        self._has_current = True
-
-    def _solve_master(self) -> None:
-        """Find nearly the best point of the simplex by quadratic models; without a cone by one.
-
-        ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so each model
-        is below the dual and touches it.
-        """
-        problem, points = self.problem, self._points
-        gram = points.beta @ points.beta.T / problem.reg_lambda
-        gram += (points.zeta * problem.weights) @ points.zeta.T if problem.squared else 0.0
-        enough = _MASTER_SHARE * max(self._best.gap, 0.0)
-        value = self._bound()
-        for _ in range(_CONE_STEPS if len(problem.cone) else 1):
-            gradient = points.beta @ self._model() - points.gamma
-            if problem.squared:
-                gradient += (points.zeta * problem.weights) @ self._x.zeta[0]
-            linear, before, last = gram @ self._q - gradient, self._q, value
-            if problem.squared:
-                self._q = _on_cone(gram, linear)
-            else:
-                self._q = _on_simplex(gram, linear, self._q, enough)
-            value = self._bound()
-            if value < last:  # by rounding
-                self._q = before
-            if value - last <= enough:
-                return
-
-    def _model(self) -> Array:
-        """w of the current point, (10): negative entries of the cone are 0."""
-        w = self._x.beta[0] / self.problem.reg_lambda
-        cone = self.problem.cone
-        w[cone] = np.maximum(w[cone], 0.0)
-        return w
-
-    def _bound(self) -> float:
-        """The dual at the current point."""
-        problem, x, w = self.problem, self._x, self._model()
-        penalty = 0.5 * problem.reg_lambda * float(w @ w)
-        if problem.squared:
-            penalty += 0.5 * float(problem.weights @ x.zeta[0] ** 2)
-        gamma = float(x.gamma[0])
-        error = self._error * float(self._q.sum()) * float(w @ w) ** 0.5
-        return gamma - penalty - error - _ROUNDING * (abs(gamma) + penalty)
-
-    def _state(self) -> State:
-        problem, best = self.problem, self._best
-        state = best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
-        return problem.with_errors(state)
-
-
-def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:
-    """The q on the unit simplex that minimizes ``q'gram q/2 - linear'q``."""
-    values, vectors = np.linalg.eigh(gram)
-    planes = vectors * np.sqrt(np.maximum(values, 0.0))
-    none = np.empty((len(q), 0))
-    # About what there is to gain: less than the tolerance where reg_lambda is small.
-    gain = float(np.ptp(linear)) ** 2 / max(float(values[-1]), TINY)
-    tolerance = min(tolerance, _MASTER_SHARE * gain)
-    return master.solve(planes, linear, none, L2(), 1.0, gram, q, tolerance).alpha
-
-
-def _on_cone(gram: Array, linear: Array) -> Array:
-    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``, as least squares."""
-    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), TINY))
-    values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
-    used = values > _INDEPENDENT * values[-1]
-    roots = np.sqrt(values[used])
-    target = vectors[:, used].T @ (scale * linear) / roots
-    return scale * nnls((vectors[:, used] * roots).T, target)[0]
+    def _iterate(self) -> None:
+        self._dual.cached_pass(_ONE)
+        self._check()

@@ -110,8 +110,3 @@ def test_a_bound_that_is_not_finite_proves_nothing():
     with pytest.warns(UserWarning, match="SeldomBounded .* no finite upper_bound"):
         quiet(model, *DATA["cells"])
     assert not model.exact_ and model.dual_gap_ == np.inf
-
-
-def test_cutting_planes_refuse_a_cone():
-    with pytest.raises(ValueError, match=r"'bundle' does not .*Grid.nonnegative.*solver='auto'"):
-        StructuredSVM(Grid(), solver="bundle").fit(*DATA["cells"])

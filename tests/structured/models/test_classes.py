@@ -11,7 +11,7 @@ from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.models.examples import ListedExamples
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
+from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
 
 K = 5
 COST = np.array([[0, 1, 2, 3, 1], [0.5, 0, 1, 2, 0], [2, 1, 0, 0, 4], [3, 1, 0.2, 0, 1], [1] * 5])
@@ -202,7 +202,7 @@ def test_the_optimum_of_multiclass_hinge(layout, scaling):
     peer = BMRMClassifier(loss, reg_lambda=reg_lambda, fit_intercept=False, tol=tol).fit(X, y)
     examples = model.examples(Rows(X, K, peer.classes_), y, scaling)
     with StructuredProblem(examples, np.full(len(y), 1 / len(y)), reg_lambda) as problem:
-        result = run(OneSlackSolver(problem), tol=tol, max_iter=2000)
+        result = run(OneSimplexSolver(problem, name="bundle", tol=tol), tol=tol, max_iter=2000)
     assert result.relative_gap <= tol
     assert result.lower_bound <= peer.objective_
     assert peer.lower_bound_ <= result.primal

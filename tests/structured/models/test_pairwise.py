@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import PairwiseGraph
 from sklearn_bundle.structured.models.examples import ListedExamples
-from sklearn_bundle.structured.models.pairwise_relaxed import relaxation
 from tests.contract.judge import judge
 from tests.reference_structured import Structured, graphs
 
@@ -140,64 +139,10 @@ def by_dense_programme(edges, nodes, pairs):
     return linprog(costs, A_eq=A, b_eq=np.r_[np.ones(n), np.zeros(2 * m * K)]).fun
 
 
-# ---- the relaxation ---------------------------------------------------------------------------
-
-
-@every_shape
-@pytest.mark.parametrize("seed", range(5))
-def test_the_relaxation_against_enumeration_and_a_programme(shape, seed):
-    X, y, w = draw(shape, seed)
-    found = PairwiseGraph(K, relaxed=True).examples(X, y, "margin").find(w, 0, 1)
-    nodes, edges, features = X[0]
-    of_nodes = nodes @ w[: K * D].reshape(K, D).T + (np.arange(K) != y[0][:, None])
-    of_edges = (features @ w[K * D :].reshape(E, K * K)).reshape(-1, K, K)
-    [example] = graphs(X, y, K)
-    optimum = -by_dense_programme(edges, of_nodes, of_edges) - example.phi[example.truth] @ w
-    assert found.scores[0] == pytest.approx(optimum, abs=1e-6)
-    assert optimum - 1e-9 <= found.bounds[0] <= optimum + 1e-6
-    assert found.bounds[0] >= (example.losses - example.psi("margin") @ w).max()
-    psi = np.zeros(len(w))
-    psi[found.indices] = found.values
-    assert found.losses[0] - psi @ w == pytest.approx(found.scores[0], abs=1e-12)
-
-
-def test_outputs_of_the_relaxation_agree_on_the_nodes():
-    rng = np.random.default_rng(0)
-    edges = np.array(ALL)
-    for _ in range(10):
-        output, _ = relaxation(edges, rng.normal(size=(5, K)), rng.normal(size=(len(ALL), K, K)))
-        assert output.nodes.min() >= 0.0 and output.pairs.min() >= 0.0
-        np.testing.assert_allclose(output.nodes.sum(axis=1), 1.0, rtol=1e-15)
-        for side in (0, 1):
-            sums, own = output.pairs.sum(axis=2 - side), output.nodes[edges[:, side]]
-            np.testing.assert_allclose(sums, own, atol=1e-15)
-
-
-def test_the_relaxation_of_scores_in_which_losses_are_lost():
-    """All labels have the same score, 1e17: the losses alone decide, and they are kept."""
-    x = 1e17 * np.ones((3, 1)), [[0, 1], [1, 2]], np.ones((2, 1))
-    found = (
-        PairwiseGraph(2, relaxed=True)
-        .examples([x], [[0, 1, 1]], "margin")
-        .find(np.r_[1.0, 1.0, np.zeros(4)], 0, 1)
-    )
-    assert found.scores[0] == 3.0 and found.bounds[0] == pytest.approx(3.0, rel=1e-12)
-
-
-def test_scores_that_the_tolerances_of_programmes_do_not_fit():
-    """HiGHS gives up on these as they are."""
-    edges = np.array([(1, 0), (1, 2)])
-    nodes = 1e13 * np.array([[-2.01, 0.0], [-1.45, 0.0], [0.0, 0.17]])
-    pairs = 1e13 * np.array([[[-0.74, -0.34], [-0.47, 0.0]], [[0.16, -0.08], [0.0, -0.28]]])
-    output, bound = relaxation(edges, nodes, pairs)  # the optimum is 0, of the labels 1, 1, 0
-    score = (output.nodes * nodes).sum() + (output.pairs * pairs).sum()
-    assert 0.0 <= score <= bound == pytest.approx(0.0, abs=10.0)  # 1e-12 of the scores
-
-
 def test_without_branches_the_bound_is_that_of_the_relaxation():
     x, w = loop_that_no_relaxation_closes()
     y = np.zeros(3, int)
-    for settings, bound in [({"max_branches": 0}, 3.0), ({}, 1.0), ({"relaxed": True}, 3.0)]:
+    for settings, bound in [({"max_branches": 0}, 3.0), ({}, 1.0)]:
         model = PairwiseGraph(2, **settings)
         found = model.examples([x], [y], "margin").find(3.0 * w, 0, 1)
         truth = w @ model.joint_feature(x, y)
@@ -223,19 +168,6 @@ def test_certificates_of_solvers(solver):
     svm.fit(X, y, weights)
     assert svm.status_ == "converged" and svm.exact_
     judge(svm, X, y, weights)
-
-
-def test_the_relaxed_problem_bounds_the_other_from_above():
-    X, y = tiny("all pairs", n=4)
-    settings = {"reg_lambda": 0.1, "tol": 1e-4, "random_state": 0}
-    relaxed = StructuredSVM(PairwiseGraph(relaxed=True), **settings).fit(X, y)
-    assert relaxed.status_ == "converged" and relaxed.exact_
-    reference = Structured(graphs(X, y, K), 0.1)
-    at = relaxed.w_.astype(np.longdouble)
-    assert reference.objective(at) <= relaxed.objective_ * (1.0 + 1e-9)
-    assert reference.optimum().value <= relaxed.objective_
-    whole = StructuredSVM(PairwiseGraph(), **settings).fit(X, y)
-    assert relaxed.lower_bound_ > whole.objective_  # these graphs are not tight
 
 
 def test_a_loose_bound_ends_the_fit_and_is_named():
@@ -336,7 +268,6 @@ def test_weights_of_another_length():
         ({"n_labels": 0}, "n_labels must be an integer that is at least 1, got 0"),
         ({"n_labels": 2.5}, "n_labels must be an integer that is at least 1, got 2.5"),
         ({"max_branches": -1}, "max_branches must be an integer that is at least 0, got -1"),
-        ({"relaxed": "no"}, "relaxed must be True or False, got 'no'"),
         ({"max_branches": None}, "max_branches must be an integer that is at least 0, got None"),
     ],
 )
@@ -348,11 +279,10 @@ def test_wrong_parameters(settings, message):
 
 def test_points_whose_scores_overflow_have_no_value():
     x = 1e300 * np.ones((3, 1)), [[0, 1], [1, 2]], np.ones((2, 1))
-    for relaxed in (False, True):
-        examples = PairwiseGraph(2, relaxed=relaxed).examples([x], [[0, 1, 1]], "margin")
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = examples.find(np.r_[1e300, -1e300, np.zeros(4)], 0, 1)
-        assert np.isnan(found.scores[0]) and np.isnan(found.bounds[0])
+    examples = PairwiseGraph(2).examples([x], [[0, 1, 1]], "margin")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = examples.find(np.r_[1e300, -1e300, np.zeros(4)], 0, 1)
+    assert np.isnan(found.scores[0]) and np.isnan(found.bounds[0])
 
 
 def test_slack_rescaling_is_refused():

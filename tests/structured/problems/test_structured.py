@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
+from sklearn_bundle.structured.solvers.one_simplex import Summed
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
@@ -144,9 +144,7 @@ def test_rounding_of_planes(squared):
         gradient, offset = ours.plane(found)
         error = float(np.linalg.norm((gradient - exact).astype(float)))
         covered.append(error / ours.of_plane(found))
-        solver = OneSlackSolver(ours)
-        solver._cut(w)
-        lowered = solver.kept.planes.highest(np.zeros(reference.d))
+        lowered = Summed(ours).find(w)[0][1].losses[0]
         value = reference.objective(w)
         farthest = np.sqrt(2.0 * value / ours.reg_lambda)
         assert lowered <= offset - error * farthest * (1.0 - 1e-9)

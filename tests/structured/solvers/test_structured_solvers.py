@@ -5,13 +5,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers import blocks
-from sklearn_bundle.structured.solvers.adapted import OneSlackSolver
 from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
+from sklearn_bundle.structured.solvers.blocks import KeptOutputs
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound, drawn
@@ -20,16 +19,12 @@ TOL = 1e-6
 MOST = 4000  # states, after which a solver of these problems is taken not to get there
 
 
-def bundle(problem, kept=None, **_):
-    return OneSlackSolver(problem, kept=kept)
+def bundle(problem, tol=TOL, seed=None, **settings):
+    return OneSimplexSolver(problem, name="bundle", tol=tol, **settings)
 
 
 def simplicial(problem, seed=None, **settings):
     return SimplicialSolver(problem, **settings)
-
-
-def one_simplex(problem, tol=None, seed=None, **settings):
-    return OneSimplexSolver(problem, **settings)
 
 
 MAKERS = {
@@ -37,11 +32,8 @@ MAKERS = {
     "bcfw": partial(BlockCoordinateSolver, acceleration="never"),
     "rsd": simplicial,
     "rsd-working-sets": partial(simplicial, variant="working-sets"),
-    "rsd-one-simplex": one_simplex,
     "bundle": bundle,
 }
-CACHING = [name for name in MAKERS if name != "bundle"]
-FOR_CONES = CACHING  # the others have no w that must not be negative
 every_solver = pytest.mark.parametrize("name", MAKERS)
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
 
@@ -102,7 +94,7 @@ def test_bounds_of_every_state(name, kind, scaling, squared, weighted, reg_lambd
 @every_variant
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reg_lambda", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("name", FOR_CONES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_bounds_of_every_state_in_a_cone(name, kind, scaling, squared, reg_lambda):
     """The grid of the paper (10), (15), and others with two weights that must not be negative."""
     reference = drawn(kind, 1, reg_lambda=reg_lambda, cone=True, scaling=scaling, squared=squared)
@@ -123,7 +115,7 @@ def test_the_optimum_is_reached(name, kind, scaling, squared):
 @pytest.mark.matrix
 @every_variant
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", FOR_CONES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_the_optimum_in_a_cone_is_reached(name, kind, scaling, squared):
     reference = drawn(kind, 1, reg_lambda=1.0, cone=True, scaling=scaling, squared=squared)
     follow(made(name, bound(reference)), reference)
@@ -264,7 +256,7 @@ def crowded(squared, n=2, m=30, d=8):
 @pytest.mark.matrix
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("name", CACHING)
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_cache_that_is_too_small(name, size, squared):
     """It does not stall, but gets there as slowly as the method of Frank and Wolfe."""
     reference, tol = crowded(squared), 5e-3
@@ -358,7 +350,7 @@ def test_random_problems(name, seeds):
         kind, (scaling, squared) = rng.choice(KINDS), VARIANTS[rng.integers(4)]
         reference = drawn(
             kind, seed, int(rng.integers(1, 15)), float(10.0 ** rng.uniform(-3, 2)),
-            bool(rng.random() < 0.5), name in FOR_CONES and bool(rng.random() < 0.4),
+            bool(rng.random() < 0.5), bool(rng.random() < 0.4),
             scaling=scaling, squared=squared,
         )  # fmt: skip
         watch(made(name, bound(reference)), reference)
@@ -384,20 +376,42 @@ def test_the_unit_of_the_features_does_not_matter(name, scale):
 def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     """The dual point that is there must still be the one that its outputs make."""
     reference = drawn("chain", 3, n=12, reg_lambda=0.3)
-    solver, tidy = made("bcfw", bound(reference), n_cached_outputs=3), blocks.tidy
+    solver, entries = made("bcfw", bound(reference), n_cached_outputs=3), KeptOutputs.entries
     for _ in zip(range(2), solver.states(), strict=False):
         pass
 
-    def stop(*pools):
-        tidy(*pools)
+    def stop(outputs):
+        entries(outputs)
         raise KeyboardInterrupt
 
     proved = solver._dual.refresh()
     assert 0.0 < proved <= reference.optimum().value
-    monkeypatch.setattr(blocks, "tidy", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(KeptOutputs, "entries", stop)
         solver.kept.make_room(10)
     assert solver._dual.refresh() == proved
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_outputs_that_are_merged_or_moved_make_the_same_point(squared):
+    reference = crowded(squared)
+    solver = made("bcfw", bound(reference), n_cached_outputs=6)
+    for _ in zip(range(9), solver.states(), strict=False):
+        pass
+    solver.kept.arrays.q[:] = np.arange(1.0, 8.0) / 28.0
+    proved, w = solver._dual.refresh(), solver._dual.w.copy()
+    assert (solver.kept.arrays.count == 7).all()
+    for i in (0, 1):
+        solver.kept.make_place(i)
+        assert solver._dual.refresh() == pytest.approx(proved, rel=1e-12)
+        assert_allclose(solver._dual.w, w, rtol=1e-12)
+    kept = solver.kept.arrays
+    for i in (0, 1):
+        psi = np.zeros((kept.q.shape[1], reference.d))
+        for k in range(kept.count[i]):
+            entries = slice(kept.begin[i, k], kept.begin[i, k] + kept.length[i, k])
+            psi[k, kept.indices[entries]] = kept.values[entries]
+        assert_allclose(kept.gram[i], psi @ psi.T, rtol=1e-12, atol=1e-12)
 
 
 class Forgetful(EnumeratedExamples):
@@ -463,7 +477,7 @@ def test_no_gap_is_smaller_than_what_scores_are_off_by(name, squared):
 
 
 @pytest.mark.parametrize("noise", [1.0, 200.0])
-@pytest.mark.parametrize("name", CACHING)
+@pytest.mark.parametrize("name", MAKERS)
 def test_scores_that_are_off_by_rounding_are_not_missed_outputs(name, noise):
     """An oracle that is exact up to its errors is exact; one that is worse is not."""
     problem = uncertain(drawn("chain", 2))
