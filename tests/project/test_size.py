@@ -15,15 +15,15 @@ LIMITS = {
     "linear": 8237,
     "kernel": 3585,
     "chain": 2750,
-    "structured": 5211,
+    "structured": 4732,
     "core": 2494,
     "jit": 893,
     "other": 940,
-    "compiled functions": 310,
-    "modules": 180,
-    "tests": 25449,
+    "compiled functions": 285,
+    "modules": 177,
+    "tests": 25206,
     "asv_benchmarks": 14444,
-    "doc": 60727,
+    "doc": 60639,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
