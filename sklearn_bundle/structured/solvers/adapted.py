@@ -161,9 +161,9 @@ class MarginalGapSolver:
 
     def attach(self, problem: StructuredProblem) -> None:
         """Continue with the same problem in another object."""
-        sums = problem.weights, problem.reg_lambda, problem.runner.n_threads
-        self._problem = problem
-        self._sums = LikelihoodProblem(WithLosses(problem.examples), *sums)
+        examples, self._problem = WithLosses(problem.examples), problem
+        self._sums = LikelihoodProblem(examples, problem.weights, problem.reg_lambda)
+        self._sums.runner = problem.runner
 
     def detach(self) -> None:
         """Release the problem."""
