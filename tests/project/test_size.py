@@ -15,15 +15,15 @@ LIMITS = {
     "linear": 8120,
     "kernel": 3575,
     "chain": 2716,
-    "structured": 5211,
+    "structured": 4715,
     "core": 2499,
     "jit": 361,
     "other": 1008,
-    "compiled functions": 281,
-    "modules": 181,
-    "tests": 25247,
+    "compiled functions": 256,
+    "modules": 178,
+    "tests": 25004,
     "asv_benchmarks": 14444,
-    "doc": 59969,
+    "doc": 59868,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}

@@ -72,10 +72,16 @@ def _worst(outputs, i, w, work, indices, values):
 def _expect(outputs, i, w, work, weight, gradient):
     chains, labels, pairs = outputs.chains, outputs.labels, transitions(outputs.chains, w)
     K, S, start = chains.n_labels, chains.width, chains.tokens[i]
-    T = chains.tokens[i + 1] - start
+    T, at = chains.tokens[i + 1] - start, (chains.n_attributes + S + 3) * S
     scores(chains, i, w, work.unary)
+    charge = w[at] if w.shape[0] > at else 0.0  # the weight of the loss as a further feature
+    for x in range(T * S if charge != 0.0 else 0):
+        work.unary[x] += charge * outputs.costs[labels[start + x // S] * S + x % S]
     of_pairs = work.recursion, work.nodes, work.edges
     log_z = recursion.marginals(work.unary, pairs, T, K, S, *of_pairs)[0]
+    for x in range(T * S if w.shape[0] > at else 0):
+        cost = outputs.costs[labels[start + x // S] * S + x % S]
+        gradient[at] += weight * cost * work.nodes[x]
     features.less_truth(labels, start, T, S, work.nodes, work.edges)
     features.aggregate(chains, i, work.nodes, work.edges, work.rows)
     features.add_rows(chains, i, weight, work.rows, gradient)

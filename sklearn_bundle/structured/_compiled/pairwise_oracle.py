@@ -67,6 +67,7 @@ class Workspace(NamedTuple):
     found: NDArray[np.int64]
     chosen: NDArray[np.int64]  # per branch: the node, the label, and whether it is excluded
     open: NDArray[np.float64]  # per branch: the bound above it
+    psi: NDArray[np.float64]  # zero between uses
 
 
 @registered(structures.new_work, PairwiseOutputs)
@@ -83,6 +84,7 @@ def _new_work(outputs):
         np.empty(n, np.int64),
         np.empty((depth, 3), np.int64),
         np.empty(depth),
+        np.zeros(K * (outputs.n_features + outputs.n_edge_features * K)),
     )
 
 
@@ -343,47 +345,27 @@ def _write(outputs, i, work, indices, values):
     """Write the entries of ``phi(x_i, y_i) - phi(x_i, y)`` of the best labeling: count and loss."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, start = outputs.nodes[i], outputs.edges[i]
-    n, m = outputs.nodes[i + 1] - first, outputs.edges[i + 1] - start
-    labels, best = outputs.labels[first : first + n], work.best
-    sums = np.zeros(max(d, e))
-    count = wrong = 0
-    for v in range(n):
-        wrong += best[v] != labels[v]
-    if wrong == 0:
-        return 0, 0.0
-    for k in range(K):
-        sums[:d] = 0.0
-        for v in range(n):
-            sign = 1.0 * (labels[v] == k) - 1.0 * (best[v] == k)
-            if sign != 0.0:
-                for j in range(d):
-                    sums[j] += sign * outputs.features[(first + v) * d + j]
-        for j in range(d):
-            if sums[j] != 0.0:
-                indices[count], values[count] = k * d + j, sums[j]
-                count += 1
-    # Pairs whose edges differ in the labeling; the sums are stored in the memory of their scores.
-    own = np.zeros(K * K, np.int64)
-    for a in range(m):
+    labels, best, psi = outputs.labels[first:], work.best, work.psi
+    wrong = 0
+    for v in range(outputs.nodes[i + 1] - first):
+        if best[v] != labels[v]:
+            wrong += 1
+            for j in range(d):
+                x = outputs.features[(first + v) * d + j]
+                psi[labels[v] * d + j] += x
+                psi[best[v] * d + j] -= x
+    for a in range(outputs.edges[i + 1] - start):
         tail, head = outputs.tails[start + a], outputs.heads[start + a]
         truth, other = labels[tail] * K + labels[head], best[tail] * K + best[head]
-        if truth != other:
-            own[truth], own[other] = 1, 1
-    for pair in range(K * K):
-        if own[pair] == 0:
-            continue
-        sums[:e] = 0.0
-        for a in range(m):
-            tail, head = outputs.tails[start + a], outputs.heads[start + a]
-            sign = 1.0 * (labels[tail] * K + labels[head] == pair)
-            sign -= 1.0 * (best[tail] * K + best[head] == pair)
-            if sign != 0.0:
-                for f in range(e):
-                    sums[f] += sign * outputs.edge_features[(start + a) * e + f]
-        for f in range(e):
-            if sums[f] != 0.0:
-                indices[count], values[count] = K * d + f * K * K + pair, sums[f]
-                count += 1
+        for f in range(e if truth != other else 0):
+            at, x = K * d + f * K * K, outputs.edge_features[(start + a) * e + f]
+            psi[at + truth] += x
+            psi[at + other] -= x
+    count = 0
+    for x in range(psi.shape[0]):
+        if psi[x] != 0.0:
+            indices[count], values[count], psi[x] = x, psi[x], 0.0
+            count += 1
     return count, outputs.cost * wrong
 
 

@@ -71,8 +71,8 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
         )
     if solver == "excessive-gap" and not examples.has_edges:
         raise ValueError(
-            "solver='excessive-gap' takes only the model 'chain', whose marginals it projects "
-            f"onto, but got {name}; use solver='auto'."
+            "solver='excessive-gap' takes only the model 'chain', whose marginals it "
+            f"computes, but got {name}; use solver='auto'."
         )
     if len(examples.nonnegative) and loss == "log":
         raise ValueError(

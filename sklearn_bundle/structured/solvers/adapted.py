@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
-from sklearn_bundle.linear.solvers.excessive_gap import PATIENCE, ExcessiveGap, Series
-from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
+from sklearn_bundle.core.limits import DOUBLE, ROUNDING, TINY, likely
+from sklearn_bundle.structured.models.examples import Examples, Expected
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 
 Array = NDArray[np.float64]
+
+PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
+_ROUNDING = 1e-14  # of the terms of the bound
 
 
 class StructuredLBFGS:
@@ -79,61 +82,170 @@ class _Smooth:
         self.evaluate = problem.objective
 
 
-class MarginalGapSolver:
-    """The excessive gap technique over marginals of chains, with its own counts in the history.
+class WithLosses(Examples):
+    """Chains whose labelings have their loss as a further feature, for sums over all of them."""
 
-    These are max-margin Markov networks: appendix E of Saha, Zhang and Vishwanathan (2010).
+    likelihood = True
+
+    def __init__(self, examples: Examples):
+        self._examples, self.terms = examples, examples.terms
+        self.n_examples, self.n_entries = examples.n_examples, examples.n_entries
+        self.n_parameters = examples.n_parameters + 1
+        chains, costs = examples.structure.chains, examples.structure.costs
+        self._most = float(costs.max()) * np.diff(chains.tokens)
+
+    def find(self, w: Array, first: int, last: int) -> Any:
+        """Not needed."""
+        raise NotImplementedError
+
+    def errors(self, w: Array) -> Array:
+        """How far rounding may move the score of any labeling at w, for each example."""
+        of_losses = 8.0 * DOUBLE * abs(w[-1]) * self._most * likely(self.terms + 8.0)
+        return self._examples.errors(w[:-1]) + of_losses
+
+    def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
+        """Of labelings in proportion to the exponentials of their scores and losses."""
+        found = self._examples.expect(w, first, last, weights, gradient)
+        return found._replace(sizes=found.sizes + 2.0 * self._most[first:last])
+
+
+class Mixture(NamedTuple):
+    """A distribution of labelings of each chain, as it enters the dual."""
+
+    features: Array  # expected less true ones
+    loss: float  # expected
+    error: float  # bounds the rounding of both, in the 2-norm
+
+    def blend(self, other: "Mixture", share: float) -> "Mixture":
+        """A mixture of the two, in which the other one has this share."""
+        features = (1.0 - share) * self.features + share * other.features
+        loss = (1.0 - share) * self.loss + share * other.loss
+        return Mixture(features, loss, max(self.error, other.error))
+
+
+class MarginalGapSolver:
+    """The excessive gap technique over marginals of chains, with the entropy as prox-function.
+
+    These are max-margin Markov networks: appendix E of Saha, Zhang and Vishwanathan (2010). The
+    dual is ``D(u) = sum_i s_i E l_i - ||sum_i s_i (E phi(x_i, y) - phi(x_i, y_i))||^2 /
+    (2 reg_lambda)``, with expectations over a distribution u_i of the labelings of chain i. Steps
+    from a distribution in proportion to ``exp <v, (phi, l)>`` lead to another one of this form:
+    projections are marginals at v, and v is all that is kept of them. Steps are those of
+    Auslender and Teboulle (2006), with an L that is tested along each of them: w is the mean of
+    their points, and the gap falls as the square of their number.
 
     Parameters
     ----------
     problem : StructuredProblem
-        As in :class:`MarginalDual`.
-    kept : ndarray
-        Marginals from a solver of the same problem; reg_lambda may differ.
+        Its examples are of a :class:`~sklearn_bundle.models.Chain`, with margin rescaling, and it
+        is not squared.
+    kept : tuple
+        :attr:`kept` of a solver of the same problem; reg_lambda may differ.
     """
 
     name = "excessive-gap"
-    history_fields: ClassVar[tuple] = (
-        ("oracle_calls", np.int64),
-        ("projections", np.int64),
-        ("projection_passes", np.int64),
-    )
+    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64), ("projections", np.int64))
 
-    def __init__(self, problem: StructuredProblem, *, kept: Array | None = None):
-        self._dual, self._idle = MarginalDual(problem), 0
-        self._best = Best(least=0.0, advice=ExcessiveGap.advice)  # losses are nonnegative
-        start = self._dual.origin() if kept is None else kept
-        self._series = Series(self._dual, None, start, self._best)
-        self._best.raise_bound(self._series.highest.value)
+    def __init__(self, problem: StructuredProblem, *, kept: Any = None):
+        self.attach(problem)
+        self._best, self._idle = Best(least=0.0), 0  # losses are nonnegative
+        self._v = np.zeros(problem.dimension + 1) if kept is None else kept[0]
+        self._log_z, self._z = self._at(self._v)
+        self._highest = self._z if kept is None else kept[1]  # proves the bound
+        self._L, self._share, self._u, self._w = 0.0, 1.0, self._z, self._point(self._z)
 
     @property
-    def kept(self) -> Array:
+    def kept(self) -> tuple[Array, Mixture]:
         """Where a new solver may start."""
-        return self._series.highest.u
+        return self._v, self._highest
 
     def attach(self, problem: StructuredProblem) -> None:
         """Continue with the same problem in another object."""
-        self._dual = self._series.dual = MarginalDual(problem)
+        examples, self._problem = WithLosses(problem.examples), problem
+        self._sums = LikelihoodProblem(examples, problem.weights, problem.reg_lambda)
+        self._sums.runner = problem.runner
 
     def detach(self) -> None:
         """Release the problem."""
-        self._dual = self._series.dual = ABSENT
+        self._problem = self._sums = ABSENT
 
     def states(self) -> Iterator[State]:
         """One state per step; they end when rounding leaves nothing to gain."""
         while self._idle < PATIENCE:
-            self._idle = 0 if self._series.step() else self._idle + 1
+            before = self._best.primal, self._best.bound
+            self._step()
+            changed = before != (self._best.primal, self._best.bound)
+            self._idle = 0 if changed else self._idle + 1
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the data at the best u."""
-        series, dual, w = self._series, self._dual, self._best.point
-        series.highest = series.evaluated(dual.feasible(series.highest.u))
-        taken = dual.rounding(series.highest.combined)
-        self._best.recompute(dual.objective(w), w, series.highest.value, None, rounding=taken)
+        """The best point and bound."""
+        if self._best.point is None:
+            self._offer(self._w)
         return self._state()
 
+    def _step(self) -> None:
+        reg_lambda, share = self._problem.reg_lambda, self._share
+        middle = self._u.blend(self._z, share)
+        w = self._point(middle)
+        while True:
+            step = np.append(w, 1.0) / (share * self._L) if self._L > 0.0 else np.append(w, 1.0)
+            log_z, z = self._at(self._v + step)
+            change = z.features - self._z.features
+            bend = 0.5 * float(change @ change) / reg_lambda
+            # the Kullback-Leibler divergence of the marginals from those before
+            divergence = self._log_z - log_z + float(step[:-1] @ z.features) + step[-1] * z.loss
+            if self._L > 0.0 and not bend > self._L * max(divergence, 0.0) * (1.0 + 1e-9):
+                break
+            if bend <= ROUNDING * float(z.features @ z.features) / reg_lambda:
+                self._L = self._L or 1.0
+                break
+            self._L = max(1.5 * self._L, bend / max(divergence, TINY) if self._L == 0.0 else 0.0)
+        self._v, self._log_z, self._z = self._v + step, log_z, z
+        self._u = self._u.blend(z, share)
+        self._w = (1.0 - share) * self._w + share * w
+        self._raise_towards(self._u)
+        self._raise_towards(z)
+        self._offer(self._w)
+        self._offer(self._point(self._highest))
+        q = share * share * self._L
+        self._L *= 0.9  # so that it follows a decreasing curvature
+        q /= self._L
+        self._share = 0.5 * (np.sqrt(q * q + 4.0 * q) - q)
+
+    def _at(self, v: Array) -> tuple[float, Mixture]:
+        """The mean logarithm of the sum of ``exp <v, (phi, l)>`` relative to the truth, and u."""
+        found = self._sums.find(v)
+        gradient = found.gradient
+        return found.risk, Mixture(gradient[:-1], float(gradient[-1]), found.error)
+
+    def _point(self, u: Mixture) -> Array:
+        """w(u)."""
+        return -u.features / self._problem.reg_lambda
+
+    def _value(self, u: Mixture) -> float:
+        return u.loss - 0.5 * float(u.features @ u.features) / self._problem.reg_lambda
+
+    def _offer(self, w: Array) -> None:
+        """Offer P at w: one pass of the oracle; and the bound of the best u."""
+        problem, best, squared = self._problem, self._best, float(w @ w)
+        best.offer(0.5 * problem.reg_lambda * squared + problem.risk(problem.find(w)), w)
+        u = self._highest
+        length = float(u.features @ u.features) ** 0.5 / problem.reg_lambda
+        rounding = u.error * (1.0 + length + 0.5 * u.error / problem.reg_lambda)
+        terms = u.loss + 0.5 * problem.reg_lambda * length * length
+        best.raise_bound(self._value(u) - rounding - _ROUNDING * terms)
+
+    def _raise_towards(self, u: Mixture) -> None:
+        """Move the best u to the best point towards ``u``; D is quadratic on the line."""
+        best = self._highest
+        change = u.features - best.features
+        bend = float(change @ change) / self._problem.reg_lambda
+        slope = self._value(u) - self._value(best) + 0.5 * bend
+        if slope > 0.0:
+            self._highest = best.blend(u, min(1.0, slope / bend) if bend > 0.0 else 1.0)
+
     def _state(self) -> State:
-        dual, problem, w = self._dual, self._dual.problem, self._best.point
-        counts = problem.oracle_calls, dual.projections, dual.projection_passes
+        problem, w = self._problem, self._best.point
+        counts = problem.oracle_calls, self._sums.oracle_calls
         return problem.with_errors(self._best.state(w, None, problem.passes, None, counts))

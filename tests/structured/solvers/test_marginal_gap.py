@@ -1,4 +1,4 @@
-"""Max-margin Markov networks by excessive gap: the condition, and bounds of every state."""
+"""Max-margin Markov networks by excessive gap: dual points, and bounds of every state."""
 
 from itertools import islice
 
@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 
 from sklearn_bundle import StructuredSVM
-from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.chain.model import flat, taken_apart
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.linear.solvers.excessive_gap import Series
 from sklearn_bundle.models import Chain, Multiclass
-from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
+from sklearn_bundle.structured.models.chain_structure import TokenRows, joined, split
 from sklearn_bundle.structured.models.examples import CompiledExamples
-from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
 from tests import reference_chain
@@ -38,57 +36,8 @@ def made(seed=0, n=9, K=K, reg_lambda=0.1, cost=None, intercept=True, n_threads=
     ), reference
 
 
-def series_of(dual):
-    """A series from the true labels."""
-    return Series(dual, None, dual.origin(), Best(least=0.0))
-
-
 def weights_of(w, reference):
     return joined(taken_apart(w, K))[: reference.d]  # all, or without the biases
-
-
-def labelings(u, tokens):
-    """Marginals -> for each sequence the probabilities of labelings, in the reference's order."""
-    at = 0
-    for T in np.diff(tokens):
-        edges, rows = max(T - 1, 1), K if T > 1 else 1
-        size = edges * rows * 8
-        point = u[at : at + size].reshape(edges, rows, 8)[:, :, :K]
-        at += size
-        paths = reference_chain.labelings(T, K)
-        if T == 1:
-            yield point[0, 0]
-            continue
-        p = point[0, paths[:, 0], paths[:, 1]].copy()
-        for t in range(1, edges):
-            rest = point[t].sum(axis=1)[paths[:, t]]
-            p *= np.divide(
-                point[t, paths[:, t], paths[:, t + 1]], rest, where=rest > 0.0, out=0 * p
-            )
-        yield p
-
-
-def smoothed(reference, dual, w, center, mu, tokens):
-    """J_mu(w) by the projection, its value by enumeration: at least that, as a maximum is."""
-    u = dual.project(center, w, 1.0 / mu, 0)
-    q = list(labelings(u, tokens))
-    v = weights_of(w, reference)
-    value = 0.5 * reference.reg_lambda * v @ v
-    for s, q_i, psi, losses in zip(
-        reference.weights, q, reference.psi, reference.losses, strict=True
-    ):
-        value += s * q_i @ (losses - psi @ v)
-    return value - 0.5 * mu * prox(reference, u, center, tokens)
-
-
-def prox(reference, u, center, tokens):
-    """``sum_i s_i ||u_i - c_i||^2``."""
-    total, at = 0.0, 0
-    for s, T in zip(reference.weights, np.diff(tokens), strict=True):
-        size = max(T - 1, 1) * (K if T > 1 else 1) * 8
-        total += s * np.sum((u[at : at + size] - center[at : at + size]) ** 2)
-        at += size
-    return total
 
 
 @pytest.mark.parametrize(
@@ -110,60 +59,25 @@ def test_bounds_of_every_state(settings):
     assert state.lower_bound <= best.value * (1.0 + 1e-13)
 
 
-def test_the_bound_is_that_of_a_distribution_of_labelings():
-    """D by enumeration, at the distribution that has the marginals."""
-    problem, reference = made()
-    series = series_of(MarginalDual(problem))
-    tokens = problem.examples.structure.chains.tokens
-    for _ in range(60):
-        series.step()
-        for point in (series.u, series.highest):
-            q = list(labelings(point.u, tokens))
-            assert_allclose([p.sum() for p in q], 1.0, rtol=0.0, atol=1e-13)
-            assert min(p.min() for p in q) >= 0.0
-            assert point.value == pytest.approx(reference.dual_objective(q), abs=1e-12)
-
-
-def test_rounding_of_the_bound_grows_with_the_features():
-    """Sums of features are off by a few roundings of the features' sizes."""
-    taken = []
-    for size in (1.0, 2.0**20):
-        problem, _ = made()
-        chains = problem.examples.structure.chains
-        chains.values[:] *= size
-        dual = MarginalDual(problem)
-        combined = np.ones(problem.dimension + 1)
-        taken.append(dual.rounding(combined).total)
-        largest = np.abs(chains.values).max() * np.sqrt(problem.dimension) / problem.reg_lambda
-        assert 2.0**-53 * largest < taken[-1] < 1e4 * 2.0**-53 * largest
-    assert taken[1] > 2.0**16 * taken[0]
-
-
-def test_the_condition_at_every_step():
-    """J_mu(w) <= D(u), with projections that are exact."""
-    problem, reference = made()
-    dual = MarginalDual(problem, 1e-12)
-    series = series_of(dual)
-    tokens = problem.examples.structure.chains.tokens
-    starts = set()
-    for _ in range(120):
-        series.step()
-        starts.add(id(series.center))
-        of_w = smoothed(reference, dual, series.point, series.center, series.mu, tokens)
-        assert of_w <= series.u.value + 1e-11
-    assert len(starts) > 1
-
-
-@pytest.mark.parametrize("precision", [1e-1, 1e-3])
-def test_bounds_hold_with_projections_that_are_not_exact(precision):
-    problem, reference = made(1)
-    best = reference.optimum()
-    series = series_of(MarginalDual(problem, precision))
-    for _ in range(60):
-        series.step()
-        feasible = series.evaluated(series.dual.feasible(series.highest.u))
-        assert feasible.value <= best.value * (1.0 + 1e-13)
-        assert best.value <= series.best.primal * (1.0 + 2e-13)
+@pytest.mark.parametrize("charge", [0.0, 1.0, 30.0])
+def test_expected_features_and_losses_by_enumeration(charge):
+    """Of labelings in proportion to the exponentials of scores and losses: a dual point."""
+    problem, reference = made(cost=COST)
+    solver = MarginalGapSolver(problem)
+    v = np.append(flat(split(np.random.default_rng(0).normal(size=reference.d), K)), charge)
+    log_z, mixture = solver._at(v)
+    w, expected, losses, logs, q = weights_of(v[:-1], reference), 0.0, 0.0, 0.0, []
+    for weight, example in zip(reference.weights, reference.examples, strict=True):
+        psi = example.psi("margin")
+        powers = charge * example.losses - psi @ w
+        q.append(np.exp(powers - logsumexp(powers)))
+        expected, losses = expected - weight * q[-1] @ psi, losses + weight * q[-1] @ example.losses
+        logs += weight * logsumexp(powers)
+    assert log_z == pytest.approx(logs, rel=1e-12)
+    assert_allclose(weights_of(mixture.features, reference), expected, atol=1e-12)
+    assert mixture.loss == pytest.approx(losses, abs=1e-12)
+    assert solver._value(mixture) == pytest.approx(reference.dual_objective(q), abs=1e-11)
+    assert 0.0 < mixture.error < 1e-9
 
 
 def test_the_optimum_is_reached():
@@ -177,16 +91,12 @@ def test_the_optimum_is_reached():
 def test_threads_change_no_bit():
     results = []
     for n_threads in (1, 2):
-        problem, _ = made(3, n_threads=n_threads)
+        problem, _ = made(3, n=50, n_threads=n_threads)
         problem.examples.n_entries = 1 << 22
-        dual = MarginalDual(problem)
-        dual._bounds = [0, 3, 9]
-        series = series_of(dual)
-        for _ in range(20):
-            series.step()
-        results.append(series)
+        with problem:
+            results.append(run(MarginalGapSolver(problem), tol=1e-9, max_iter=20))
     assert_array_equal(results[0].point, results[1].point)
-    assert results[0].highest.value == results[1].highest.value
+    assert results[0].lower_bound == results[1].lower_bound
 
 
 def test_one_label():
@@ -224,7 +134,7 @@ def test_the_optimum_of_auto():
     assert ours.solver_ == "excessive-gap"
     assert ours.lower_bound_ <= theirs.objective_
     assert theirs.lower_bound_ <= ours.objective_
-    assert (np.diff(ours.history_["projection_passes"]) > 0).all()
+    assert (np.diff(ours.history_["projections"]) > 0).all()
 
 
 def test_warm_start_from_marginals():
