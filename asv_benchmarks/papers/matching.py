@@ -24,7 +24,7 @@ BASELINES = (20, 40, 50, 60, 70, 80, 90)
 MIDDLE = 50  # the baseline whose weights the paper shows
 GRIDS = {"L2": (1.0, 10.0, 100.0, 1000.0), "L1": (0.1, 1.0, 10.0)}
 TOL = 1e-3
-_MOST = 150  # planes of a fit with L1, which solves a linear program over all of them each time
+_MOST = 500  # planes of a fit with L1, which solves a linear program over all of them each time
 _SHARP = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 _PAPER = "L1 42, L2 52 that are not zero"
 

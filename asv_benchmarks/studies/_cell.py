@@ -7,6 +7,7 @@ first run. What looks for the setting runs in a fork with a limit, since compile
 interrupted.
 """
 
+import gc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from math import ceil
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from statistics import median
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,11 +281,13 @@ class Contest:
 def _action(act: Callable[[], Any], repeat: int) -> float:
     """The median CPU seconds of what may be short."""
     taken = []
+    gc.collect()
     for _ in range(repeat):
-        n_runs, total = 0, 0.0
-        while total < _SAMPLE:
-            total, n_runs = total + cpu_seconds(act)[0], n_runs + 1
-        taken.append(total / n_runs)
+        n_runs, start = 0, process_time()
+        while process_time() - start < _SAMPLE:
+            act()
+            n_runs += 1
+        taken.append((process_time() - start) / n_runs)
     return median(taken)
 
 

@@ -48,7 +48,7 @@ def _binary(tasks: ModuleType | None, name: str, rows: int | None) -> Data:
     if name.startswith("made_wide"):
         X, scores = _made_wide(name)
         return Data(X, _signs(scores > 0.0))
-    if tasks is None:
+    if name in SHIPPED:
         X, y = dataset(name)
     elif name == "movie_reviews":
         X, y = tasks.load("movie_reviews_counts", tfidf=True)[:2]

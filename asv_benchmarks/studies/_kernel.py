@@ -159,12 +159,9 @@ def _search(loss: str, gammas: bool, ours_too: bool, data: Data) -> Sides:
 
 
 def _same_choice(ours: Any, peer: Any, data: Data) -> dict[str, Any]:
-    equal = peer.best_params_["C"] == ours.C_
-    return {
-        "equal_C": bool(equal),
-        "score": float(np.max(ours.best_score_)),
-        "peer_score": float(peer.best_score_),
-    }
+    scores = (float(np.max(m.cv_results_["mean_test_score"])) for m in (ours, peer))
+    found = dict(zip(("score", "peer_score"), scores, strict=True))
+    return {"equal_C": bool(peer.best_params_["C"] == ours.C_), **found}
 
 
 def searches(sets: Sets) -> Iterable[Cell]:

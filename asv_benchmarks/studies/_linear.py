@@ -35,7 +35,7 @@ _SETS = {
 }
 _SMALL = {"breast_cancer": (1e-2, 1e-4), "digits_odd": (1e-2, 1e-4), "made_sparse": (1e-2, 1e-4)}
 _KERNEL_ROWS = 10_000  # of the sets that SVC(kernel="linear") gets
-_QUANTILE_ROWS = 5_000  # for HiGHS
+_QUANTILE_ROWS = 10_000  # for HiGHS
 
 
 def linear_svc_peers(C: float, loss: str) -> dict[str, Peer]:

@@ -7,7 +7,7 @@ A table there says under "labels" what the text of a row or column stands for in
 {"hinge": {"row": "hinge"}}. "show" in a label names the number to take, by default the ratio; a
 label that is a number stands for the setting. A cell gets the numbers of all results that have what
 its row and its column stand for, or with the "form" "mean" their mean, least and largest. Cells
-without a result keep what they have. The table gets the date and machine of the raw numbers.
+without a result keep what they have. The table gets the date of the raw numbers.
 """
 
 import argparse
@@ -34,8 +34,11 @@ def main() -> None:
         table = content["tables"][name]
         n_written, n_cells = fill(table, raw["results"])
         day, before = facts["date"][:10], table.get("date", content["date"])
-        if n_written and not before.startswith(day):
-            table["date"] = day if n_written == n_cells else f"{day}, in part {before}"
+        if n_written == n_cells:
+            table["date"] = day
+            table.pop("machine", None)  # that of the file
+        elif n_written and not before.startswith(day):
+            table["date"] = f"{day}, in part {before}"
         print(f"{path.name}, {name}: {n_written} of {n_cells} cells")
         path.write_text(readable(content), encoding="utf-8")
 

@@ -22,8 +22,8 @@ LIMITS = {
     "compiled functions": 369,
     "modules": 184,
     "tests": 25543,
-    "asv_benchmarks": 14444,
-    "doc": 60883,
+    "asv_benchmarks": 5331,
+    "doc": 44088,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
