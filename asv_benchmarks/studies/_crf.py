@@ -1,230 +1,210 @@
-"""SDCACRF against CRFsuite on label sequences: one thread, CPU time, warm cache, reg_lambda = 1/n.
+"""Chain conditional random fields beside CRFsuite, through python-crfsuite in the same process.
 
-With fit_intercept=False SDCACRF has CRFsuite's model, and with all attributes by all labels
-(feature.possible_states = feature.possible_transitions = 1, c2 = n reg_lambda / 2) CRFsuite
-minimizes our objective:
+optimum   all attributes by all labels on both sides, no biases of labels, c2 = 1/2: CRFsuite's
+          L-BFGS minimizes our objective over n. It runs once; what counts is its CPU time, with
+          the features, until the objective that it logs is within the tolerance of the optimum
+fits      c2 as the cell says, weights that occur, our default tol against CRFsuite's own end
+          ("fits") or at most 100 iterations ("fits_100"), from strings to the model
+search    SDCACRFCV beside GridSearchCV over CRFsuite of 100 iterations: 8 c2 in 3 folds
 
-lbfgs-all, l2sgd-all  that model
-lbfgs, l2sgd, ap      CRFsuite's default feature set: what occurs in the training data
-
-Features are prepared beforehand on both sides, a sparse matrix a sequence for us and the strings
-made into numbers for CRFsuite (Trainer.append); the third table has the whole from strings to
-model. OCR letters has the accuracy of the labels, the others F1 of the spans, in percent.
+"one" is the labeling of one sentence, "predict" of 500.
 """
 
-import argparse
-from collections.abc import Sequence
+import json
+import time
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from _chains import TASKS, load
-from _crf_contest import Contest
-from _crf_curves import Curves
-from _crf_fits import fits
-from _crf_growth import growth
-from _crf_search import search
-from _crfsuite import PEERS
-from _measure import (
-    MissingError,
-    Table,
-    header,
-    load_tasks,
-    quiet_single_thread,
-    write_json,
-)
-from benchmarks.chains import DATASETS
+import numpy as np
+from _cell import TOL, Cell, Data, Peer, Sides
+from _clock import MissingError, cpu_seconds, versions
+from _data import Sets
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, KFold
+from threadpoolctl import threadpool_limits
 
-HELP = "label sequences: SDCACRF and CRFsuite"
+from sklearn_bundle import SDCACRF, SDCACRFCV
+from sklearn_bundle.metrics import span_f1_score, span_f1_scorer
 
-SOLVERS = ("auto", "exponentiated", "sdca", "lbfgs")
-ASKED = {  # least ratios to lbfgs-all at equal suboptimality
-    ("ocr", 1e-3): 4.0,
-    ("ocr", 1e-6): 6.0,
+try:
+    import pycrfsuite
+    from pycrfsuite._pycrfsuite import BaseTrainer
+except ImportError:
+    pycrfsuite, BaseTrainer = None, object
+
+_ALL = {"feature.possible_states": 1, "feature.possible_transitions": 1}
+_TIGHT = {"epsilon": 1e-12, "delta": 1e-12, "max_iterations": 400}
+_C2 = 0.5  # reg_lambda = 1/n
+_SEARCHED = np.geomspace(5.0, 0.005, 8)  # values of c2
+_TOLS = 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6
+_PREDICTED = 500  # sentences
+
+
+class _Trainer(BaseTrainer):
+    """Its messages are kept with the CPU time at which they come."""
+
+    log: list[tuple[float, str]]
+
+    def message(self, line: str) -> None:
+        self.log.append((time.process_time(), line))
+
+
+class CRFsuite(BaseEstimator):
+    """What sklearn-crfsuite's CRF does, on python-crfsuite alone."""
+
+    def __init__(self, c2: float = 1.0, max_iterations: int | None = None, more: Any = None):
+        self.c2, self.max_iterations, self.more = c2, max_iterations, more
+
+    def fit(self, X: list, y: list) -> "CRFsuite":
+        if pycrfsuite is None:
+            raise MissingError("python-crfsuite is not installed")
+        trainer = _Trainer()
+        trainer.log = []
+        trainer.select("lbfgs")
+        limit = {} if self.max_iterations is None else {"max_iterations": self.max_iterations}
+        trainer.set_params({"c2": self.c2, **limit, **(self.more or {})})
+        for attributes, labels in zip(X, y, strict=True):
+            trainer.append(pycrfsuite.ItemSequence(_attributes(attributes)), labels)
+        start = time.process_time()
+        with TemporaryDirectory(prefix="crfsuite_") as folder:
+            trainer.train(str(Path(folder, "model")))
+            self.model_ = Path(folder, "model").read_bytes()  # which the tagger reads from
+        self.tagger_ = pycrfsuite.Tagger()
+        self.tagger_.open_inmemory(self.model_)
+        self.curve_ = _curve(trainer.log, start)
+        return self
+
+    def predict(self, X: list) -> list[list[str]]:
+        return [self.tagger_.tag(_attributes(attributes)) for attributes in X]
+
+
+def _attributes(sequence: Any) -> Any:
+    """Strings as they are; a row of numbers as an attribute for each that is not zero."""
+    if isinstance(sequence, np.ndarray):
+        return [{str(j): float(row[j]) for j in np.flatnonzero(row)} for row in sequence]
+    return sequence
+
+
+def _curve(log: list[tuple[float, str]], start: float) -> list[tuple[float, float]]:
+    """CPU seconds since the start, and the objective, after each iteration."""
+    losses = [float(line.split()[1]) for _, line in log if line.startswith("Loss: ")]
+    ends = [at - start for at, line in log if line.startswith("Seconds required for this iter")]
+    return list(zip(ends, losses, strict=False))
+
+
+def _optimum(tol: float, data: Data) -> Sides:
+    n = len(data.y)
+
+    def ours(**changes: Any) -> Any:
+        settings = {"reg_lambda": 2.0 * _C2 / n, "fit_intercept": False, "tol": tol, "n_jobs": 1}
+        settings |= {"max_iter": 1000, "random_state": 0} | changes
+        return SDCACRF(**settings).fit(data.X, data.y)
+
+    def trace(data: Data, _: None) -> list[tuple[float, float]]:
+        model = CRFsuite(_C2, more=_ALL | _TIGHT).fit(data.X, data.y)
+        return [(seconds, loss / n) for seconds, loss in model.curve_]
+
+    peers = {"CRFsuite": Peer(fit_data=trace, trace=True)}
+    return Sides(ours, peers, lambda model: model.objective_)
+
+
+def _fits(c2: float, iterations: int | None, data: Data) -> Sides:
+    def ours(**changes: Any) -> Any:
+        settings = {"reg_lambda": 2.0 * c2 / len(data.y), "random_state": 0, "n_jobs": 1}
+        return SDCACRF(**settings | changes).fit(data.X, data.y)
+
+    return Sides(ours, {"CRFsuite": Peer(lambda _: CRFsuite(c2, iterations))})
+
+
+def _search(data: Data) -> Sides:
+    n = len(data.y) * 2 / 3
+    shared = {"cv": KFold(3), "scoring": span_f1_scorer}
+
+    def ours(**changes: Any) -> Any:
+        settings = {"reg_lambdas": 2.0 * _SEARCHED / n, "random_state": 0, "n_jobs": 1} | shared
+        return SDCACRFCV(**settings | changes).fit(data.X, data.y)
+
+    def grid(_: None) -> Any:
+        return GridSearchCV(CRFsuite(max_iterations=100), {"c2": list(_SEARCHED)}, **shared)
+
+    return Sides(ours, {"GridSearchCV(CRFsuite)": Peer(grid)})
+
+
+def _scores(ours: Any, peer: Any, data: Data) -> dict[str, Any]:
+    few = slice(1500)
+    found = [span_f1_score(data.y_test[few], m.predict(data.X_test[few])) for m in (ours, peer)]
+    return dict(zip(("score", "peer_score"), found, strict=True))
+
+
+_ALSO = {
+    "one": lambda model, data: model.predict(data.X_test[:1]),
+    "predict": lambda model, data: model.predict(data.X_test[:_PREDICTED]),
 }
-ASKED_TO_FIRST = {"conll2000": 20.0}  # lbfgs-all's seconds to 1e-1 over ours to a gap of 1e-3
-ASKED_TO_SCORE = {"conll2000": 10.0}  # seconds to the score, of lbfgs over ours
-ASKED_SCORE = {"conll2000": 93.6}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(repeat=3)
-    parser.add_argument("--task", nargs="+", metavar="TASK", help="some tasks alone")
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[*PEERS], help="some alone")
-    parser.add_argument(
-        "--solvers", nargs="+", choices=SOLVERS, help="instead of the default of SDCACRF"
-    )
-    parser.add_argument(
-        "--curves",
-        type=Path,
-        metavar="FILE",
-        help="CRFsuite's runs: read from this file; what it lacks is measured and added",
-    )
-    parser.add_argument(
-        "--only-peers", action="store_true", help="measure CRFsuite's long runs and nothing else"
-    )
-    parser.add_argument(
-        "--only-search", action="store_true", help="searches over the regularization, nothing else"
-    )
-    parser.add_argument(
-        "--only-fits", action="store_true", help="single fits of some thousand sentences alone"
-    )
-    parser.add_argument(
-        "--only-growth", action="store_true", help="time and memory by sentences, nothing else"
-    )
+def crf(sets: Sets) -> Iterable[Cell]:
+    """To the optimum, single fits, labeling, searches."""
+    if sets.tasks is None:
+        whole, parts = {"made": None}, {"made": (200,)}
+    else:
+        whole = {"ocr": None, "conll2002_ned": 3_000, "conll2000": 500}
+        parts = {"conll2002_ned": (800, 3_000), "conll2000": (800,)}
+    for name, rows in whole.items():
+        load = sets("sequences", name, rows)
+        yield Cell("optimum", name, TOL, load, partial(_optimum, TOL))
+    for name, sizes in parts.items():
+        for rows in sizes:
+            load, at = sets("sequences", name, rows), f"{name} {rows}"
+            for c2 in (1.0, 0.1, 0.01, 0.001):
+                for row, iterations in (("fits", None), ("fits_100", 100)):
+                    made = partial(_fits, c2, iterations)
+                    yield Cell(row, at, c2, load, made, also=_ALSO, figures=_scores)
+    for name, sizes in parts.items():
+        load = sets("sequences", name, sizes[0])
+        yield Cell("search", f"{name} {sizes[0]}", 8.0, load, _search, figures=_scores)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print the tables of every task; one that cannot be had is skipped with its reason."""
-    print(header(__doc__.strip()))
-    tasks = load_tasks(arguments.data)
-    alone = {
-        fits: arguments.only_fits,
-        search: arguments.only_search,
-        growth: arguments.only_growth,
+def curves(sets: Sets, path: Path) -> None:
+    """Time against gap on names in Dutch, as JSON and beside it a figure of the same name.
+
+    Ours runs over a ladder of tol, and a point is the gap that the fit certified; CRFsuite's gap is
+    (J - bound) / J with our best bound.
+    """
+    data = sets("sequences", "made" if sets.tasks is None else "conll2002_ned")()
+    sides = _optimum(1.0, data)
+    with threadpool_limits(1):
+        sides.ours()  # compiles
+        runs = [cpu_seconds(partial(sides.ours, tol=tol)) for tol in _TOLS]
+        points = sides.peers["CRFsuite"].fit(data, None)
+    bound = max(model.lower_bound_ for _, model in runs)
+    gaps = [(seconds, (J - bound) / J) for seconds, J in points]
+    shown = sum(gap > _TOLS[-1] for _, gap in gaps) + 1  # below that, our bound is too coarse
+    found = {"SDCACRF": [(s, model.relative_gap_) for s, model in runs], "CRFsuite": gaps[:shown]}
+    found = {
+        side: [(float(f"{s:.4g}"), float(f"{gap:.3g}")) for s, gap in pairs]
+        for side, pairs in found.items()
     }
-    for part, is_alone in alone.items():
-        if is_alone:
-            write_json(arguments.json, part(tasks, arguments.repeat))
-            return
-    results: list[dict[str, Any]] = []
-    for name in arguments.task or (DATASETS if tasks is None else TASKS):
-        try:
-            task = load(name, tasks)
-            curves = Curves(task, arguments.curves)
-            _tell_curves(curves, arguments.peers)
-        except MissingError as error:
-            print(f"\n{name} skipped: {error}")
-            continue
-        if arguments.only_peers:
-            continue
-        for solver in arguments.solvers or [None]:
-            with quiet_single_thread():
-                contest = Contest(task, curves, arguments.peers, solver, arguments.repeat)
-                result = contest.compare()
-            results.append(result)
-            _print_result(result, arguments.peers)
-            write_json(arguments.json, results)
-    if tasks is not None and not arguments.only_peers:
-        for part in alone:
-            results += part(tasks, arguments.repeat)
-        write_json(arguments.json, results)
+    path.write_text(json.dumps({"versions": versions(), "n": len(data.y), "curves": found}))
+    draw(found, path.with_suffix(".png"))
 
 
-def _tell_curves(curves: Curves, peers: Sequence[str]) -> None:
-    """What CRFsuite's long runs are and when they were measured."""
-    task = curves.task
-    K, (n_tokens, d) = len(task.classes), task.train.design.shape
-    print(
-        f"\n{task.name}: {len(task.train.labels):,} sequences, {n_tokens:,} tokens, K {K}, "
-        f"{d:,} attributes, {K * (d + K):,} weights; tests "
-        + ", ".join(f"{name} {len(part.labels):,}" for name, part in task.tests.items())
-    )
-    columns = [("CRFsuite, long runs", 22), ("weights", 10), ("iterations", 10), ("CPU s", 8)]
-    table = Table([*columns, ("features s", 10), ("objective", 12), (task.measure, 13)])
-    for name in peers:
-        run = curves.run(name)
-        final = run["final"]
-        objective = final["objective"] if final["objective"] is not None else run["losses"][-1]
-        table.row(
-            name,
-            f"{run['n_features']:,}",
-            f"{len(run['seconds'])}",
-            f"{run['seconds'][-1]:.2f}",
-            f"{run['feature_seconds']:.2f}",
-            f"{objective:.6f}" if name != "ap" else "-",
-            _scores(final["scores"]),
-        )
-        if not curves.was_measured(name):
-            table.note(f"{name} read from the file of curves, measured {run['date']}")
+def draw(sides: dict[str, Any], path: Path) -> None:
+    """One panel, in letters that are 16 pixels high on a page of 390 pixels."""
+    import matplotlib
 
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
 
-def _print_result(result: dict[str, Any], peers: Sequence[str]) -> None:
-    print(
-        f"\nSDCACRF(solver={result['solver']!r}): lowest objective {result['best']:.8f}, certified "
-        f"lower bound {result['bound']:.8f}"
-    )
-    for name, off in result["checks"].items():
-        print(f"objective of {name} as it says and as computed here: relative difference {off:.1e}")
-    same = [name for name in peers if PEERS[name].same_model]
-    _print_objectives(result, same)
-    _print_scores(result, peers)
-    _print_whole(result)
-
-
-def _print_objectives(result: dict[str, Any], peers: Sequence[str]) -> None:
-    """Seconds to a certified gap and to a suboptimality, and the peers' to the latter."""
-    columns = [("to", 6), ("side", 15), ("CPU s", 9), ("steps", 6), ("score", 13)]
-    table = Table([*columns, ("over gap", 9), ("over subopt", 11), ("asked", 6), ("by", 14)])
-    for target in result["targets"]:
-        own = [target["gap"], target["suboptimality"]]
-        to = f"{target['eps']:.0e}"
-        for title, fit in zip(("ours, gap", "ours, subopt"), own, strict=True):
-            cells = ["not reached", "-", "-"]
-            if fit is not None:
-                cells = [f"{fit['seconds']:.3f}", f"{fit['n_iter']}", _scores(fit["scores"])]
-            table.row(to, title, *cells, "", "", "", "" if fit is None else fit["solver"])
-        for name in peers:
-            least = ASKED.get((result["task"], target["eps"])) if name == "lbfgs-all" else None
-            asked = "-" if least is None else f"{least:g}"
-            table.row(to, name, *_peer_cells(target["peers"][name], own), asked, "")
-    for first in result["to_first"]:
-        least = ASKED_TO_FIRST.get(result["task"])
-        asked = "" if least is None else f" (asked: {least:g}: {_met(first['ratio'] >= least)})"
-        print(
-            f"lbfgs-all to a suboptimality of 1e-01, over ours to a certified gap of 1e-03: "
-            f"{first['ratio']:.1f}{asked}; without its making of features {first['without']:.1f}"
-        )
-    least, score = ASKED_SCORE.get(result["task"]), result["certified_score"]
-    if least is not None and score is not None:
-        asked = f"asked: {least:g}: {_met(score >= least)}"
-        print(f"F1 at a certified gap of 1e-03: {score:.2f} ({asked})")
-
-
-def _peer_cells(peer: dict[str, Any], own: Sequence[dict[str, Any] | None]) -> list[str]:
-    """A peer that did not get there has the seconds of its long run, and lower bounds as ratios."""
-    mark = "" if peer["reached"] else ">"
-    cells = [f"{mark}{peer['seconds']:.2f}", f"{peer['iterations']}"]
-    cells.append(_scores(peer["scores"]) if peer["scores"] else "-")
-    for fit in own:
-        cells.append("-" if fit is None else f"{mark}{peer['seconds'] / fit['seconds']:.1f}")
-    return cells
-
-
-def _print_scores(result: dict[str, Any], peers: Sequence[str]) -> None:
-    """Seconds until a score is within 0.2 points of what it ends at."""
-    print("\nuntil the score is first within 0.2 points of the side's own final one")
-    columns = [("test", 7), ("side", 14), ("CPU s", 9), ("steps", 6), ("score", 6), ("final", 6)]
-    table = Table([*columns, ("ratio", 7), ("asked", 6)])
-    for test, sides in result["scores"].items():
-        for name in ("ours", *(peer for peer in peers if peer in sides)):
-            side, ratio, asked = sides[name], "", ""
-            if name != "ours":
-                ratio = f"{side['seconds'] / sides['ours']['seconds']:.1f}"
-                least = ASKED_TO_SCORE.get(result["task"]) if name == "lbfgs" else None
-                asked = "-" if least is None else f"{least:g}"
-            cells = [f"{side['seconds']:.3f}", f"{side['iterations']}"]
-            cells += [f"{side['score']:.2f}", f"{side['final']:.2f}"]
-            table.row(test, name, *cells, ratio, asked)
-
-
-def _print_whole(result: dict[str, Any]) -> None:
-    print("\nfrom strings to model; ours to a certified gap of 1e-03, theirs to the end")
-    own = result["whole"]["ours"]
-    table = Table([("", 14), ("CPU s", 8), ("of it strings", 13), ("score", 13), ("ratio", 7)])
-    for name, side in result["whole"].items():
-        table.row(
-            name,
-            f"{side['seconds']:.2f}",
-            f"{side['strings']:.2f}",
-            _scores(side["scores"]),
-            f"{side['seconds'] / own['seconds']:.2f}",
-        )
-
-
-def _scores(scores: dict[str, float]) -> str:
-    """One number a test part."""
-    return " / ".join(f"{score:.2f}" for score in scores.values())
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "missed"
+    plt.rcParams |= {"figure.dpi": 72, "font.size": 34, "axes.linewidth": 2}  # a point is a pixel
+    figure, ax = plt.subplots(figsize=(780 / 72, 620 / 72), layout="constrained")
+    for (name, points), style in zip(sides.items(), ("o-", "-"), strict=True):
+        ax.loglog(*zip(*points, strict=True), style, linewidth=6, markersize=15, label=name)
+    ax.set(xlabel="CPU seconds", ylabel="gap to the optimum", ylim=(3e-7, 3))
+    ax.set_yticks([1, 1e-2, 1e-4, 1e-6])
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.grid(alpha=0.4)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, handlelength=1.2)
+    figure.savefig(path)

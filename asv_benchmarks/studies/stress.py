@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from time import process_time
 
-from _measure import Table, header
+from _clock import Table, header
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))

@@ -22,8 +22,8 @@ LIMITS = {
     "compiled functions": 256,
     "modules": 178,
     "tests": 25004,
-    "asv_benchmarks": 14444,
-    "doc": 59868,
+    "asv_benchmarks": 5331,
+    "doc": 43222,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
