@@ -226,18 +226,3 @@ def entry(typing_context, vector, place):
         return builder.extract_element(*arguments)
 
     return vector.dtype(vector, types.intp), generate
-
-
-# ---- in words, for structured/_compiled alone ----------------------------------------------------
-
-plus, minus = operator.add, operator.sub
-
-
-@inner
-def fma(a, b, c):
-    return a * b + c
-
-
-@inner
-def positive(a):
-    return larger(splat(0.0), a)

@@ -17,13 +17,13 @@ LIMITS = {
     "chain": 2716,
     "structured": 4715,
     "core": 2499,
-    "jit": 361,
+    "jit": 348,
     "other": 1008,
-    "compiled functions": 258,
-    "modules": 178,
+    "compiled functions": 255,
+    "modules": 177,
     "tests": 25004,
     "asv_benchmarks": 5331,
-    "doc": 43222,
+    "doc": 43220,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
