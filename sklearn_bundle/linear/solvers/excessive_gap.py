@@ -6,10 +6,10 @@ The dual of ``J(w) = reg_lambda/2 ||w||^2 + min_b sum_i s_i max(0, 1 - y_i (x_i 
 
 without the equation if there is no intercept; ``w(u) = X'(s y u) / reg_lambda`` is (24). A series
 of steps keeps ``J_mu(w) <= D(u)``, J_mu the smoothed objective, while mu falls: the gap is at most
-mu/2. Other duals with a set that can be projected onto offer the same methods.
+mu/2.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,11 @@ from sklearn_bundle.linear.solvers.multiplier import projected
 
 Array = NDArray[np.float64]
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
-
-
 PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
 
 
 class DualPoint(NamedTuple):
-    """u with ``combined``, which is ``X'(s y u)`` for the hinge loss, and D(u)."""
+    """u with ``combined``, which is ``X'(s y u)``, and D(u)."""
 
     u: Array
     combined: Array
@@ -44,47 +42,55 @@ class Primal(NamedTuple):
     scores: Array
 
 
-class GapDual(Protocol):
-    """A smooth dual D with a feasible set that can be projected onto, and its objective.
+class HingeDual:
+    """D, with w and D(u) from ``combined``, which is linear in u; distances have the weights s."""
 
-    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
-    """
+    def __init__(self, risk: ScoreRisk, reg_lambda: float):
+        self._risk, self._lambda = risk, reg_lambda
+        self.signed = risk.weights * risk.y
+        self._box = np.zeros(len(risk.y)), np.ones(len(risk.y))
 
     def combine(self, u: Array) -> Array:
-        """The linear functions of u on which w and D depend."""
-        ...
+        """``X'(s y u)``: a product with X'."""
+        return self._risk.rows.gradient(self.signed * u)
 
     def value(self, u: Array, combined: Array) -> float:
         """D(u)."""
-        ...
+        return float(self._risk.weights @ u) - 0.5 * self.bend(combined)
 
-    def point(self, combined: Array) -> Any:
-        """w(u), with all that is linear in it."""
-        ...
+    def point(self, combined: Array) -> Primal:
+        """w(u): a product with X."""
+        w = combined / self._lambda
+        return Primal(w, self._risk.scores(w))
 
-    def blend(self, start: Any, end: Any, share: float) -> Any:
+    def blend(self, start: Primal, end: Primal, share: float) -> Primal:
         """The point ``start + share (end - start)``."""
-        ...
+        return Primal(*((1.0 - share) * x + share * y for x, y in zip(start, end, strict=True)))
 
-    def offer(self, best: Best, point: Any) -> None:
+    def offer(self, best: Best, point: Primal) -> None:
         """Offer the objective of the point."""
-        ...
+        risk, w = self._risk, point.w
+        b = risk.best_intercept(point.scores, 0.0) if risk.free else 0.0
+        penalty = 0.5 * self._lambda * float(w @ w)
+        best.offer(penalty + risk.value(point.scores, b), At(w, b))
 
-    def project(self, center: Array, point: Any, step: float, series: int) -> Array:
-        """Project the end of a step from ``center`` along the gradient of D at the point.
+    def project(self, center: Array, point: Primal, step: float) -> Array:
+        """The end of a step from ``center`` along the gradient of D at the point, projected.
 
-        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
-        from one to the next, so that one may start where the last one ended.
+        (23) and (25): the gradient in this norm is ``1 - y f``, the projection the O(n) one.
         """
-        ...
+        moved = center + step * (1.0 - self._risk.y * point.scores)
+        if not self._risk.free:
+            return np.clip(moved, 0.0, 1.0)
+        return projected(moved, self._risk.y, self.signed, *self._box, 0.0)[0]
 
     def bend(self, change: Array) -> float:
         """``-<v, D'' v>`` of a change of ``combined``."""
-        ...
+        return float(change @ change) / self._lambda
 
     def distance(self, u: Array, v: Array) -> float:
-        """The squared distance in the prox-function."""
-        ...
+        """Squared, in the prox-function."""
+        return float(self._risk.weights @ (u - v) ** 2)
 
 
 class Series:
@@ -94,7 +100,7 @@ class Series:
     tenth. A given one is that of Algorithm 1, whose ``mu = 4 L / ((k + 1)(k + 2))`` after k steps.
     """
 
-    def __init__(self, dual: GapDual, lipschitz: float | None, start: Array, best: Best):
+    def __init__(self, dual: HingeDual, lipschitz: float | None, start: Array, best: Best):
         self.dual, self.best = dual, best
         self._adaptive, self.L = lipschitz is None, lipschitz or 0.0
         self.highest = self.evaluated(start)  # the best u, which proves the bound
@@ -124,10 +130,10 @@ class Series:
         self.center, self.point = start.u, self.dual.point(start.combined)
         self.dual.offer(self.best, self.point)
         if self._adaptive and self.L == 0.0:  # a first L, which is rather too small
-            self.L = self._curvature(start, self._projected(start.u, self.point, 1.0, 1)) or 1.0
+            self.L = self._curvature(start, self._projected(start.u, self.point, 1.0)) or 1.0
         self.L = max(self.L, _LEAST_LIPSCHITZ)
         while True:
-            self.u = self._projected(start.u, self.point, 1.0 / self.L, 1)
+            self.u = self._projected(start.u, self.point, 1.0 / self.L)
             if self._accepts(start, self.u):
                 break
         self.mu = self.L if self._adaptive else 2.0 * self.L
@@ -136,12 +142,12 @@ class Series:
     def _move(self) -> None:
         """The w and u of (23) to (26)."""
         dual = self.dual
-        smooth = self._projected(self.center, self.point, 1.0 / self.mu, 0)
+        smooth = self._projected(self.center, self.point, 1.0 / self.mu)
         while True:
             share = self._share()
             middle = self._between(self.u, smooth, share)
             point = dual.point(middle.combined)
-            u = self._projected(middle.u, point, 1.0 / self.L, 1)
+            u = self._projected(middle.u, point, 1.0 / self.L)
             if self._accepts(middle, u):
                 break
         self.point, self.u = dual.blend(self.point, point, share), u
@@ -182,8 +188,8 @@ class Series:
         bend = self.dual.bend(end.combined - start.combined)
         return bend / distance if distance > 0.0 else 0.0
 
-    def _projected(self, center: Array, point: Any, step: float, series: int) -> DualPoint:
-        return self.evaluated(self.dual.project(center, point, step, series))
+    def _projected(self, center: Array, point: Primal, step: float) -> DualPoint:
+        return self.evaluated(self.dual.project(center, point, step))
 
     def _between(self, start: DualPoint, end: DualPoint, share: float) -> DualPoint:
         u = (1.0 - share) * start.u + share * end.u
@@ -200,49 +206,6 @@ class Series:
             if found.value > best.value:
                 self.highest = found
                 self.best.raise_bound(found.value)
-
-
-class HingeDual:
-    """The dual of the hinge loss, whose distances have the weights s."""
-
-    def __init__(self, risk: ScoreRisk, reg_lambda: float):
-        self._risk, self._lambda = risk, reg_lambda
-        self.signed = risk.weights * risk.y
-        self._box = np.zeros(len(risk.y)), np.ones(len(risk.y))
-
-    def combine(self, u: Array) -> Array:
-        """A product with X'."""
-        return self._risk.rows.gradient(self.signed * u)
-
-    def value(self, u: Array, combined: Array) -> float:
-        return float(self._risk.weights @ u) - 0.5 * self.bend(combined)
-
-    def point(self, combined: Array) -> Primal:
-        """A product with X."""
-        w = combined / self._lambda
-        return Primal(w, self._risk.scores(w))
-
-    def blend(self, start: Primal, end: Primal, share: float) -> Primal:
-        return Primal(*((1.0 - share) * x + share * y for x, y in zip(start, end, strict=True)))
-
-    def offer(self, best: Best, point: Primal) -> None:
-        risk, w = self._risk, point.w
-        b = risk.best_intercept(point.scores, 0.0) if risk.free else 0.0
-        penalty = 0.5 * self._lambda * float(w @ w)
-        best.offer(penalty + risk.value(point.scores, b), At(w, b))
-
-    def project(self, center: Array, point: Primal, step: float, series: int) -> Array:
-        """(23) and (25): the gradient in this norm is ``1 - y f``, the projection the O(n) one."""
-        moved = center + step * (1.0 - self._risk.y * point.scores)
-        if not self._risk.free:
-            return np.clip(moved, 0.0, 1.0)
-        return projected(moved, self._risk.y, self.signed, *self._box, 0.0)[0]
-
-    def bend(self, change: Array) -> float:
-        return float(change @ change) / self._lambda
-
-    def distance(self, u: Array, v: Array) -> float:
-        return float(self._risk.weights @ (u - v) ** 2)
 
 
 class ExcessiveGap(Solver):
