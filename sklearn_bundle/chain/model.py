@@ -103,11 +103,6 @@ def pack(
     return Chains(*sizes, tokens, blocks, attributes, entries, places, values)
 
 
-def values_of(chains: Chains) -> NDArray[np.float64 | np.float32]:
-    """The value of each entry."""
-    return np.broadcast_to(chains.values, len(chains.places))
-
-
 def _numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of every token in its sequence."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

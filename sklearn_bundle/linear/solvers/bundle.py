@@ -63,12 +63,6 @@ class Planes:
         """The value of the model at w, without intercepts."""
         return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
 
-    def resize(self, max_size: int | None) -> None:
-        """Keep at most so many planes from now on."""
-        self.max_size = max_size
-        while max_size is not None and self.size > max_size + self.anchored:
-            self._make_room()
-
     def add(self, plane: Plane) -> None:
         """Append a plane, and make room first if there are too many."""
         if self.max_size is not None and self.size >= self.max_size + self.anchored:
