@@ -1,7 +1,7 @@
 """Appendix E of Saha, Zhang and Vishwanathan (2010): Markov networks by excessive gap.
 
-The paper has no experiments on structured data. Here its solver, with exact projections by Newton's
-method in place of Algorithm 3, is beside the others of StructuredSVM that minimize the same
+The paper has no experiments on structured data. Here its solver, with the entropy as prox-function,
+whose projections are marginals, is beside the others of StructuredSVM that minimize the same
 objective; and sequences are labeled on a Gram matrix of tokens, which is a linear model on rows
 with the same products.
 
@@ -59,14 +59,9 @@ def _solvers(study: Study, name: str, X: Any, y: Any, strength: float) -> Panel:
         rows.append([solver, *cells, f"{seconds:.2f}", f"{curve.relative_gap[-1]:.1e}"])
         lines[solver] = np.maximum(curve.passes, 0.5), curve.relative_gap
         if solver == "excessive-gap":
-            projections, passes = (
-                int(model.history_[k][-1]) for k in ("projections", "projection_passes")
-            )
             steps = int(model.n_iter_)
-            facts = (
-                f"A step projects a sequence {projections / len(y) / steps:.1f} times, each in "
-                f"{passes / projections:.1f} passes over its edges."
-            )
+            projections = int(model.history_["projections"][-1]) / len(y) / steps
+            facts = f"A step projects a sequence {projections:.1f} times."
             per_step = seconds / steps
         elif solver == "bundle":
             per_pass = seconds / curve.passes[-1]
