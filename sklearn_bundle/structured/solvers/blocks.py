@@ -21,6 +21,7 @@ from sklearn_bundle.structured._compiled.kept import (
 )
 from sklearn_bundle.structured.models.examples import Found
 from sklearn_bundle.structured.problems.structured import not_exact, sum_of_features
+from sklearn_bundle.structured.solvers.faces import Face
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -31,6 +32,8 @@ _MEMORY = 1 << 30  # bytes up to which examples that are full get twice the plac
 _GROWTH = 1.5  # of entries, where they are full
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
 _MISSED = 1e-8  # of the terms of a score: rounding moves it by less
+# Faces on the way to the best one, and the gain of one, over the largest so far, that ends it.
+_FACES, _FACE_SHARE = 10, 0.1
 _PER_OUTPUT = "q", "loss", "begin", "length", "idle"
 _NO_SAMPLING = Sampling(0, 0.0, False, False, np.zeros(2), np.zeros(1), np.zeros(1, np.uint64))
 _NONE = Given(0, np.zeros(1, np.int64), np.zeros(0, np.uint32), *np.zeros((4, 1)))
@@ -259,13 +262,34 @@ class BlockDual:
             self._visit(STEPS, structure, np.full(problem.n_examples, DRAWN), sampling)
         problem.oracle_calls += problem.n_examples
 
-    def cached_pass(self, examples: Numbers) -> float:
-        """Take a step on each of the examples over the outputs that it has.
-
-        Returns the weighted sum of their gaps over these outputs, each before its step.
-        """
+    def cached_pass(self, examples: Numbers) -> None:
+        """Take a step on each of the examples over the outputs that it has."""
         self._visit(CACHED, self._structure, examples)
-        return float(self.problem.weights[examples] @ self._found[SCORES, examples])
+
+    def cached_gap(self, examples: Numbers) -> float:
+        """The weighted sum of the examples' gaps over the outputs that they have, all at one w."""
+        kept, (there, length, places) = self.outputs.arrays, self.outputs.entries()
+        terms = kept.values[places] * self.w[kept.indices[places]]
+        products = np.bincount(np.repeat(np.arange(len(length)), length), terms, len(length))
+        scores = np.full(kept.q.shape, -np.inf)
+        scores[there] = kept.loss[there] - products
+        highest, q = scores.max(axis=1), np.where(there, kept.q, 0.0)
+        gaps = highest - np.sum(q * np.where(there, scores, 0.0), axis=1)
+        if self.problem.squared:
+            highest = np.maximum(highest, 0.0)
+            gaps += 0.5 * highest**2 + 0.5 * q.sum(axis=1) ** 2 - scores.max(axis=1)
+        return float(self.problem.weights[examples] @ np.maximum(gaps[examples], 0.0))
+
+    def climb(self, examples: Numbers) -> None:
+        """Take steps on all of the examples together, over outputs with weight: face to face."""
+        most = 0.0
+        for _ in range(_FACES):
+            before = self.gained
+            Face(self.outputs.arrays, self._dual, examples).climb()
+            gain = self.gained - before
+            most = max(gain, most)
+            if gain <= _FACE_SHARE * most:
+                return
 
     @property
     def _structure(self) -> Any:
