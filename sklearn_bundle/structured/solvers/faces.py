@@ -87,13 +87,16 @@ class Face:
             return np.maximum(target, 0.0)
         table = np.full(self._shape, -np.inf)
         table[self._owner, self._place] = target
+        top = table.max(axis=1)  # a common shift changes no projection, and far ones lose no digits
+        table, target = table - top[:, None], target - top[self._owner]
         falling = -np.sort(-table, axis=1)
         with np.errstate(invalid="ignore"):
             excess = np.cumsum(falling, axis=1) - 1.0
             excess /= np.arange(1, self._shape[1] + 1)
             count = np.maximum((falling > excess).sum(axis=1), 1)
         level = excess[np.arange(len(count)), count - 1]
-        return np.maximum(target - level[self._owner], 0.0)
+        q = np.maximum(target - level[self._owner], 0.0)
+        return q / self._totals(q)[self._owner]
 
     def _gradient(self) -> Array:
         """The gradient of the dual in q, over the weights of examples, along the face."""
