@@ -16,6 +16,7 @@
 """
 
 import hashlib
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config, event
+from numba.core import event  # documented: Numba Developer Manual, "Event API"
 from numba.extending import overload, register_jitable
 
 import sklearn_bundle
@@ -44,7 +45,7 @@ _NOT_KEPT = (
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
     "be written."
 )
-if config.DISABLE_JIT:  # type: ignore[attr-defined]
+if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
     raise ImportError(
         "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its loops are machine code."
     )

@@ -164,7 +164,7 @@ def test_without_a_writable_folder_it_works_and_says_so_once(tmp_path):
 
 
 def test_disabled_compilation_is_refused(monkeypatch):
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     with pytest.raises(ImportError, match="NUMBA_DISABLE_JIT is set"):
         runpy.run_path(decorators.__file__)
 

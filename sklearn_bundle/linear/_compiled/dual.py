@@ -27,7 +27,7 @@ def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:
     Returns the new alpha_i, the projected gradient, the row's part of the duality gap before the
     step, and whether the row counts.
     """
-    raise NotImplementedError
+    raise NotImplementedError  # its place is taken by what a loss registers
 
 
 @inner

@@ -27,6 +27,7 @@ jit = partial(jit_by_kind, **SUMS)
 
 
 # ---- what a formula registers --------------------------------------------------------------------
+# Compiled code has the functions registered for the type of a formula; these bodies never run.
 
 
 def value(loss, f, r, y) -> Any:

@@ -64,9 +64,9 @@ class Planes:
         return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
 
     def add(self, plane: Plane) -> None:
-        """Append a plane, and make room first if there are too many."""
+        """Append a plane, and drop or merge one first if there are too many."""
         if self.max_size is not None and self.size >= self.max_size + self.anchored:
-            self._make_room()
+            self._shrink()
         t = self.size
         if t == len(self._c):
             self._reserve(2 * t)
@@ -116,7 +116,7 @@ class Planes:
         plane = alpha @ self._A[:t], float(alpha @ c), alpha @ self._E[:t]
         return Plane(*plane, sizes[:-2], total, terms)
 
-    def _make_room(self) -> None:
+    def _shrink(self) -> None:
         t, first = self.size, int(self.anchored)
         idle = np.flatnonzero(self._alpha[first:t] == 0.0)
         drop = first + int(idle[0]) if len(idle) else first + 1

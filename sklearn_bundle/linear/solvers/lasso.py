@@ -241,9 +241,9 @@ class Lasso(Solver):
         self._outside = max(float(beyond[limits > 0.0].max(initial=0.0)) - 1.0, 0.0)
         wanted = np.flatnonzero(beyond > 1.0 + self._precision)
         size = d if self._sweeps else max(_FEWEST, 2 * int(np.count_nonzero(used)))
-        room = max(size - int(np.count_nonzero(used)), 1)
-        if len(wanted) > room:
-            wanted = wanted[np.argpartition(beyond[wanted], -room)[-room:]]
+        most = max(size - int(np.count_nonzero(used)), 1)
+        if len(wanted) > most:
+            wanted = wanted[np.argpartition(beyond[wanted], -most)[-most:]]
         used[wanted] = True
         which = np.flatnonzero(used)
         if last is not None and _are_in(which, last.which):

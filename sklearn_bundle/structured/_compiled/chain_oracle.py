@@ -210,7 +210,7 @@ def flush(sums, touched, pending, at, out, count):
     """Write the nonzero sums as entries, in places from ``at``, and reset them to zero.
 
     A place that was touched twice is zero the second time. It is written nevertheless, since a
-    branch would be mispredicted too often: there must be room for one more entry.
+    branch would be mispredicted too often: the arrays must hold one more entry.
     """
     indices, values, factor = out
     for p in range(pending):

@@ -13,7 +13,7 @@ from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.sampling import pick, put
 from sklearn_bundle.structured._compiled import structures
 
-STEPS, CHECK, CACHED, SUM = 0, 1, 2, 3  # what a visit is for
+STEPS, CHECK, CACHED, GAPS, SUM = 0, 1, 2, 3, 4  # what a visit is for
 SCORES, BOUNDS, HIGHEST = 0, 1, 2  # rows of what a visit has found
 DRAWN = -1  # in the order of a visit: an example that is drawn
 _PAIRS = 8  # limit of pairwise steps on an example, times the number of its outputs
@@ -235,13 +235,13 @@ def _improve(gram, q, scores, count, scale, squared):
 
 @jit
 def visit(task, structure, kept, dual, sampling, order, longest, found):
-    """Visit the examples in this order; returns how many of them there was room for.
+    """Visit the examples in this order; returns how many of them the memory was enough for.
 
     STEPS: ask the oracle, keep its output, move the weights of the example. CACHED: move them, over
-    the outputs that there are; ``found[SCORES]`` gets the gaps before. CHECK: ask and keep;
-    ``found`` gets scores and bounds of the oracle's outputs, and the highest score of all kept.
-    SUM: add what makes up raw. Returns ``-1 - n`` if there is no place for an output of the example
-    that is number n.
+    the outputs that there are. GAPS: ``found[SCORES]`` gets the gaps over these. CHECK: ask and
+    keep; ``found`` gets scores and bounds of the oracle's outputs, and the highest score of all
+    kept. SUM: add what makes up raw. Returns ``-1 - n`` if there is no place for an output of the
+    example that is number n.
     """
     most = 0
     for n in range(longest.shape[0]):
@@ -279,9 +279,10 @@ def visit(task, structure, kept, dual, sampling, order, longest, found):
                 dual.counts[1] += kept.length[i, k]
             before[k], top = q[k], max(top, scores[k])
         gap = _gap(q, scores, count, dual.squared, highest if task == CHECK else top)
-        if task == CACHED:
+        if task == GAPS:
             found[SCORES, i] = gap
-        else:
+            continue
+        if asks:
             dual.gaps[i] = gap
         if task == CHECK:
             found[HIGHEST, i] = top

@@ -50,7 +50,7 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores, bo
     """The worst outputs of the examples from first to last, one after the other.
 
     ``starts``, ``losses``, ``scores`` and ``bounds`` begin with the example ``first``; ``indices``
-    and ``values`` must have room for all entries.
+    and ``values`` must be long enough for all entries.
     """
     work = new_work(structure)
     starts[0] = at = 0

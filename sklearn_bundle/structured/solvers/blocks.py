@@ -10,6 +10,7 @@ from sklearn_bundle.structured._compiled.kept import (
     CACHED,
     CHECK,
     DRAWN,
+    GAPS,
     HIGHEST,
     SCORES,
     STEPS,
@@ -80,8 +81,8 @@ class KeptOutputs:
         ends = np.cumsum(length)
         return there, length, np.repeat(begin - ends + length, length) + np.arange(length.sum())
 
-    def make_room(self, longest: int) -> None:
-        """Make room for more outputs of up to ``longest`` entries."""
+    def reserve(self, longest: int) -> None:
+        """Reserve memory for more outputs of up to ``longest`` entries."""
         kept, (there, length, places) = self.arrays, self.entries()
         n = len(places)
         size = max(int(_GROWTH * n), n + 4 * longest + 1024)
@@ -111,7 +112,7 @@ class KeptOutputs:
         """
         weights = self.arrays.q[i, 1 : self.arrays.count[i]]
         a, b = (1 + np.argsort(weights, kind="stable")[:2]).tolist()
-        self.make_room(int(self.arrays.length[i, [a, b]].sum()))
+        self.reserve(int(self.arrays.length[i, [a, b]].sum()))
         kept = self.arrays
         both = [slice(at, at + n) for at, n in zip(kept.begin[i], kept.length[i], strict=True)]
         q = kept.q[i, a] + kept.q[i, b]
@@ -268,17 +269,8 @@ class BlockDual:
 
     def cached_gap(self, examples: Numbers) -> float:
         """The weighted sum of the examples' gaps over the outputs that they have, all at one w."""
-        kept, (there, length, places) = self.outputs.arrays, self.outputs.entries()
-        terms = kept.values[places] * self.w[kept.indices[places]]
-        products = np.bincount(np.repeat(np.arange(len(length)), length), terms, len(length))
-        scores = np.full(kept.q.shape, -np.inf)
-        scores[there] = kept.loss[there] - products
-        highest, q = scores.max(axis=1), np.where(there, kept.q, 0.0)
-        gaps = highest - np.sum(q * np.where(there, scores, 0.0), axis=1)
-        if self.problem.squared:
-            highest = np.maximum(highest, 0.0)
-            gaps += 0.5 * highest**2 + 0.5 * q.sum(axis=1) ** 2 - scores.max(axis=1)
-        return float(self.problem.weights[examples] @ np.maximum(gaps[examples], 0.0))
+        self._visit(GAPS, self._structure, examples)
+        return float(self.problem.weights[examples] @ self._found[SCORES, examples])
 
     def climb(self, examples: Numbers) -> None:
         """Take steps on all of the examples together, over outputs with weight: face to face."""
@@ -306,7 +298,7 @@ class BlockDual:
     def _visit(
         self, task: int, structure: Any, order: Numbers, sampling: Sampling | None = None
     ) -> None:
-        """A visit of the examples, in parts if room has to be made on the way."""
+        """A visit of the examples, in parts if memory has to be reserved on the way."""
         given = isinstance(structure, Given)
         longest = np.diff(structure.starts) if given else self.problem.examples.longest
         sampling = _NO_SAMPLING if sampling is None else sampling
@@ -317,7 +309,7 @@ class BlockDual:
                 n = -1 - n
                 self.outputs.make_place(int(self.outputs.arrays.used[1]))
             elif n < len(order):
-                self.outputs.make_room(int(longest.max()))
+                self.outputs.reserve(int(longest.max()))
             order = order[n:]
 
     def _refuse_missed(self) -> None:

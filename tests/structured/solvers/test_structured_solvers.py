@@ -388,7 +388,7 @@ def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     assert 0.0 < proved <= reference.optimum().value
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(KeptOutputs, "entries", stop)
-        solver.kept.make_room(10)
+        solver.kept.reserve(10)
     assert solver._dual.refresh() == proved
 
 
