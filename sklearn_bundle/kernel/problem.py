@@ -211,14 +211,6 @@ class Problem:
 
     def certified(self, point: Point, errors: Array) -> Certified:
         dual = self.dual
-        given = (
-            self.variables,
-            dual.s,
-            dual.total,
-            self.least,
-            point.b,
-            point.beta,
-            point.scores,
-            errors,
-        )
-        return Certified(*steps.certify(*given, self.lengths, self.unit))
+        given = self.variables, dual.s, dual.total, self.least, point.b, point.beta, point.scores
+        precision = errors, self.lengths, self.unit, steps.CLOSE
+        return Certified(*steps.certify(*given, *precision, np.empty(self.n)))

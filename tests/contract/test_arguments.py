@@ -202,11 +202,10 @@ def test_what_a_kernel_returns_may_be_sparse(kind):
         lambda K: np.full(K.shape, "a"),
         lambda K: K * 1j,
         lambda K: None,
-        lambda K: [[1], [1, 2]],
         lambda K: np.full(K.shape, None),
     ],
-    ids=["strings", "complex", "none", "ragged", "objects"],
+    ids=["strings", "complex", "none", "objects"],
 )
 def test_what_a_kernel_must_return_is_said(kind, convert):
-    with pytest.raises(ValueError, match=r"^The kernel callable (must return|returned) "):
+    with pytest.raises(ValueError, match=r"^The kernel callable must return "):
         fit(kind(kernel=lambda X, Z: convert(X @ Z.T), **SEARCHES.get(kind, {})), None)

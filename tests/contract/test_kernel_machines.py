@@ -313,20 +313,3 @@ def test_calibrated_probabilities(data):
     proba = CalibratedClassifierCV(SwapSVC(), ensemble=False, cv=3).fit(X, y).predict_proba(X)
     assert_allclose(proba.sum(axis=1), 1.0)
     assert np.mean((proba[:, 1] > 0.5) == (y == np.unique(y)[1])) > 0.8
-
-
-def test_a_kernel_on_strings():
-    X = ["".join(np.random.default_rng(k).choice(list("abcd"), 3 + k % 4)) for k in range(60)]
-    y = np.array([word.count("a") > word.count("b") for word in X])
-
-    def counts(words):
-        return np.array([[word.count(letter) for letter in "abcd"] for word in words], float)
-
-    def kernel(X, Z):
-        return counts(X) @ counts(Z).T
-
-    K = kernel(X, X)
-    matrix = SwapSVC(10.0, kernel="precomputed").fit(K, y)
-    model = SwapSVC(10.0, kernel=kernel).fit(X, y)
-    assert_array_equal(model.predict(X), matrix.predict(K))
-    assert model.shape_fit_ == SVC(kernel=kernel).fit(X, y).shape_fit_

@@ -16,7 +16,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.kernel.test_problem import LONG, MACHINES, Reference, machine
 
 MANY = 2200  # more than the 2,048 points whose matrix is computed at once
-KINDS = ["dense, tiles", "dense, kept rows", "sparse", "precomputed"]
+KINDS = ["dense", "dense, kept rows", "sparse", "precomputed"]
 
 
 def data_of(kind, n):
@@ -71,7 +71,7 @@ def test_sets_of_few_points(kind, monkeypatch):
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_start_from_other_costs(name):
     """Along C, up and down, from the last solver: its rows are used again."""
-    data, dual = data_of("dense, tiles", 90), machine(name, np.random.default_rng(3), 90)
+    data, dual = data_of("dense", 90), machine(name, np.random.default_rng(3), 90)
     last = None
     for factor in (0.1, 3.0, 0.5):
         low, high = (dual.low, dual.high) if dual.is_squared else factor * np.array(dual[1:3])

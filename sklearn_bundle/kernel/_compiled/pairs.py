@@ -14,8 +14,8 @@ from sklearn_bundle.kernel._compiled.steps import (
     TARGET,
     WIDTH,
     Pair,
-    certificate,
-    evaluate_point,
+    certify,
+    evaluate,
     solve,
 )
 
@@ -116,13 +116,13 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
     scores, errors, up, down = scores[:size], errors[:size], up[:size], down[:size]
     beta, reach = beta[:size], 0.0
     _sums(values, beta, size, scores)
-    b = evaluate_point(beta, scores, of, s, 0.0, up, down)[3]
+    b = evaluate(beta, scores, of, s, 0.0, up, down)[3]
     for k in range(size):
         reach += abs(beta[k]) * lengths[k]
     unit = DOUBLE * (min(np.float64(size), 8.0 * np.sqrt(size)) + FEW)
     for k in range(size):
         errors[k] = (error + unit) * reach * lengths[k]
-    found = certificate(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
+    found = certify(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
     out[0], out[1], out[2], out[3], out[4], out[5] = found
     out[6] = steps if found[0] - found[1] <= tol * found[0] or steps < 0 else -1.0 - steps
 

@@ -17,8 +17,8 @@ from sklearn_bundle.core.limits import SIX_DIGITS
 from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import entry, first_largest, larger, load, splat, store, where_above
-from sklearn_bundle.kernel._compiled.tiles import POLY, RBF
 
+RBF, LINEAR, POLY = 0, 1, 2  # kernels that compiled code computes
 LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
 FOUR = 4  # features that are taken together
 CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
@@ -29,7 +29,7 @@ FEW = 8.0  # roundings of a term of a sum, beside those of adding it
 FINE = 1e-14  # the same as the first in float64
 _COLUMNS = 2048  # scores that are updated at a time: 16 KB of sums stay in the first cache
 _BISECTIONS = 12  # of the interval of intercepts that the slopes leave
-_CLOSE = 1e-14  # of the distance from an intercept: how wide the ends of the best ones are
+CLOSE = 1e-14  # of the distance from an intercept: how wide the ends of the best ones are
 _HALVINGS = 300  # of an interval of intercepts, and steps to find it: usually 15
 
 
@@ -298,8 +298,8 @@ def _better_b(low, high, of, total, scores):
     return 0.5 * (low + high)
 
 
-@inner
-def evaluate_point(beta, scores, of, s, total, up, down):
+@jit
+def evaluate(beta, scores, of, s, total, up, down):
     """The best scale of beta, by which beta and its scores are multiplied, and what follows.
 
     ``s`` is the prior variance of the intercept, infinite for one that is free. Slopes up and down
@@ -341,12 +341,6 @@ def evaluate_point(beta, scores, of, s, total, up, down):
     return t, primal, t * (linear - 0.5 * t * curved), b, most - least
 
 
-@jit
-def evaluate(beta, scores, of, s, total, up, down):
-    """:func:`evaluate_point`."""
-    return evaluate_point(beta, scores, of, s, total, up, down)
-
-
 # ---- certificates --------------------------------------------------------------------------------
 
 
@@ -376,8 +370,8 @@ def _end_of_b(of, total, scores, reach, unit, b, step, close, upper):
     return high if upper else low
 
 
-@inner
-def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, close, reach):
+@jit
+def certify(of, s, total, least, b, beta, scores, errors, lengths, unit, close, reach):
     """Objective and bound of beta with an intercept b, and how far the optimum's may be from it.
 
     An intercept that is not free is the one of beta.
@@ -448,13 +442,6 @@ def certificate(of, s, total, least, b, beta, scores, errors, lengths, unit, clo
     below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)
     above = _end_of_b(of, total, scores, reach, unit, b, step, close, True) - b
     return primal, bound, b, radius, below, above
-
-
-@jit
-def certify(of, s, total, least, b, beta, scores, errors, lengths, unit):
-    """:func:`certificate` of one problem."""
-    given = beta, scores, errors, lengths, unit, _CLOSE
-    return certificate(of, s, total, least, b, *given, np.empty(beta.shape[0]))
 
 
 # ---- sums of rows --------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from numbers import Integral, Number, Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -147,12 +146,10 @@ class KernelMachine(CertifiedEstimator):
         reach = radii * lengths * (1.0 + 8.0 * DOUBLE) + rounding
         return scores - (reach + below), scores + (reach + above)
 
-    def _pair_scores(self, X: Any, single: bool = True) -> Array:
-        """Scores of shape (n_samples, n_pairs), in single precision if the X of fit was."""
+    def _pair_scores(self, X: Any) -> Array:
+        """Scores of shape (n_samples, n_pairs)."""
         check_is_fitted(self)
-        X = _checked_for_scores(self, X)
-        single = single and self.support_vectors_.dtype == np.float32 and not is_precomputed(self)
-        return self._scores.scores(X, single, self.n_jobs)
+        return self._scores.scores(_checked_for_scores(self, X), self.n_jobs)
 
     @property
     def coef_(self) -> Coefficients:
@@ -184,28 +181,8 @@ def hints(name: str, value: Any) -> str:
     return " kernel='sigmoid' is not positive definite, so there may be no optimum."
 
 
-def seed_of(params: KernelMachine) -> int:
-    return int(check_random_state(params.random_state).randint(np.iinfo(np.int32).max))
-
-
 def is_precomputed(params: KernelMachine) -> bool:
     return isinstance(params.kernel, str) and params.kernel == "precomputed"
-
-
-def objects_of(params: KernelMachine, X: Any) -> np.ndarray | None:
-    """X as an array of objects for a callable kernel; None if X holds rows of numbers."""
-    if not callable(params.kernel) or sp.issparse(X):
-        return None
-    if isinstance(X, np.ndarray):
-        return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
-    if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
-        return None
-    if isinstance(X[0], Number):
-        return None
-    objects = np.empty(len(X), dtype=object)
-    for i, item in enumerate(X):
-        objects[i] = item
-    return objects
 
 
 def _refuse_sparse_values(params: KernelMachine, X: Any) -> None:
@@ -215,8 +192,7 @@ def _refuse_sparse_values(params: KernelMachine, X: Any) -> None:
 
 def _checked_for_scores(params: KernelMachine, X: Any) -> Any:
     _refuse_sparse_values(params, X)
-    objects = objects_of(params, X)
-    return check_prediction_data(params, X) if objects is None else objects
+    return check_prediction_data(params, X)
 
 
 def training(
@@ -227,20 +203,13 @@ def training(
     weights: Callable[[Any], Array] = lambda samples: samples.weights,
     gamma: float | None = None,
 ) -> Training:
-    """The checked data of ``check(params, X, ...)``, which sees no objects, as in SVC.
+    """The checked data of ``check(params, X, ...)``.
 
-    A gamma that depends on the data has these ``weights``, unless one is given. Objects without a
-    shape have one dimension.
+    A gamma that depends on the data has these ``weights``, unless one is given.
     """
     _refuse_sparse_values(params, X)
-    objects = objects_of(params, X)
-    if objects is None:
-        samples = check(params, X, *arguments)
-        shape: tuple[int, ...] = num_samples(X), params.n_features_in_
-    else:
-        samples = check(params, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
-        del params.n_features_in_
-        samples.X, shape = objects[samples.rows], (len(X),)
+    samples = check(params, X, *arguments)
+    shape = num_samples(X), params.n_features_in_
     values = _kernel_values(params, samples, shape[0], weights(samples), gamma)
     total = getattr(samples, "total", None)
     total = total_of(check_sample_weight(arguments[-1], shape[0])) if total is None else total
@@ -299,16 +268,22 @@ def solved(
 
     ``settings`` has what beside C determines a solver and its result.
     """
-    seed, (outer, inner) = seed_of(params), split_threads(params.n_jobs, len(names))
+    outer, inner = split_threads(params.n_jobs, len(names))
     # A callable kernel may have changed: its last point is only a start, not a result.
     scale = object() if callable(params.kernel) else params.C * data.total
     fit.reuse(lambda: (data.samples.fingerprint(), data.values.kernel), (scale, *settings))
     memory = params.cache_size * 2**20 / outer
+    seed = check_random_state(params.random_state).randint(np.iinfo(np.int32).max)
+    further = {"seed": seed} if solver_of is WorkingSets else {}
 
     def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
         points, dual = problem_of(k)
         problem = Problem(data.values, points, dual, cache_bytes=memory, n_threads=inner)
-        new = partial(new_solver, solver_of, problem, params.tol, seed)
+
+        def new(start: Any) -> Any:
+            start = start if isinstance(start, Start) else None
+            return solver_of(problem, tol=params.tol, start=start, **further)
+
         return finished(problem, fit.minimize(k, problem, new, observe, seconds)[1])
 
     return fit.solve(
@@ -316,23 +291,11 @@ def solved(
     )
 
 
-def new_solver(
-    kind: Callable[..., Any], problem: Problem, tol: float, seed: int, start: Any
-) -> Any:
-    """A solver that starts from what another one kept, or from None."""
-    start = start if isinstance(start, Start) else None
-    given = {"seed": seed} if kind is WorkingSets else {}
-    return kind(problem, tol=tol, start=start, **given)
-
-
 def run_next(
-    params: KernelMachine, kind: Callable[..., Any], problem: Problem, last: Any, limit: TimeLimit
+    params: KernelMachine, problem: Problem, last: Any, limit: TimeLimit
 ) -> tuple[Any, SolverResult | None]:
     """Solver and result at the next C of a path; no result where the time limit has passed."""
-    if kind is WorkingSets:
-        solver = WorkingSets(problem, tol=params.tol, last=last)
-    else:
-        solver = new_solver(kind, problem, params.tol, 0, getattr(last, "kept", None))
+    solver = WorkingSets(problem, tol=params.tol, last=last)
     limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": limit.left}
     result = contract.run(solver, **limits)
     if result.status is Status.INTERRUPTED:

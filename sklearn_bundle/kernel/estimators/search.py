@@ -205,7 +205,7 @@ class _Folds:
             values.choose_dtype()
             fold = replace(self.data, samples=replace(part, X=values.X), values=values)
             model = checked(single_of(own, own._kind, n_jobs=1))
-            model.n_features_in_ = Z.shape[1] if Z.ndim > 1 else 1
+            model.n_features_in_ = Z.shape[1]
             start = perf_counter()
             along = self.steps.along(model, fold, self.Cs, limit.part(n_gammas - g))
             for i, (fitted, results) in enumerate(along):

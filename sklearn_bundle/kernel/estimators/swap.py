@@ -250,8 +250,8 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         Returns
         -------
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            In single precision if the X of fit was. For two classes f(x), positive if the second
-            class is predicted. For more classes, ``decision_function_shape="ovr"`` gives votes plus
+            For two classes f(x), positive if the second class is predicted. For more classes,
+            ``decision_function_shape="ovr"`` gives votes plus
             a monotone function of the sum of the scores, and "ovo" gives the scores of the pairs,
             positive if the first class wins.
         """
@@ -282,7 +282,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             return self.classes_[
                 (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
             ]
-        scores = self._pair_scores(X, single=False)
+        scores = self._pair_scores(X)
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
         return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
@@ -440,11 +440,7 @@ def along_classes(
     costs, pairs = data.costs(1.0), PairsOfClasses(labels)
     for C in (Cs[-1], Cs[0]):  # all C are in the range if both ends are
         data.values.check_costs(np.arange(len(labels)), data.costs(float(C)))
-    if (
-        limit.left is None
-        and params.solver not in ALGORITHMS
-        and suit(data.values, labels, cache_bytes)
-    ):
+    if limit.left is None and suit(data.values, labels, cache_bytes):
         given = {"squared": params.loss == "squared_hinge", "tol": params.tol}
         found = solve_all(data.values, labels, costs, Cs, **given)
         for r in range(len(Cs)):
@@ -454,7 +450,7 @@ def along_classes(
             yield fitted | known, [result_of(known, worst)]
         return
     n_pairs = max(1, pairs.n_classes * (pairs.n_classes - 1) // 2)
-    kind, solvers = _kind_of(params), [None] * n_pairs
+    solvers: list[Any] = [None] * n_pairs
     for C in Cs:
         coef, results = np.zeros((max(pairs.n_classes - 1, 1), len(labels))), []
         for k in range(n_pairs):
@@ -462,9 +458,7 @@ def along_classes(
                 data.values, *problem_of_pair(*pairs(k), C * costs, params.loss),
                 cache_bytes=cache_bytes / n_pairs,
             )  # fmt: skip
-            solvers[k], result = run_next(
-                params, kind, problem, solvers[k], limit.part(n_pairs - k)
-            )
+            solvers[k], result = run_next(params, problem, solvers[k], limit.part(n_pairs - k))
             if result is None:
                 return
             results.append(result)

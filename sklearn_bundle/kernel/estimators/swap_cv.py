@@ -18,6 +18,8 @@ from sklearn_bundle.kernel.estimators.swap_svr import (
     numbers_of,
 )
 
+_NOT_SHARED = "C", "warm_start", "solver"  # parameters of the fitted machines
+
 
 def _part_of_classes(samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
     labels, weights = samples.labels[train], samples.weights[train]
@@ -55,11 +57,9 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     %(scoring)s
         accuracy.
     %(kernel)s
-    %(SwapSVC.solver: For "squared_hinge", as in :class:`SwapSVC`.)s
     %(search_tol: 1e-2)s
     max_iter : int, default=1000000
-        Maximum number of working sets of every fit, per pair of classes; of Algorithms 1 to 5, of
-        steps.
+        Maximum number of working sets of every fit, per pair of classes.
     %(search_max_time)s
     %(search_cache_size)s
     %(SwapSVC.class_weight)s
@@ -104,7 +104,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC, ("C", "warm_start"))
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC, _NOT_SHARED)
     _steps = Steps(classes_of, _part_of_classes, along_classes, fit_classes)
 
     def __init__(
@@ -119,7 +119,6 @@ n_features_in_, feature_names_in_, shape_fit_
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        solver: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1_000_000,
         max_time: float | None = None,

@@ -225,7 +225,7 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            In float64, from kernel values in single precision if the X of fit was.
+            In float64.
         """
         return self._pair_scores(X)[:, 0]
 

@@ -40,7 +40,6 @@ from sklearn_bundle.kernel.estimators.machine import (
 )
 from sklearn_bundle.kernel.estimators.swap import linear_advice
 from sklearn_bundle.kernel.problem import Dual, Problem
-from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 
 Array = NDArray[np.float64]
 
@@ -204,7 +203,7 @@ class SwapSVR(CertainRegressor, RegressorMixin, OneCertificate, KernelMachine):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            In float64, from kernel values in single precision if the X of fit was.
+            In float64.
         """
         return self._pair_scores(X)[:, 0]
 
@@ -247,7 +246,7 @@ def along_numbers(
         data.values.check_costs(everything, costs)
         dual = dual_of(params, data, costs)
         problem = Problem(data.values, everything, dual, cache_bytes=params.cache_size * 2**20)
-        solver, result = run_next(params, WorkingSets, problem, solver, limit)
+        solver, result = run_next(params, problem, solver, limit)
         if result is None:
             return
         found = attributes(params, data, (result.point, result.intercept))

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.kernel._compiled.pairs import FIELDS, solve_pairs
-from sklearn_bundle.kernel._compiled.steps import FOUR, Points
+from sklearn_bundle.kernel._compiled.steps import FOUR, LINEAR, POLY, RBF, Points
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
-from sklearn_bundle.kernel.values.kernel import KernelRows, function_of
+from sklearn_bundle.kernel.values.kernel import KernelRows
 
 Array = NDArray[np.float64]
 
@@ -19,6 +19,7 @@ _MOST = 4096  # points of a pair; with more, working sets take less time
 _LARGE = 256  # points of a class, beyond which pairs compute the few rows that they need
 _TOGETHER = 1 << 22  # values that are computed at a time: 32 MB
 _NARROW = 64  # features up to which values within a class are computed for each of its pairs
+_KINDS = {"rbf": RBF, "linear": LINEAR, "poly": POLY}
 _NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
 
@@ -157,5 +158,5 @@ def _points_of(rows: KernelRows, largest: int) -> Points | None:
         return None
     columns = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n))
     columns[: dense.terms] = dense.X.T
-    known = columns, dense.norms, rows.diagonal, function_of(kernel).kind
+    known = columns, dense.norms, rows.diagonal, _KINDS[kernel.name]
     return Points(*known, kernel.gamma, kernel.coef0, kernel.degree)

@@ -314,7 +314,7 @@ class _Part:
         self._n_computed, self._cache = 0, None
         self._space = np.empty(0, problem.dtype)
         dense = self._values.dense
-        if self._values.tiles is None or dense is None or dense.X.shape[1] > _CHEAP:
+        if problem.dtype != np.float32 or dense is None or dense.X.shape[1] > _CHEAP:
             self._cache = RowCache(self._values, problem.cache_bytes, SET)
 
     @property

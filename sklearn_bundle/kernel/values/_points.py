@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import likely
-from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks, densified
@@ -26,14 +25,12 @@ TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its pro
 SUMMED = 512
 BLOCK_ENTRIES = 1 << 20  # values of a block that need not stay in a cache: 4 MB in float32
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
-_ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
 _MOST_COLUMNS = 512  # a dense copy has at most 2 kB per row
 # Additions of a dense product in the time of one addition of a sparse product, and the cost of the
 # further passes over sparse products in additions: measured on a9a (123 columns, 6.2 in common) and
 # w8a (300, 1.3).
 _DENSE_ADDITIONS, _SPARSE_PASSES = 45.0, 1.0
-_FULL_COLUMN = 1 / 3  # if fuller, adding a dense column is 1.5 to 2.5 times faster than its entries
 
 Index = slice | np.ndarray  # of rows or columns
 ALL = slice(None)
@@ -249,17 +246,8 @@ class Sparse(Features):
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, ...]:
-        """The points in CSC, the columns with a dense copy, and these copies as rows."""
-        csc = self.X.tocsc()
-        full = np.flatnonzero(np.diff(csc.indptr) > _FULL_COLUMN * csc.shape[0])
-        places = np.full(csc.shape[1], -1)
-        places[full] = np.arange(len(full))
-        return *unsigned(csc), places, csc[:, full].T.toarray()
-
-    @cached_property
-    def nearly_dense(self) -> bool:
-        """Whether values cost less from dense rows: see :func:`pays_dense`."""
-        return pays_dense(self.X)
+        """The points in CSC."""
+        return unsigned(self.X.tocsc())
 
     @cached_property
     def terms(self) -> int:
@@ -273,49 +261,27 @@ class Sparse(Features):
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by whole rows."""
-        if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
-            whole = np.empty((len(out), len(points.squares)), self.dtype)
-            self.fill(rows, points, None, whole.shape[1], whole)
-            np.take(whole, columns, axis=1, out=out)
-            return
         points = points if columns is None else points.take(columns)
         rows = frozen(np.arange(len(out)) if rows is None else rows)
         step = max(1, TILE_ENTRIES // max(width, 1))
         for top in range(0, len(rows), step):
             part, tile = rows[top : top + step], out[top : top + step]
-            passes.scatter(*self.csr, part, *points.columns, width, tile)
+            passes.scatter(*self.csr, part, *points.columns, len(points.squares), width, tile)
             self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
-
-
-def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
-    """The values that a callable returned, made dense, if they are real numbers."""
-    try:
-        values = densified(values)
-    except ValueError:  # ragged
-        raise ValueError(
-            f"The kernel callable returned {shown(values)}; expected shape {expected}."
-        ) from None
-    if values.dtype.kind in "fiub":
-        return values
-    raise ValueError(
-        f"The kernel callable must return an array of real numbers, expected shape {expected}; "
-        f"got a {type(values).__name__} of type {values.dtype}."
-    )
 
 
 class ByCallable(Points):
     """Points whose kernel values a callable computes."""
 
     def __init__(self, X, kernel: Kernel, dtype=None):
-        """In float64 the callable gets float64 data. An X of its own objects has one dimension."""
-        numbers = X.ndim > 1
-        self.X = X.astype(np.float64, copy=False) if numbers and dtype == np.float64 else X
+        """In float64 the callable gets float64 data."""
+        self.X = X.astype(np.float64, copy=False) if dtype == np.float64 else X
         self.kernel = kernel
 
     @property
     def terms(self) -> int:
         """Most callables add up products of features."""
-        return self.X.shape[1] if self.X.ndim > 1 else 1
+        return self.X.shape[1]
 
     def like(self, Z: Any) -> Self:
         return type(self)(Z, self.kernel, self.X.dtype)
@@ -343,15 +309,13 @@ class ByCallable(Points):
     def values(self, left, right) -> np.ndarray:
         """What the callable returns for these points, in its own type, once it is checked."""
         expected = left.shape[0], right.shape[0]
-        values = _dense_numbers(self.kernel.name(left, right), expected)
-        if values.shape != expected:
+        values = densified(self.kernel.name(left, right))
+        real = values.dtype.kind in "fiub" and values.shape == expected
+        if not (real and np.isfinite(values).all()):
+            got = "NaN or infinity" if real else f"type {values.dtype} and shape {values.shape}"
             raise ValueError(
-                f"The kernel callable returned an array of shape {values.shape} for X of shape "
-                f"{left.shape} and Y of shape {right.shape}; expected shape {expected}."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError(
-                f"The kernel callable returned NaN or infinity in an array of shape {expected}."
+                "The kernel callable must return an array of finite real numbers of shape "
+                f"{expected} for X of shape {left.shape} and Y of shape {right.shape}; got {got}."
             )
         return values
 
@@ -387,4 +351,6 @@ def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
         return ByCallable(X, kernel, dtype)
     if kernel.name == "precomputed":
         return Precomputed(np.ascontiguousarray(X))
+    if sp.issparse(X) and pays_dense(X):
+        X = X.toarray()
     return Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)

@@ -22,7 +22,7 @@ _OF_VALUE = 1e3
 _OF_EIGENVALUE, _AT_LEAST = 30.0, 100
 # Of the largest k(x, x): distances between points far from the origin leave this in float64.
 _OF_DISTANCES = 1e-9
-_TILE = 512  # rows and columns compared at a time: 2 MB in float64
+_TILE = 512  # rows compared with columns at a time
 
 
 def refuse_asymmetric(K: np.ndarray, kernel: Any, samples: np.ndarray) -> None:
@@ -30,21 +30,19 @@ def refuse_asymmetric(K: np.ndarray, kernel: Any, samples: np.ndarray) -> None:
     lengths = np.sqrt(np.abs(np.diagonal(K).astype(np.float64)))
     lengths *= np.sqrt(_OF_VALUE * _precision(K.dtype))
     for top in range(0, len(K), _TILE):
-        rows = slice(top, top + _TILE)
-        for left in range(0, top + 1, _TILE):
-            columns = slice(left, left + _TILE)
-            tile, mirrored = K[rows, columns], K[columns, rows].T
-            if np.array_equal(tile, mirrored):
-                continue
-            apart = np.abs(tile.astype(np.float64) - mirrored)
-            apart -= np.outer(lengths[rows], lengths[columns])
-            i, j = np.unravel_index(apart.argmax(), apart.shape)
-            if apart[i, j] > 0.0:
-                a, b = samples[top + i], samples[left + j]
-                raise ValueError(
-                    f"kernel={kernel!r} is not symmetric: k(x, z) is {tile[i, j]} for the samples "
-                    f"{a} and {b} (row {a}, column {b}), but {mirrored[i, j]} for {b} and {a}."
-                )
+        stop = min(top + _TILE, len(K))
+        tile, mirrored = K[top:stop, :stop], K[:stop, top:stop].T
+        if np.array_equal(tile, mirrored):
+            continue
+        apart = np.abs(tile.astype(np.float64) - mirrored)
+        apart -= np.outer(lengths[top:stop], lengths[:stop])
+        i, j = np.unravel_index(apart.argmax(), apart.shape)
+        if apart[i, j] > 0.0:
+            a, b = samples[top + i], samples[j]
+            raise ValueError(
+                f"kernel={kernel!r} is not symmetric: k(x, z) is {tile[i, j]} for the samples "
+                f"{a} and {b} (row {a}, column {b}), but {mirrored[i, j]} for {b} and {a}."
+            )
 
 
 def refuse_indefinite(K: np.ndarray, kernel: Any, n: int, ridge: np.ndarray | None = None) -> None:

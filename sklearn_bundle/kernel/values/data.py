@@ -94,17 +94,12 @@ class KernelData:
         rows = self.rows(self.dtype)
         return np.sqrt(np.maximum(rows.diagonal[points], 0.0) * (1.0 + rows.relative_error))
 
-    @property
-    def _fine(self) -> bool:
-        """Whether double precision is asked for, in which rounding should leave small gaps."""
-        return self.dtype == np.float64
-
     # ---- values in double precision --------------------------------------------------------------
 
     def square(self, points: NDArray[np.intp], width: int) -> tuple[Array, float]:
         """The matrix of these points in a larger one of zeros; a bound on its relative error."""
         values = np.zeros((width, width))
-        rows = KernelRows(self.X, self.kernel, np.float64, fine=self._fine)
+        rows = KernelRows(self.X, self.kernel, np.float64)
         rows = rows if len(points) == rows.n else rows.take(points)
         rows.gram(values)
         if not (self.definite or self.precomputed):
@@ -122,7 +117,7 @@ class KernelData:
             return _linear_sums(self.X[rows], self.X[columns], coef)
         points = None
         if not self.precomputed:
-            points = KernelRows(self.X[columns], self.kernel, np.float64, fine=self._fine)
+            points = KernelRows(self.X[columns], self.kernel, np.float64)
         for start in range(0, len(rows), _EXACT_ROWS):
             part = slice(start, start + _EXACT_ROWS)
             if points is None:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner, blas_threads
-from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel._compiled import votes
 from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values.kernel import KernelRows
@@ -17,8 +16,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
 
-_SMALL = 1 << 18  # products of features: below this threads, and single precision, save nothing
-_GIVEN_ROWS = 1024  # rows of a matrix of kernel values that are copied at a time
+_SMALL = 1 << 18  # products of features: below this threads save nothing
 
 
 class KernelScores:
@@ -45,24 +43,19 @@ class KernelScores:
         kept = ("vectors", "kernel", "dual_coef", "intercept", "_ends")
         return {name: vars(self)[name] for name in kept}
 
-    def scores(self, Z: Matrix, single: bool = False, n_jobs: int | None = None) -> Array:
-        """Array of shape (n, n_pairs), from kernel values in float64, or in float32."""
+    def scores(self, Z: Matrix, n_jobs: int | None = None) -> Array:
+        """Array of shape (n, n_pairs)."""
         n, (n_rows, n_support) = Z.shape[0], self.dual_coef.shape
         scores = np.empty((n, n_rows * (n_rows + 1) // 2))
         if n_support == 0:  # then there is no largest support vector either
             scores[:] = self.intercept
             return scores
         if n * self.vectors.size <= _SMALL:
-            given = self.kernel.name == "precomputed"
-            self._add(Z.take(self.vectors, axis=1) if given else self._double.with_few(Z), scores)
+            self._add(Z, scores)
             return scores
 
         def work(k: int) -> None:
-            start = bounds[k]
-            for block in self._blocks(Z[start : bounds[k + 1]], single):
-                stop = start + len(block)
-                self._add(block, scores[start:stop])
-                start = stop
+            self._add(Z[bounds[k] : bounds[k + 1]], scores[bounds[k] : bounds[k + 1]])
 
         n_threads = effective_n_jobs(n_jobs)
         bounds = np.linspace(0, n, n_threads + 1).astype(int)
@@ -72,45 +65,34 @@ class KernelScores:
 
     def bounded(self, Z: Matrix, n_jobs: int | None = None) -> tuple[Array, Array]:
         """Scores in float64, and what rounding may add to them, both of shape (n, n_pairs)."""
-        scores = self.scores(Z, False, n_jobs)
+        scores = self.scores(Z, n_jobs)
         if self.dual_coef.shape[1] == 0:
             return scores, DOUBLE * np.abs(scores)
         sizes = self._sums_of_pairs(np.abs(self.dual_coef))
-        largest = float(np.abs(self._double.diagonal).max())
+        largest = float(np.abs(self._rows.diagonal).max())
         lengths = np.sqrt(largest * np.abs(self.diagonal(Z)))
         of_sums = (likely(self.dual_coef.shape[1]) + FEW) * DOUBLE * lengths
-        error = np.outer(of_sums + self._double.errors_with(Z), sizes)
+        error = np.outer(of_sums + self._rows.errors_with(Z), sizes)
         return scores, error + FEW * DOUBLE * (np.abs(scores) + np.abs(self.intercept))
 
     def diagonal(self, Z: Matrix) -> Array:
         """``k(z, z)`` of rows; of a matrix of kernel values they are not known."""
         return KernelRows(Z, self.kernel, np.float64).diagonal
 
-    def _add(self, block: np.ndarray, out: Array) -> None:
-        """Scores of some rows, whose kernel values are in ``block``."""
-        if out.shape[1] == 1:
-            votes.pair_score(block, self._by_vector[:, 0], self.intercept[0], out[:, 0])
-        else:
-            votes.pair_scores(block, self._by_vector, self._ends, self.intercept, out)
-
-    def _blocks(self, part: Matrix, single: bool):
-        """Kernel values of some rows at a time."""
-        if self.kernel.name != "precomputed":
-            yield from (self._single if single else self._double).blocks(part)
-            return
-        columns = self.vectors.astype(np.intp, copy=False)
-        for start in range(0, len(part), _GIVEN_ROWS):
-            rows = np.ascontiguousarray(part[start : start + _GIVEN_ROWS])
-            block = np.empty((len(rows), len(columns)), rows.dtype)
-            passes.pick(rows, np.arange(len(rows)), columns, block)
-            yield block
+    def _add(self, part: Matrix, out: Array) -> None:
+        """Scores of some rows."""
+        given = self.kernel.name == "precomputed"
+        start = 0
+        for block in [part.take(self.vectors, axis=1)] if given else self._rows.blocks(part):
+            own = out[start : start + len(block)]
+            if out.shape[1] == 1:
+                votes.pair_score(block, self._by_vector[:, 0], self.intercept[0], own[:, 0])
+            else:
+                votes.pair_scores(block, self._by_vector, self._ends, self.intercept, own)
+            start += len(block)
 
     @cached_property
-    def _single(self) -> KernelRows:
-        return KernelRows(self.vectors, self.kernel, np.float32)
-
-    @cached_property
-    def _double(self) -> KernelRows:
+    def _rows(self) -> KernelRows:
         return KernelRows(self.vectors, self.kernel, np.float64)
 
     @cached_property

@@ -1,21 +1,16 @@
 """Searches over C and gamma with the losses of SVC and SVR: the tables of GridSearchCV."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_iris
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.plotting import RegularizationPathDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
 
@@ -73,34 +68,6 @@ def test_hinge_has_the_table_of_svc(kernel, cache_size, n_jobs):
     assert ours.dual_gap_ <= 1e-6 * ours.objective_
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_three_classes(convert):
-    X, y = load_iris(return_X_y=True)
-    X = convert(X[::2])
-    ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=FOLDS).fit(X, y[::2])
-    theirs = grid_of(SVC(tol=1e-8), X, y[::2])
-    assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
-    for loss in ("hinge", "squared_hinge"):
-        search = SwapSVCCV(CS, gammas=GAMMAS, loss=loss, tol=1e-4, cv=FOLDS).fit(X, y[::2])
-        single = SwapSVC(loss=loss, tol=1e-6)
-        assert_allclose(
-            search.scores_.reshape(3, -1).mean(axis=0),
-            grid_of(single, X, y[::2]).cv_results_["mean_test_score"],
-            atol=0.02,  # one sample of a fold
-        )
-
-
-def test_hinge_on_a_precomputed_matrix():
-    X, y = classes()
-    K = rbf_kernel(X, gamma=0.5)
-    for given in (K, K.astype(np.float32)):
-        ours = SwapSVCCV(CS, loss="hinge", kernel="precomputed", tol=1e-6, cv=FOLDS).fit(given, y)
-        theirs = grid_of(SVC(kernel="precomputed", tol=1e-8), K, y, gamma=None)
-        assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
-        assert ours.scores_.shape == (3, 3) and not hasattr(ours, "gammas_")
-
-
 @pytest.mark.matrix
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("cache_size", [1000, 1e-3], ids=["one matrix", "no space for it"])
@@ -132,32 +99,6 @@ def test_one_gamma_is_the_search_without(loss):
     assert_same_table(plain.cv_results_, grid_of(single, X, y, gamma=None).cv_results_, 1e-12)
 
 
-def test_plain_shapes():
-    X, y = classes()
-    column = X[:, :1]
-    two = np.where(X[:, :1] > 0.0, 1.0, -1.0)
-    repeated = RepeatedKFold(n_splits=2, n_repeats=2, random_state=0)  # a point is tested twice
-    for Z, cv in ((column, FOLDS), (two, FOLDS), (X, repeated), (np.zeros_like(column), FOLDS)):
-        ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=cv).fit(Z, y)
-        folds = 4 if cv is repeated else 3
-        assert ours.scores_.shape == (folds, 3, 2) and np.isfinite(ours.scores_).all()
-    theirs = grid_of(SVC(tol=1e-8), X, y, cv=repeated)
-    ours = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", tol=1e-6, cv=repeated).fit(X, y)
-    assert_same_table(ours.cv_results_, theirs.cv_results_, 1e-12)
-
-
-def test_distances_far_from_the_origin_are_as_near_it():
-    X, y = classes()
-    settings = {"Cs": CS, "gammas": GAMMAS, "loss": "hinge", "cv": FOLDS, "tol": 1e-4}
-    near = SwapSVCCV(**settings).fit(X, y)
-    for far in (1e4, 1e8, 1e12):  # the last two have no digits of the distances in float64 norms
-        moved = (X + far) - far
-        assert_array_equal(
-            SwapSVCCV(**settings).fit(X + far, y).scores_,
-            near.scores_ if far < 1e6 else SwapSVCCV(**settings).fit(moved, y).scores_,
-        )
-
-
 def test_ties_go_to_the_smallest_C_and_then_the_smallest_gamma():
     X, y = classes()
     model = SwapSVCCV(CS, gammas=GAMMAS[::-1], cv=2, scoring=lambda model, X, y: 0.5).fit(X, y)
@@ -171,18 +112,6 @@ def test_ties_go_to_the_smallest_C_and_then_the_smallest_gamma():
 
     model.set_params(scoring=score).fit(X, y)
     assert seen == CS * 4 and (model.C_, model.gamma_) == (3.0, 0.5)
-
-
-def test_lines_and_the_warning_name_both(capsys):
-    X, y = classes()
-    model = SwapSVCCV([0.3, 3.0], gammas=GAMMAS, loss="hinge", cv=2, verbose=1)
-    with warnings.catch_warnings(record=True) as record:
-        warnings.simplefilter("always")
-        model.set_params(scoring=lambda model, X, y: model.C).fit(X, y)
-    lines = capsys.readouterr().out
-    assert "fold 1/2 done: best score 3 with C 3, gamma 0.05" in lines
-    assert "C 3, gamma 0.05 has the best mean score, 3; C is the largest of the 2 values" in lines
-    assert ["chose C=3, the largest of the 2 values" in str(w.message) for w in record] == [True]
 
 
 def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
@@ -200,13 +129,3 @@ def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
         model.fit(X, y)
     assert np.isfinite(model.scores_[:, 0]).all() and np.isnan(model.scores_[:, 1:]).all()
     assert model.C_ == 0.3 and model.status_ == "converged"
-
-
-@pytest.mark.wide  # the README's command does not install matplotlib
-def test_the_drawn_path_is_that_of_the_chosen_gamma():
-    pytest.importorskip("matplotlib").use("agg")
-    X, y = classes()
-    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=FOLDS).fit(X, y)
-    drawn = RegularizationPathDisplay.from_estimator(model)
-    place = list(model.gammas_).index(model.gamma_)
-    assert_array_equal(drawn.scores, model.scores_[:, :, place])

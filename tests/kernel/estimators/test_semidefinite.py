@@ -5,8 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 
@@ -95,37 +93,6 @@ def test_every_pair_is_compared(where):
     assert quiet(model, K, y).converged_
 
 
-def asymmetric(X, Z):
-    return (X @ [1.0, 2.0, 0.0])[:, None] * (Z @ [1.0, 0.0, 0.0]) + 100.0 * (X @ Z.T)
-
-
-def sigmoid(X, Z):
-    return np.tanh(X @ Z.T / 5.0)
-
-
-@pytest.mark.parametrize("model", MACHINES, ids=NAMES)
-def test_callables(model):
-    """All values of up to 100 points, before anything is fitted."""
-    X, y = points()
-    refused(model.set_params(kernel=asymmetric), X, y, r"asymmetric .* is not symmetric: k\(x, z\)")
-    message = refused(model.set_params(kernel=sigmoid), X, y, "not positive semidefinite")
-    assert "100 of the 150 samples" in message
-
-
-@pytest.mark.parametrize("kind", [SwapSVR, SwapNoveltyDetector])
-def test_where_all_values_of_a_callable_are_computed_all_are_checked(kind):
-    """A matrix that is the identity on the points of the first check, and indefinite beyond."""
-    first, n = some_points(300, 100), 300
-    K = np.eye(n)
-    i, j = np.setdiff1d(np.arange(n), first)[[5, 50]]
-    K[i, j] = K[j, i] = 1.5
-    X, y = np.arange(float(n))[:, np.newaxis], np.arange(n) % 2
-    message = refused(
-        kind(kernel=lambda A, B: K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]), X, y, "-0.5"
-    )
-    assert "between the samples" in message
-
-
 def rank_one(rng):
     x = rng.normal(size=40)
     return np.outer(x, x)
@@ -165,35 +132,6 @@ def test_rounding_is_allowed(nu, name):
         assert least <= model.lower_bound_ <= model.objective_ and model.lower_bound_ > -np.inf
 
 
-def looked_up(K):
-    """A callable that returns entries of K, for samples that are their numbers."""
-    samples = np.arange(float(len(K)))[:, np.newaxis]
-    return samples, lambda A, B: K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
-
-
-@pytest.mark.parametrize("model", MACHINES, ids=NAMES)
-def test_rounding_in_the_type_of_what_a_callable_returns(model):
-    """Single precision allows for eigenvalues of -1e-7 that double precision does not."""
-    X, y = points(60)
-    K = X.astype(np.float32) @ X.T.astype(np.float32)
-    assert np.linalg.eigvalsh(K.astype(float))[0] < -1e-7
-    samples, kernel = looked_up(K)
-    fitted = quiet(clone(model).set_params(kernel=kernel), samples, y)
-    assert -np.inf < fitted.lower_bound_ <= fitted.objective_
-    in_double, wrong = looked_up(K - 1e-5 * np.eye(60))[1], looked_up(K - np.eye(60, dtype="f"))[1]
-    model.set_params(kernel=lambda A, B: in_double(A, B).astype(float))
-    refused(model, samples, y, "eigenvalue -1")
-    refused(model.set_params(kernel=wrong), samples, y, "not positive semidefinite")
-
-
-@pytest.mark.parametrize("kind", SQUARED)
-def test_a_callable_whose_rounding_is_larger_than_1_over_C(kind):
-    X, y = points()
-    K = rbf_kernel(X[:, :2].astype(np.float32), gamma=0.01)
-    samples, kernel = looked_up(K)
-    refused(kind(1e8, kernel=kernel), samples, y, "100 of the 150 samples .* 1/C of 1e-08")
-
-
 @pytest.mark.wide
 @pytest.mark.parametrize("kind", SQUARED)
 def test_rounding_that_is_larger_than_1_over_C(kind):
@@ -225,24 +163,3 @@ def test_more_points_than_are_factored(monkeypatch):
     K = np.eye(150) - 1.1 / 150  # fewer points than all have no negative eigenvalue
     with pytest.raises(ValueError, match=r"between the samples has the eigenvalue -0.1 or less"):
         KernelData(K, Kernel("precomputed")).refuse_indefinite(np.arange(150), np.ones(150))
-
-
-def test_no_objective_is_negative():
-    """What rounding of given values leaves is an error where it makes an objective negative."""
-    X, y = points()
-    K = rbf_kernel(X[:, :2].astype(np.float32), gamma=0.01)
-    try:
-        model = quiet(SwapNoveltyDetector(1e6, nu=None, kernel="precomputed"), K, y)
-    except ValueError as error:
-        assert "none can be negative" in str(error)
-    else:
-        assert 0.0 <= model.lower_bound_ <= model.objective_
-
-
-@pytest.mark.filterwarnings("ignore", category=ConvergenceWarning)
-def test_a_path_of_C_on_single_precision_values_of_a_matrix_in_double_precision():
-    """The folds use rounded values, which are not checked again."""
-    X, y = points(90)
-    K = rbf_kernel(X[:, :2], gamma=0.01)
-    model = SwapSVCCV(Cs=[1e3, 1e6], kernel="precomputed", cv=2, max_iter=2000).fit(K, y)
-    assert model.C_ in (1e3, 1e6)

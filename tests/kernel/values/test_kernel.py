@@ -121,33 +121,6 @@ def test_own_value_is_the_diagonal_to_the_last_bit(case, dtype):
     assert (np.diagonal(rows.gram()) == diagonal).all()
 
 
-@pytest.mark.matrix
-def test_restricted_to_a_subset(case, dtype):
-    rows, Z, K, K_new = case
-    few = rows.take(SUBSET).take(np.arange(0, 290, 2))
-    chosen = SUBSET[::2]
-    assert few.n == 145
-    assert_values(few.block(np.arange(9)), K[np.ix_(chosen[:9], chosen)], dtype)
-    assert_values(cross(few, Z), K_new[:, chosen], dtype)
-    assert_values(few.diagonal.astype(dtype), np.diagonal(K)[chosen], dtype)
-
-
-@pytest.mark.matrix
-def test_given_arrays_are_filled(case):
-    rows, _, _, _ = case
-    block, gram = (np.full(shape, np.nan, rows.dtype) for shape in ((3, N), (N, N)))
-    assert rows.block(SUBSET[:3], out=block) is block and rows.gram(gram) is gram
-    assert np.isfinite(block).all() and np.isfinite(gram).all()
-
-
-def test_many_new_points_and_the_other_layout():
-    X, Z = make(50), make(2100, seed=3)
-    expected = rbf_kernel(Z, X, gamma=0.05)
-    for data, new in ((X, sp.csr_array(Z)), (sp.csr_array(X), Z)):
-        rows = KernelRows(data, Kernel(gamma=0.05))
-        np.testing.assert_allclose(cross(rows, new), expected, atol=1e-14)
-
-
 @pytest.mark.parametrize("data_dtype", [np.float32, np.float64])
 def test_shifted_data_keep_float32_accurate(data_dtype):
     X = (make(N) + 1e4).astype(data_dtype)
@@ -160,21 +133,6 @@ def test_shifted_data_keep_float32_accurate(data_dtype):
     np.testing.assert_allclose(out, K[3], atol=1e-4)
     np.testing.assert_allclose(rows.gram(), K, atol=1e-4)
     np.testing.assert_allclose(cross(rows, Z), rbf_kernel(new, centered, gamma=0.05), atol=1e-4)
-
-
-def test_rbf_is_at_most_one_where_rows_repeat(dtype):
-    X = np.repeat(make(40) * 100.0, 3, axis=0)
-    values = KernelRows(X, Kernel(gamma=0.01), dtype).block(np.arange(120))
-    assert values.max() == 1.0
-
-
-def test_memory_map_is_read_in_place(tmp_path):
-    X = make(N)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    rows = KernelRows(mapped, Kernel(gamma=0.05))
-    assert np.shares_memory(rows._points.X, mapped)
-    np.testing.assert_allclose(rows.gram(), rbf_kernel(X, gamma=0.05), atol=1e-14)
 
 
 @pytest.mark.parametrize("disorder", ["unsorted", "duplicates"])
@@ -199,12 +157,6 @@ def test_exp_in_float32_to_two_roundings():
     np.testing.assert_allclose(out[0], np.exp(x.astype(np.float64)), rtol=1.2e-7)
 
 
-def test_exp_in_float32_ends_in_zero():
-    out, zeros = np.array([[-87.4, -1e3, -np.inf]], np.float32), np.zeros(3, np.float32)
-    passes.rbf_single(out, 0, 3, zeros[:1], zeros, np.float32(1.0))
-    assert (out == 0.0).all()
-
-
 @pytest.mark.parametrize("data", [make(90), make(90) + 3.0])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_gamma_is_that_of_svc(data, convert):
@@ -218,32 +170,6 @@ def test_distance_gamma_is_one_over_the_mean_over_pairs(convert):
     X = make(90) + 3.0
     pairs = ((X[:, np.newaxis] - X[np.newaxis]) ** 2).sum(axis=2)
     assert resolve_gamma("distance", convert(X)) == pytest.approx(1.0 / pairs.mean(), 1e-12)
-
-
-@pytest.mark.parametrize("gamma", ["scale", "auto", "distance"])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_gamma_with_weight_two_is_a_repeated_row(gamma, convert):
-    X, counts = make(90), np.arange(90) % 3 + 1
-    repeated = resolve_gamma(gamma, convert(np.repeat(X, counts, axis=0)))
-    assert resolve_gamma(gamma, convert(X), counts * 0.1) == pytest.approx(repeated, 1e-12)
-
-
-@pytest.mark.parametrize("gamma", ["scale", "distance"])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_gamma_of_constant_data_is_one(gamma, convert):
-    assert resolve_gamma(gamma, convert(np.full((7, 3), 0.1))) == 1.0
-    assert resolve_gamma(gamma, convert(np.zeros((7, 3)))) == 1.0
-
-
-def test_gamma_may_be_a_number():
-    assert resolve_gamma(2, make(5)) == 2.0
-
-
-@pytest.mark.parametrize("degree", [0, 1, 5])
-def test_degrees(degree):
-    X = make(20)
-    K = KernelRows(X, Kernel("poly", gamma=0.5, degree=degree, coef0=0.5)).gram()
-    np.testing.assert_allclose(K, (0.5 * X @ X.T + 0.5) ** degree, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
@@ -261,8 +187,8 @@ def test_callable(convert, dtype):
 @pytest.mark.parametrize(
     "function, message",
     [
-        (lambda X, Z: np.ones(len(X)), r"shape \(20,\) .*expected shape \(20, 20\)"),
-        (lambda X, Z: np.ones((len(Z) + 1, len(X))), r"shape \(21, 20\) .*expected shape \(20, 20"),
+        (lambda X, Z: np.ones(len(X)), r"of shape \(20, 20\).* got .*shape \(20,\)"),
+        (lambda X, Z: np.ones((len(Z) + 1, len(X))), r"of shape \(20, 20\).* got .*shape \(21, 20\)"),
         (lambda X, Z: np.full((len(X), len(Z)), np.nan), r"NaN or infinity"),
     ],
 )

@@ -40,17 +40,6 @@ def test_rows_are_those_asked_for(rows, dtype):
         assert kept.n_computed == N
 
 
-def test_the_row_used_least_recently_gives_way():
-    kept = cache(3, least=1)
-    for i in (0, 1, 2, 0, 3):  # 1 gives way to 3
-        kept.slots(np.array([i]))
-    before = kept.n_computed
-    kept.slots(np.array([0, 2, 3]))
-    assert kept.n_computed == before
-    kept.slots(np.array([1]))
-    assert kept.n_computed == before + 1
-
-
 @pytest.mark.parametrize("n_bytes", [-1e6, 0.0, 1.0])
 def test_less_memory_than_a_row(n_bytes):
     """Those that are used together are there together all the same."""

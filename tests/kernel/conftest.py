@@ -1,0 +1,10 @@
+"""Few columns of sparse data would become dense rows: here they stay sparse."""
+
+import pytest
+
+from sklearn_bundle.kernel.values import _points
+
+
+@pytest.fixture(autouse=True)
+def sparse_points_stay_sparse(monkeypatch):
+    monkeypatch.setattr(_points, "_MOST_COLUMNS", 0)
