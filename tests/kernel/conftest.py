@@ -7,4 +7,4 @@ from sklearn_bundle.kernel.values import _points
 
 @pytest.fixture(autouse=True)
 def sparse_points_stay_sparse(monkeypatch):
-    monkeypatch.setattr(_points, "_MOST_COLUMNS", 0)
+    monkeypatch.setattr(_points, "pays_dense", lambda X: False)

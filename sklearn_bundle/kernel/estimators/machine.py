@@ -139,7 +139,7 @@ class KernelMachine(CertifiedEstimator):
                 "between them and the training samples does not have. Use kernel='rbf', 'linear', "
                 "'poly' or a callable."
             )
-        X = _checked_for_scores(self, X)
+        X = check_prediction_data(self, X)
         scores, rounding = self._scores.bounded(X, self.n_jobs)
         radii, constants, below, above = np.array(regions).T
         lengths = np.sqrt(np.maximum(self._scores.diagonal(X)[:, np.newaxis] + constants, 0.0))
@@ -149,7 +149,8 @@ class KernelMachine(CertifiedEstimator):
     def _pair_scores(self, X: Any) -> Array:
         """Scores of shape (n_samples, n_pairs)."""
         check_is_fitted(self)
-        return self._scores.scores(_checked_for_scores(self, X), self.n_jobs)
+        _refuse_sparse_values(self, X)
+        return self._scores.scores(check_prediction_data(self, X), self.n_jobs)
 
     @property
     def coef_(self) -> Coefficients:
@@ -188,11 +189,6 @@ def is_precomputed(params: KernelMachine) -> bool:
 def _refuse_sparse_values(params: KernelMachine, X: Any) -> None:
     if is_precomputed(params) and sp.issparse(X):
         raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
-
-
-def _checked_for_scores(params: KernelMachine, X: Any) -> Any:
-    _refuse_sparse_values(params, X)
-    return check_prediction_data(params, X)
 
 
 def training(

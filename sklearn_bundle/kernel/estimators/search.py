@@ -35,9 +35,10 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel
 _WITH_GAMMA = "rbf", "poly"  # kernels
 
 
-def kernel_search_constraints(kind: type, not_shared: tuple[str, ...]) -> dict[str, Any]:
+def kernel_search_constraints(kind: type) -> dict[str, Any]:
     """Constraints on the parameters of a search over C and gamma."""
-    return search_constraints(kind, "Cs", not_shared) | {"gammas": ["array-like", None]}
+    shared = search_constraints(kind, "Cs", ("C", "solver", "warm_start"))
+    return shared | {"gammas": ["array-like", None]}
 
 
 class KernelSearch(Search):

@@ -18,8 +18,6 @@ from sklearn_bundle.kernel.estimators.swap_svr import (
     numbers_of,
 )
 
-_NOT_SHARED = "C", "warm_start", "solver"  # parameters of the fitted machines
-
 
 def _part_of_classes(samples: ClassificationData, train: NDArray[np.intp]) -> ClassificationData:
     labels, weights = samples.labels[train], samples.weights[train]
@@ -104,7 +102,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC, _NOT_SHARED)
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVC)
     _steps = Steps(classes_of, _part_of_classes, along_classes, fit_classes)
 
     def __init__(
@@ -203,7 +201,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVR
-    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVR, ("C", "warm_start"))
+    _allowed: ClassVar[dict[str, Any]] = kernel_search_constraints(SwapSVR)
     _steps = Steps(numbers_of, _part_of_numbers, along_numbers, fit_numbers)
 
     def __init__(

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from sklearn_bundle.core.limits import likely
+from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks, densified
@@ -27,6 +28,11 @@ BLOCK_ENTRIES = 1 << 20  # values of a block that need not stay in a cache: 4 MB
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
 _MOST_COLUMNS = 512  # a dense copy has at most 2 kB per row
+# Error of a float64 value above which distances are computed from differences. A smaller error is
+# subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
+_LARGEST_ROUNDING = 1e-11
+_DECAY = 0.37  # the largest t exp(-t), 1/e: the effect of a relative error of the exponent t
+_OF_EXP = 5.0  # roundings in exp and its argument
 # Additions of a dense product in the time of one addition of a sparse product, and the cost of the
 # further passes over sparse products in additions: measured on a9a (123 columns, 6.2 in common) and
 # w8a (300, 1.3).
@@ -208,13 +214,7 @@ class Dense(Features):
         return slices(n, max(SUMMED, BLOCK_ENTRIES // 4 // max(width, 1)))
 
     def pieces(self, stop: int) -> Iterator[tuple[Self, slice]]:
-        return ((self.view(columns), columns) for columns in slices(stop, SUMMED))
-
-    def view(self, part: slice) -> Self:
-        """Some of the points, without a copy."""
-        piece = copy.copy(self)
-        piece.X, piece.norms = self.X[part], self.norms[part]
-        return piece
+        return ((self.take(np.arange(c.start, c.stop)), c) for c in slices(stop, SUMMED))
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
@@ -230,6 +230,20 @@ class Dense(Features):
                 chosen = picked(columns, start, stop)
                 np.matmul(left, points.X[chosen].T, out=tile[:, start:stop])
                 self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
+
+
+class Distant(Dense):
+    """Dense points so far apart that norms would leave no digits of some distances."""
+
+    def rounding(self, points: Self, unit: float, rows: Index = ALL, columns: Index = ALL):
+        """A difference is rounded once, its square once, and then d of them are added."""
+        error = unit * (_DECAY * (likely(self.terms) + 3.0) + _OF_EXP)
+        return np.full(len(self.X), error)[rows]
+
+    def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
+        """The same from squared differences, which takes about five times as long."""
+        left, right = self.X[picked(rows, 0, len(out))], points.X[picked(columns, 0, width)]
+        out[:, :width] = np.exp(-self.kernel.gamma * cdist(left, right, "sqeuclidean"))
 
 
 class Sparse(Features):
@@ -324,7 +338,7 @@ class Precomputed(Points):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
-        self.X, self.whole = matrix, indices is None  # whether these are all points in their order
+        self.X = matrix
         self.indices = np.arange(len(matrix)) if indices is None else indices
 
     def like(self, Z: Any) -> Self:
@@ -338,9 +352,6 @@ class Precomputed(Points):
 
     def fill(self, rows: Any, points: Self, columns: Any, width: int, out: np.ndarray) -> None:
         left = self.indices if rows is None else self.indices[rows]
-        if points.whole and columns is None and self.X.dtype == out.dtype and out.shape[1] == width:
-            np.take(self.X[:, :width], left, axis=0, out=out, mode="clip")  # faster than "raise"
-            return
         right = points.indices[picked(columns, 0, width)]
         passes.pick(frozen(self.X), frozen(left), frozen(right), out)
 
@@ -353,4 +364,10 @@ def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
         return Precomputed(np.ascontiguousarray(X))
     if sp.issparse(X) and pays_dense(X):
         X = X.toarray()
-    return Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)
+    points = Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)
+    if kernel.name == "rbf" and dtype == np.float64 and X.shape[1] <= _MOST_COLUMNS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.max(points.rounding(points, DOUBLE))
+        if not error <= _LARGEST_ROUNDING:  # or norms overflow
+            return Distant(densified(X), kernel, dtype)
+    return points

@@ -100,15 +100,10 @@ class KernelScores:
         """The coefficients of each support vector beside each other."""
         return np.ascontiguousarray(self.dual_coef.T)
 
-    @property
-    def _pairs(self) -> NDArray[np.intp]:
-        """The classes of each pair, of shape (2, n_pairs)."""
-        return np.array(np.triu_indices(len(self._ends) - 1, 1))
-
     def _sums_of_pairs(self, values: Array) -> Array:
         """Sums over the coefficients of each pair of what there is for each of ``dual_coef``."""
         sums = np.array([values[:, start:stop].sum(axis=1) for start, stop in pairwise(self._ends)])
-        i, j = self._pairs
+        i, j = np.triu_indices(len(self._ends) - 1, 1)
         return sums[i, j - 1] + sums[j, i]
 
     def weights(self) -> Array:

@@ -188,7 +188,10 @@ def test_callable(convert, dtype):
     "function, message",
     [
         (lambda X, Z: np.ones(len(X)), r"of shape \(20, 20\).* got .*shape \(20,\)"),
-        (lambda X, Z: np.ones((len(Z) + 1, len(X))), r"of shape \(20, 20\).* got .*shape \(21, 20\)"),
+        (
+            lambda X, Z: np.ones((len(Z) + 1, len(X))),
+            r"of shape \(20, 20\).* got .*shape \(21, 20\)",
+        ),
         (lambda X, Z: np.full((len(X), len(Z)), np.nan), r"NaN or infinity"),
     ],
 )
