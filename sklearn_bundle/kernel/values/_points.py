@@ -364,7 +364,7 @@ def points_of(X: Any, kernel: Kernel, dtype: np.dtype) -> Points:
         return Precomputed(np.ascontiguousarray(X))
     if sp.issparse(X) and pays_dense(X):
         X = X.toarray()
-    points = Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)
+    points: Any = Sparse(X, kernel, dtype) if sp.issparse(X) else Dense.of(X, kernel, dtype)
     if kernel.name == "rbf" and dtype == np.float64 and X.shape[1] <= _MOST_COLUMNS:
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.max(points.rounding(points, DOUBLE))
