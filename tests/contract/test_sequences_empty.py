@@ -1,4 +1,4 @@
-"""Empty sequences and none, keys with values of two kinds, data frames of tokens."""
+"""Empty sequences, and none."""
 
 import numpy as np
 import pytest
@@ -79,28 +79,3 @@ def test_folds_are_of_the_others():
     found = SDCACRFCV(**settings).fit(X * 3, Y * 3)
     without = [x for x in X if x] * 3, [y for y in Y if y] * 3
     np.testing.assert_array_equal(found.scores_, SDCACRFCV(**settings).fit(*without).scores_)
-
-
-@pytest.mark.parametrize(
-    "first, second", [(3, "4"), (True, b"x"), (2.5, ["x", "y"]), (np.float32(1), "x")], ids=str
-)
-def test_a_key_with_numbers_and_strings(first, second):
-    sequences = [[{"len": first, "w": "a"}], [{"len": second, "w": "b"}, {"w": "c"}]]
-    with pytest.warns(UserWarning, match="values of 'len' in X are numbers at some") as record:
-        SDCACRF(random_state=0).fit(sequences, [["A"], ["B", "A"]])
-    assert len(record) == 1
-
-
-def test_a_key_with_numbers_of_several_kinds():
-    sequences = [[{"len": 3, "w": "a"}], [{"len": 4.5, "w": "b"}, {"len": True}]]
-    SDCACRF(random_state=0).fit(sequences, [["A"], ["B", "A"]])
-
-
-def test_a_frame_of_tokens():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"sentence": [1, 1], "word": ["a", "b"], "label": ["A", "B"]})
-    for model in (SDCACRF(), SDCACRFCV(), StructuredSVM("chain")):
-        with pytest.raises(ValueError, match=r"words in \['word', 'label'\].*sequences_from_frame"):
-            model.fit(frame, ["A", "B"])
-    numbers = pandas.DataFrame({"a": ["1", "2"], "b": [1, 0]})
-    assert SDCACRF(random_state=0).fit(numbers, ["A", "B"]).n_features_in_ == 2

@@ -17,11 +17,6 @@ def train(X, y=Y, sample_weight=None):
     return SDCACRF().fit(X, y, sample_weight)
 
 
-def frames():
-    pd = pytest.importorskip("pandas")
-    return [pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (FIRST, SECOND)]
-
-
 @pytest.mark.parametrize(
     "X, y, message",
     [
@@ -46,28 +41,51 @@ def frames():
         (STRINGS, [[("A", []), "B"], ["A"]], r"hashable, got \('A', \[\]\) of type tuple"),
         (STRINGS, [[0.5, 1.0], [2.0]], "Unknown label type: continuous. y holds 0.5"),
         (STRINGS, [[np.inf, 1.0], [2.0]], "Unknown label type: continuous. y holds inf"),
-        ([["The", "cat"], ["sat"]], Y, r"Sequence 0 .* bare string 'The'.* write \['The'\] or \{"),
-        (np.array([["a", "b"]]), Y[:1], "Sequence 0 .* bare string 'a'"),
-        ([[["a"], "cat"], [["b"]]], Y, r"\(sequence 0, position 1\) holds the bare string 'cat'"),
-        (["The cat", "sat"], Y, "Sequence 0 of X is a single str, 'The cat'"),
-        ([{"a": 1}, {"b": 1}], Y, r"Sequence 0 of X is a single dict.* written \[sequence\]"),
+        (
+            [["The", "cat"], ["sat"]],
+            Y,
+            r"Sequence 0 of X holds 'The' as a token\. A word is",
+        ),
+        (np.array([["a", "b"]]), Y[:1], "Sequence 0 of X holds .*'a'.* as a token"),
+        (
+            [[["a"], "cat"], [["b"]]],
+            Y,
+            r"\(sequence 0, position 1\): .* with 'cat'.* a word alone",
+        ),
+        (
+            ["The cat", "sat"],
+            Y,
+            "Sequence 0 of X must be a list .* got 'The cat' of type str",
+        ),
+        (
+            [{"a": 1}, {"b": 1}],
+            Y,
+            r"Sequence 0 of X must be .* got \{'a': 1\}.* \[sequence\]",
+        ),
         ([*STRINGS[:1], DICTS[1]], Y, "mixes kinds.*0 holds lists of strings, sequence 1 dicts"),
         ([STRINGS[0], SECOND], Y, "mixes kinds.* lists of strings, sequence 1 rows of numbers"),
-        ([[{"a": 1}, ["b"]], [{}]], Y, r"mixes kinds.*\['b'\] of type list \(sequence 0, posi"),
-        ([[["b"], {"a": 1}], [[]]], Y, r"mixes kinds.*\{'a': 1\} of type dict \(sequence 0, p"),
-        ([[["a"], [1]], [["b"]]], Y, r"X holds 1 of type int in a list of strings \(sequence 0"),
         (
-            [[["a", b"\xff"], []], [[]]],
+            [[{"a": 1}, ["b"]], [{}]],
             Y,
-            r"\(sequence 0, position 0\): 'utf-8' codec can't decode",
+            r"\(sequence 0, position 1\): X mixes dicts with \['b'\]",
         ),
-        ([[["a", None], []], [[]]], Y, "X holds None of type NoneType in a list of strings"),
-        ([[[1.0, 2.0], ["a", "b"]], [[1.0, 2.0]]], Y, "Sequence 0 of X mixes kinds"),
+        (
+            [[["b"], {"a": 1}], [[]]],
+            Y,
+            r"\(sequence 0, position 1\): X mixes lists .* with \{'a'",
+        ),
+        (
+            [[["a"], [1]], [["b"]]],
+            Y,
+            r"\(sequence 0, position 1\): a list of strings holds 1 ",
+        ),
+        ([[["a", None], []], [[]]], Y, "a list of strings holds None of type NoneType"),
+        ([[[1.0, 2.0], ["a", "b"]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix"),
         ([[[1.0, 2.0], [1.0]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix of numbers"),
         ([FIRST, [[1.0, {"a": 1}, 2.0]]], Y, "Sequence 1 of X is not a matrix of numbers"),
         ([[[[1.0]], [[2.0]]], [[[1.0]]]], Y, "list of strings|dimensions"),
-        ([FIRST, [1.0, 2.0]], Y, r"Sequence 1 of X is one-dimensional.* shape \(T, d\)"),
-        ([FIRST, np.ones(1)], Y, r"Sequence 1 of X is one-dimensional.* shape \(T, d\)"),
+        ([FIRST, [1.0, 2.0]], Y, r"Sequence 1 of X holds 1\.0 as a token.* shape \(T, 1\)"),
+        ([FIRST, np.ones(1)], Y, r"Sequence 1 of X holds .*1\.0.* as a token.* shape \(T, 1\)"),
         ([np.ones((2, 1, 1)), FIRST], Y, r"Sequence 0 of X has 3 dimensions; .* shape \(T, d\)"),
         ([FIRST, [[1.0, 2.0]]], Y, "Sequence 1 of X has 2 features, sequence 0 has 3"),
         ([FIRST, [[1.0, np.nan, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
@@ -78,11 +96,7 @@ def frames():
         ([[{"a": np.nan}, {}], [{}]], Y, "X contains NaN: sequence 0, position 0, feature 'a'"),
         ([[{"a": 1}, {"b": np.inf}], [{}]], Y, "infinity: sequence 0, position 1, feature 'b'"),
         ([[{"a": 1}, {"b": None}], [{}]], Y, r"X \(sequence 0, position 1\).*'b' must be .*None"),
-        (
-            [[{"a": {"b": b"\xff"}}, {}], [{}]],
-            Y,
-            r"\(sequence 0, position 0\): 'utf-8' codec can't",
-        ),
+        ([[{"a": b"x"}, {}], [{}]], Y, "'a' must be .* of type bytes"),
         ([[{"a": ["b", 1]}, {}], [{}]], Y, r"'a' must be .* got \['b', 1\] of type list"),
         ([[{"a": np.ones(1)}, {}], [{}]], Y, "'a' must be .* of type ndarray"),
         ([[{"a": 1j}, {}], [{}]], Y, "'a' must be .* of type complex"),
@@ -120,8 +134,8 @@ def test_bad_training_input(X, y, message):
     [
         ({"a": 1}, Y, "list of sequences, got a dict"),
         ("abc", Y, "list of sequences, got a str"),
-        ([(token for token in STRINGS[0])], Y, "Sequence 0 of X is a generator"),
-        ([STRINGS[0], {"a"}], Y, "Sequence 1 of X is a set"),
+        ([(token for token in STRINGS[0])], Y, "Sequence 0 of X must be .* of type generator"),
+        ([STRINGS[0], {"a"}], Y, "Sequence 1 of X must be .* of type set"),
         (STRINGS, 3, "y must be a list with a sequence of labels .* got 3 of type int"),
         (STRINGS, "ab", "y must be a list with a sequence of labels"),
         (np.array([[1.0, {"a": 1}], [1.0, 2.0]], object), [1, 2], "must be a string or a real num"),
@@ -130,16 +144,6 @@ def test_bad_training_input(X, y, message):
 def test_input_of_a_wrong_type(X, y, message):
     with pytest.raises(TypeError, match=message):
         SDCACRF().fit(X, y)
-
-
-def test_frames_must_agree():
-    first, second = frames()
-    with pytest.raises(ValueError, match=r"Sequence 1 .* columns \['a', 'b', 'z'\], sequence 0 "):
-        train([first, second.rename(columns={"c": "z"})])
-    with pytest.raises(ValueError, match=r"Sequence 1 .* columns \['c', 'b', 'a'\], sequence 0 "):
-        train([first, second[["c", "b", "a"]]])
-    with pytest.raises(ValueError, match="Sequence 0 of X: could not convert string to float"):
-        train([first.astype(object).replace(3.0, "x"), second])
 
 
 @pytest.mark.parametrize(
@@ -214,7 +218,7 @@ def test_bad_prediction_input():
         arrays.predict([FIRST, [[1.0, 2.0, np.nan]]])
     with pytest.raises(ValueError, match=r"Write one sequence as \[X\]"):
         arrays.predict(FIRST)
-    with pytest.raises(ValueError, match=r"bare string 'w=a'.*write \[X\]"):
+    with pytest.raises(ValueError, match=r"holds 'w=a' as a token.*write \[X\]"):
         strings.predict(STRINGS[0])
     with pytest.raises(ValueError, match="NaN: sequence 0, position 0, feature 'end'"):
         strings.predict([[{"end": np.nan, "unseen": np.nan}]])

@@ -154,8 +154,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     Warns
     -----
     %(missed_tol)s
-    UserWarning
-        For a key with numbers at some tokens and strings at others.
 
     See Also
     --------

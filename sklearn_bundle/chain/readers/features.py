@@ -1,8 +1,7 @@
 """Conversion of tokens with named attributes (as in CRFsuite), and of matrices, to CSR."""
 
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from numbers import Real
 from reprlib import repr as short
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _HOLDERS = list, tuple, set, frozenset  # containers of the attribute strings of a token
-_KINDS: dict[str, Any] = {"strings": _HOLDERS, "dicts": Mapping}
+_KINDS: dict[str, Any] = {"strings": (*_HOLDERS, np.ndarray), "dicts": Mapping}
 _NUMBERS = Real, np.bool_
 _ROUNDING = 1e-9  # relative, for sums of normalized weights
 
@@ -31,89 +30,48 @@ def place(
     return f"sequence {number}, position {position - ends[i] + lengths[i]}"
 
 
-def bare_string(token: str | bytes) -> str:
-    word = short(token if isinstance(token, bytes) else str.__str__(token))
-    return (
-        f"the bare string {word} as a token; a token must be a list of strings or a dict: write "
-        f"[{word}] or {{'word': {word}}}. (If X is meant as a single sequence, write [X].)"
-    )
-
-
-def checked_tokens(form: str, tokens: list, lengths: NDArray[np.int64], *, warn: bool) -> list:
-    """Tokens as containers of strings, or as dicts of numbers and strings, read like CRFsuite's.
-
-    ``warn``: whether keys with both kinds of values cause a warning.
-    """
-    if form == "strings" and np.ndarray in set(map(type, tokens)):
-        tokens = [t.tolist() if isinstance(t, np.ndarray) and t.ndim else t for t in tokens]
-    if not _all_are(_KINDS[form], tokens):
-        k = next(k for k, token in enumerate(tokens) if not isinstance(token, _KINDS[form]))
-        if isinstance(tokens[k], str):
-            raise ValueError(f"X ({place(k, lengths)}) holds {bare_string(tokens[k])}")
-        raise ValueError(
-            f"X mixes kinds of features: {short(tokens[k])} of type {type(tokens[k]).__name__} "
-            f"({place(k, lengths)}) among {FORMS[form]}; all tokens must be of one kind."
-        )
-    names = set(map(type, chain.from_iterable(tokens)))
-    if form == "strings" and not all(issubclass(kind, str | bytes) for kind in names):
-        k, wrong = next(
-            (k, s) for k, t in enumerate(tokens) for s in t if not isinstance(s, str | bytes)
-        )
-        raise ValueError(
-            f"X holds {short(wrong)} of type {type(wrong).__name__} in a list of strings "
-            f"({place(k, lengths)}); attributes with values are given as dicts, all tokens alike."
-        )
-    if form == "strings":
-        return tokens if names <= {str} else _each(_texts, tokens, lengths)
-    kinds = set(map(type, chain.from_iterable(token.values() for token in tokens)))
-    are_numbers = {kind: issubclass(kind, _NUMBERS) for kind in kinds}
-    if warn and len(set(are_numbers.values())) > 1:
-        _warn_of_mixed_values(tokens, are_numbers)
-    plain = names <= {str} and all(kind is str or issubclass(kind, Real) for kind in kinds)
-    return tokens if plain else _each(_expanded, tokens, lengths)
-
-
-def _all_are(kind: Any, values: Iterable) -> bool:
-    return all(issubclass(own, kind) for own in set(map(type, values)))
-
-
-def _each(convert: Callable[[Any], Any], tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens that are converted one by one, with errors that name them."""
+def checked_tokens(form: str, tokens: list, lengths: NDArray[np.int64]) -> list:
+    """Tokens as containers of strings, or as dicts of numbers and strings, read like CRFsuite's."""
+    if _are_plain(form, tokens):
+        return tokens
+    convert = _texts if form == "strings" else _expanded
     result = []
     for k, token in enumerate(tokens):
         try:
+            if not isinstance(token, _KINDS[form]):
+                raise TypeError(f"X mixes {FORMS[form]} with {_described(token)}")
             result.append(convert(token))
-        except (TypeError, OverflowError, UnicodeDecodeError) as error:
+        except (TypeError, OverflowError) as error:
             raise ValueError(f"X ({place(k, lengths)}): {error}") from None
     return result
 
 
-def _texts(token: Iterable[str | bytes]) -> list[str]:
-    return list(map(_text, token))
+def _are_plain(form: str, tokens: list) -> bool:
+    """Whether they can stay as they are, which their types say."""
+    kinds = set(map(type, tokens))
+    if np.ndarray in kinds or not all(issubclass(kind, _KINDS[form]) for kind in kinds):
+        return False
+    if not set(map(type, chain.from_iterable(tokens))) <= {str}:
+        return False
+    if form == "strings":
+        return True
+    kinds = set(map(type, chain.from_iterable(token.values() for token in tokens)))
+    return all(kind is str or issubclass(kind, Real) for kind in kinds)
 
 
-def _text(value: str | bytes) -> str:
-    """A plain string; bytes are read as UTF-8, as in CRFsuite."""
-    return str.__str__(value) if isinstance(value, str) else value.decode()
+def _described(value: Any) -> str:
+    bare = ": a word alone is written ['word'] or {'word': 'word'}" if type(value) is str else ""
+    return f"{short(value)} of type {type(value).__name__}{bare}."
 
 
-def _warn_of_mixed_values(tokens: list, are_numbers: dict[type, bool]) -> None:
-    """Warn of keys whose values are numbers at some tokens, and strings at others."""
-    kinds: tuple[set, set] = set(), set()
-    for token in tokens:
-        for key, value in token.items():
-            kinds[are_numbers[type(value)]].add(key)
-    mixed = sorted(map(str, kinds[0] & kinds[1]))
-    if mixed:
-        key, more = mixed[0], len(mixed) - 1
-        also = f" (also of {', '.join(map(repr, mixed[1:4]))})" if more else ""
-        warnings.warn(
-            f"The values of {key!r} in X are numbers at some tokens and not at others{also}. A "
-            f"number is the value of the attribute {key!r}; a string such as '4' is an attribute "
-            f"of its own, {key + ':4'!r}, of value 1. Make all values float or all of them str.",
-            UserWarning,
-            stacklevel=2,
+def _texts(token: Iterable[Any]) -> list[str]:
+    wrong = [name for name in token if not isinstance(name, str)]
+    if wrong:
+        raise TypeError(
+            f"a list of strings holds {_described(wrong[0])} Attributes with values are given as "
+            "dicts, all tokens alike."
         )
+    return list(map(str.__str__, token))
 
 
 def _expanded(token: Mapping) -> dict[str, float]:
@@ -129,20 +87,20 @@ def _expanded(token: Mapping) -> dict[str, float]:
 
 def _attributes(token: Mapping, prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in token.items():
-        if not isinstance(key, str | bytes):
+        if not isinstance(key, str):
             raise TypeError(f"the key {short(key)} of type {type(key).__name__} is not a string.")
-        name = prefix + _text(key)
-        texts = [value] if isinstance(value, str | bytes) else value
+        name = prefix + str.__str__(key)
+        texts = [value] if isinstance(value, str) else value
         if isinstance(value, Mapping):
             yield from _attributes(value, f"{name}:")
         elif isinstance(value, _NUMBERS):
             yield name, float(value)
-        elif isinstance(texts, _HOLDERS) and all(isinstance(v, str | bytes) for v in texts):
-            yield from ((f"{name}:{_text(v)}", 1.0) for v in texts)
+        elif isinstance(texts, _HOLDERS) and all(isinstance(v, str) for v in texts):
+            yield from ((f"{name}:{str.__str__(v)}", 1.0) for v in texts)
         else:
             raise TypeError(
                 f"the value of {name!r} must be a number, a bool, a string, a list of strings or a "
-                f"dict, got {short(value)} of type {type(value).__name__}."
+                f"dict, got {_described(value)}"
             )
 
 

@@ -10,11 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.chain.readers import features
-from sklearn_bundle.chain.readers.features import FORMS, bare_string
+from sklearn_bundle.chain.readers.features import FORMS
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import well_formed
 
@@ -135,7 +134,7 @@ def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None
         return Packed(form, X, lengths)
     lengths[list(read)] = list(map(len, values))
     tokens = list(chain.from_iterable(values))
-    tokens = features.checked_tokens(form, tokens, lengths, warn=fitted is None)
+    tokens = features.checked_tokens(form, tokens, lengths)
     return Packed(form, tokens, lengths)
 
 
@@ -147,28 +146,22 @@ def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
 def _read(sequence: Any, name: str) -> tuple[str, Any]:
     """The form of a sequence, and its matrix or list of tokens."""
     kind = nature(sequence)
-    if kind in ("mapping", "string", "scalar"):
-        raise ValueError(
-            f"{name} is a single {type(sequence).__name__}, {short(sequence)}; X must be a list of "
-            "sequences, each a list of its positions: a single sequence is written [sequence]."
-        )
     if kind not in ("matrix", "list"):
-        raise TypeError(
-            f"{name} is a {type(sequence).__name__}; a sequence must be an array, sparse matrix or "
-            "data frame of shape (T, d), or a list of rows of numbers, of dicts or of lists of "
-            "strings."
+        error = ValueError if kind in ("mapping", "string", "scalar") else TypeError
+        raise error(
+            f"{name} must be a list of tokens, each a dict or a list of strings, or rows of "
+            f"numbers of shape (T, d); got {short(sequence)} of type {type(sequence).__name__}. A "
+            "single sequence is written [sequence]."
         )
     if kind == "matrix" and getattr(getattr(sequence, "dtype", None), "kind", "f") not in "OUS":
         return "arrays", _matrix(sequence, name)
     sequence = list(sequence)
     token = next((t for t in sequence if not _is_empty(t)), sequence[0])
     kind = nature(token)
-    if kind == "string":
-        raise ValueError(f"{name} holds {bare_string(token)}")
-    if kind == "scalar":
+    if kind in ("string", "scalar"):
         raise ValueError(
-            f"{name} is one-dimensional, its first element is {short(token)}; a sequence of "
-            "numbers must have the shape (T, d), a row per position: (T, 1) for a single feature."
+            f"{name} holds {short(token)} as a token. A word is written ['word'] or {{'word': "
+            "'word'}, a number as a row of its own: shape (T, 1). If X is one sequence, write [X]."
         )
     if kind == "matrix" or _is_row(token):
         return "arrays", _matrix(sequence, name)
@@ -176,29 +169,21 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
 
 
 def _matrix(sequence: Any, name: str) -> Any:
-    """A sequence of rows of numbers as a 2-D array, sparse matrix or data frame."""
+    """A sequence of rows of numbers as a 2-D array or sparse matrix."""
     refuse_misread(name, sequence)
     if sp.issparse(sequence):
-        sequence = well_formed(sequence, name)
-    elif not is_frame(sequence):
-        try:
-            sequence = np.asarray(sequence)
-            if sequence.dtype.kind == "O":
-                sequence = sequence.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} is not a matrix of numbers: {error}") from error
-        if sequence.dtype.kind in "US":
-            raise ValueError(f"{name} mixes kinds of features: numbers and strings.")
-    if len(sequence.shape) != 2:
+        return well_formed(sequence, name)
+    try:
+        sequence = np.asarray(sequence)
+        if sequence.dtype.kind in "OUS":
+            sequence = sequence.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a matrix of numbers: {error}") from error
+    if sequence.ndim != 2:
         raise ValueError(
-            f"{name} has {len(sequence.shape)} dimensions; a sequence must have the shape (T, d)."
+            f"{name} has {sequence.ndim} dimensions; a sequence must have the shape (T, d)."
         )
     return sequence
-
-
-def is_frame(value: Any) -> bool:
-    """Whether it is a data frame."""
-    return hasattr(value, "columns") and hasattr(value, "shape")
 
 
 def _stacked(estimator: Any, numbers: list[int], matrices: list[Any], *, reset: bool) -> Any:
@@ -206,20 +191,6 @@ def _stacked(estimator: Any, numbers: list[int], matrices: list[Any], *, reset: 
 
     ``numbers`` are those of the sequences, for messages.
     """
-    frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
-    named: Any = matrices[frames[0]] if frames else None
-    checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
-    for i in frames:
-        columns, own = (short(list(frame.columns)) for frame in (named, matrices[i]))
-        if list(matrices[i].columns) != list(named.columns):
-            raise ValueError(
-                f"Sequence {numbers[i]} of X has the columns {own}, sequence {numbers[frames[0]]} "
-                f"has {columns}; all must have the same."
-            )
-        try:
-            matrices[i] = check_array(matrices[i], **checks)
-        except ValueError as error:
-            raise ValueError(f"Sequence {numbers[i]} of X: {error}") from error
     for i, matrix in enumerate(matrices):
         if matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
@@ -230,6 +201,4 @@ def _stacked(estimator: Any, numbers: list[int], matrices: list[Any], *, reset: 
         X = sp.vstack([sp.csr_array(matrix) for matrix in matrices], "csr")
     else:
         X = np.concatenate(matrices)
-    X = check_array(X, **checks)
-    validate_data(estimator, X if named is None else named, reset=reset, skip_check_array=True)
-    return X
+    return validate_data(estimator, X, reset=reset, ensure_all_finite=False, **X_CHECKS)

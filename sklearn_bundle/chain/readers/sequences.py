@@ -173,7 +173,6 @@ def _read(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Packed, np.ndarray,
         _refuse_several_labels(name, y)
     if mixed(y):
         _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
-    _refuse_frame_of_tokens(name, X)
     X, y = checked_data(estimator, X, y, **X_CHECKS)
     if y.dtype.kind == "O":
         _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
@@ -272,22 +271,6 @@ def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence
         return values
     starts = sequences.starts.tolist()
     return PerSequence(values[start:stop] for start, stop in pairwise(starts))
-
-
-def _refuse_frame_of_tokens(name: str, X: Any) -> None:
-    """Refuse a data frame with columns that are not numbers: it has a row per token."""
-    if not packing.is_frame(X):
-        return
-    words = [column for column in X.columns if np.asarray(X[column]).dtype.kind in "OUST"]
-    try:
-        for column in words:  # scikit-learn reads numbers in columns of objects
-            np.asarray(X[column], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} takes a 2-D X for chains of length one, with numbers in all columns, but the "
-            f"data frame has words in {short(words)}. For a frame with a row per token: X, y = "
-            "sklearn_bundle.datasets.sequences_from_frame(frame, by='sentence', target='label')."
-        ) from None
 
 
 def _refuse_several_labels(name: str, y: Any) -> None:
