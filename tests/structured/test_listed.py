@@ -1,0 +1,256 @@
+"""A user's own model, beyond the contracts of test_models: sparse features, bounds, errors."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from sklearn_bundle.models import StructuredModel
+from sklearn_bundle.structured.problems.structured import StructuredProblem
+from tests.contract.user_models import Grid, HastyGrid, Orders, Ranking
+from tests.structured.test_models import exact, made
+
+FORMATS = "csr", "csc", "coo", "lil", "dok", "bsr", "dia"
+SPARSE = [f"{name}_{kind}" for name in FORMATS for kind in ("matrix", "array")]
+
+
+def broken(base, **methods):
+    """A model that differs in these methods."""
+    return type("Broken", (base,), methods)()
+
+
+def bound(model, name="own: orders", scaling="margin"):
+    case = made(name)
+    return model.examples(case.X, case.y, scaling)
+
+
+def assert_found_the_same(model, w=np.ones(3)):  # noqa: B008
+    found, expected = bound(model).find(w, 0, 4), made("own: orders").find(w)
+    for part, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(part, other, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [*SPARSE, "a vector"])
+def test_sparse_joint_features(kind):
+    def joint_feature(self, x, y):
+        phi = Ranking().joint_feature(x, y)
+        return sp.coo_array(phi) if kind == "a vector" else getattr(sp, kind)([phi])
+
+    assert_found_the_same(broken(Ranking, joint_feature=joint_feature))
+
+
+def test_entries_of_one_index_are_summed():
+    def joint_feature(self, x, y):
+        phi = 0.5 * Ranking().joint_feature(x, y)
+        twice = np.r_[phi, phi, -7.0, 7.0], (np.zeros(8, int), [0, 1, 2, 0, 1, 2, 1, 1])
+        return sp.coo_array(twice, shape=(1, 3))
+
+    assert_found_the_same(broken(Ranking, joint_feature=joint_feature))
+
+
+def test_the_true_joint_feature_is_computed_once():
+    calls = []
+
+    def joint_feature(self, x, y):
+        calls.append(y)
+        return Ranking().joint_feature(x, y)
+
+    examples = bound(broken(Ranking, joint_feature=joint_feature))
+    for _ in range(3):
+        examples.find(np.ones(3), 0, 4)
+    assert len(calls) == 4 + 3 * 4
+
+
+def test_threads_change_no_bit():
+    X, y = (10 * part for part in (made("own: orders").X, made("own: orders").y))
+    examples, risks = Ranking().examples(X, y, "margin"), []
+    for threads in (1, 3):
+        with StructuredProblem(examples, np.full(40, 1 / 40), 0.1, n_threads=threads) as problem:
+            risks.append(problem.evaluate(np.ones(3)))
+    assert risks[0][0] == risks[1][0]
+    np.testing.assert_array_equal(risks[0][1], risks[1][1])
+
+
+def test_outputs_without_loss_do_not_count_with_slack_rescaling():
+    indifferent = broken(Ranking, loss=lambda *_: 0.0)
+    found = bound(indifferent, scaling="slack").find(np.ones(3), 0, 4)
+    assert not found.starts.any() and not found.scores.any() and not len(found.values)
+
+
+def test_the_constructor_s_parameters_can_be_cloned_and_set():
+    assert repr(clone(Ranking(decay=0.25)).set_params(decay=0.75)) == "Ranking(decay=0.75)"
+
+
+# ---- inexact inference ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaling", ["margin", "slack"])
+def test_a_tight_bound_is_the_score(scaling):
+    case = made("own: pictures" + (", slack" if scaling == "slack" else ""))
+    w = case.weights(2.0)
+
+    def upper_bound(self, x, y, w):
+        i = next(i for i, other in enumerate(case.X) if other is x)
+        highest = float(exact(case.outputs[i], scaling, w).max())
+        return highest + (0.0 if scaling == "slack" else w @ self.joint_feature(x, y))
+
+    model = broken(Grid, exact=False, upper_bound=upper_bound)
+    found = model.examples(case.X, case.y, scaling).find(w, 0, 4)
+    np.testing.assert_allclose(found.bounds, case.find(w).scores, atol=1e-12)
+
+
+def test_without_a_bound_nothing_is_known():
+    assert (bound(HastyGrid(), "own: pictures").find(np.zeros(4), 0, 4).bounds == np.inf).all()
+
+
+class Lazy(Grid):
+    """It labels all cells 1, whatever they look like."""
+
+    exact = False
+
+    def loss_augmented_inference(self, x, y, w):
+        return np.ones((2, 3))
+
+    slack_rescaled_inference = loss_augmented_inference
+
+    def upper_bound(self, x, y, w):
+        return np.inf
+
+
+@pytest.mark.parametrize("scaling", ["margin", "slack"])
+def test_outputs_that_are_worse_than_the_truth(scaling):
+    """They are left out, and are an error of a model that is said to be exact."""
+    case = made("own: pictures" + (", slack" if scaling == "slack" else ""))
+    w = np.array([4.0, 4.0, 1.0, 1.0])
+    found = Lazy().examples(case.X, case.y, scaling).find(w, 0, 4)
+    scores = np.array([exact(outputs, scaling, w)[-1] for outputs in case.outputs])  # of all ones
+    np.testing.assert_allclose(found.scores, np.maximum(scores, 0.0).astype(float), atol=1e-12)
+    left_out = np.flatnonzero(scores < 0.0)
+    assert 0 < len(left_out) < 4 and not found.losses[left_out].any()
+    assert not np.diff(found.starts)[left_out].any()
+    method = "slack_rescaled" if scaling == "slack" else "loss_augmented"
+    message = rf"Broken\.{method}_inference must find .* for example \d it found .* exact = False"
+    with pytest.raises(ValueError, match=message):
+        broken(Lazy, exact=True).examples(case.X, case.y, scaling).find(w, 0, 4)
+
+
+def test_rounding_is_no_fault():
+    """A score that is below the truth's by the last bits of its terms."""
+    other = {"inference": lambda self, x, w: x + 1, "loss": lambda *_: 0.0}
+    other["loss_augmented_inference"] = lambda self, x, y, w: x + 1
+    other["joint_feature"] = lambda self, x, y: [1e6 + 1e-9 * (y == x)]
+    model = broken(StructuredModel, n_parameters=lambda *_: 1, **other)
+    found = model.examples([3], [3], "margin").find(np.ones(1), 0, 1)
+    assert found.scores == found.losses == 0.0 and not len(found.values)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def later(right, wrong):
+    """What is returned for the true outputs, which come first, and for others."""
+    calls = []
+    return lambda *_: calls.append(None) or (right if len(calls) <= 4 else wrong)
+
+
+RETURNED = [
+    ("joint_feature", np.ones(3), r"of example 0 must have the shape \(4,\), but has \(3,\)"),
+    ("joint_feature", np.ones((1, 4)), r".* must have the shape \(4,\), but has \(1, 4\)"),
+    ("joint_feature", sp.eye(4), "must return a vector of length 4, but returned <DIAgonal"),
+    ("joint_feature", [1, 2, 3, "a"], "of example 0 must hold numbers, got 'a'"),
+    ("joint_feature", [0, 1, np.nan, 2], r"of example 0 must be finite, .* at \(2,\) is nan"),
+    ("joint_feature", sp.csr_array([[0, 0, 0, -np.inf]]), "of example 0 must be finite.*is -inf"),
+    (
+        "joint_feature",
+        later(np.ones(4), np.ones(5)),
+        r".* must have the shape \(4,\).* \(5,\)",
+    ),
+    ("loss", 1, "must return 0 where y_hat is y, but returned 1 for example 0"),
+    ("loss", np.nan, "must return a number, but returned nan for example 0"),
+    ("loss", None, "must return a number, but returned None for example 0"),
+    ("loss", np.zeros(2), r"must return a number, but returned \[0.0, 0.0\] for example 0"),
+    ("loss", np.inf, "must return a finite number that is at least 0, but returned inf"),
+    ("loss", later(0, -1), "must return a finite number that is at least 0, but returned -1"),
+    ("n_parameters", 0, "== 0, must be >= 1"),
+    ("n_parameters", 4.0, "must be an instance of int, not float"),
+    ("n_parameters", 1 << 32, "== 4294967296, must be <="),
+    ("nonnegative", [0, 4], r"must hold whole numbers from 0 to 3, but the entry at \(1,\) is 4"),
+    ("nonnegative", [-1], r"must hold whole numbers from 0 to 3, but the entry at \(0,\) is -1"),
+    ("nonnegative", ["a"], "must hold numbers"),
+]
+
+
+@pytest.mark.parametrize("method, value, message", RETURNED)
+def test_wrong_values_of_methods(method, value, message):
+    methods = {method: value if callable(value) else lambda *_: value}
+    with pytest.raises((ValueError, TypeError), match=rf"Broken\.{method} {message}"):
+        bound(broken(Grid, **methods), "own: pictures").find(np.zeros(4), 0, 4)
+
+
+@pytest.mark.parametrize("value", [np.nan, "1", None, -100.0])
+def test_wrong_upper_bounds(value):
+    examples = bound(broken(HastyGrid, upper_bound=lambda *_: value), "own: pictures")
+    with pytest.raises(ValueError, match=r"Broken\.upper_bound must .* example 0"):
+        examples.find(np.zeros(4), 0, 4)
+
+
+def expect(**methods):
+    gradient = np.zeros(3)
+    examples = bound(broken(Orders, **methods))
+    return examples.expect(np.ones(3), 1, 4, np.ones(3), gradient)
+
+
+@pytest.mark.parametrize(
+    "returned, message",
+    [
+        (("a", np.ones(3)), "must return a number, but returned 'a' for example 1"),
+        ((np.nan, np.ones(3)), "must return a number, but returned nan for example 1"),
+        ((9.0, np.ones(2)), r"of example 1 must have the shape \(3,\), but has \(2,\)"),
+        ((9.0, [0.0, np.inf, 0.0]), "of example 1 must be finite"),
+        ((-1000.0, np.ones(3)), "must return a sum over all outputs.* returned -1000.0 for ex"),
+    ],
+)
+def test_expectations_that_are_none(returned, message):
+    with pytest.raises(ValueError, match=rf"Broken\.expected_features {message}"):
+        expect(expected_features=lambda *_: returned)
+
+
+def test_missing_methods_are_all_named():
+    class Half(StructuredModel):
+        def n_parameters(self, X, y):
+            raise AssertionError("no work before this is clear")
+
+        def loss(self, y, y_hat):
+            return 0.0
+
+    message = "Half must define joint_feature, inference, loss_augmented_inference"
+    with pytest.raises(TypeError, match=message):
+        Half().examples([1], [1], "margin")
+
+
+def test_slack_rescaling_needs_its_inference():
+    with pytest.raises(ValueError, match=r"scaling='slack' needs .* which HastyGrid does not have"):
+        bound(HastyGrid(), "own: pictures", "slack")
+
+
+METHODS = "n_parameters", "joint_feature", "loss", "loss_augmented_inference", "nonnegative"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_method_raises_passes_through(method):
+    error = RuntimeError("mine")
+
+    def fail(*_):
+        raise error
+
+    with pytest.raises(RuntimeError) as raised:
+        bound(broken(Grid, **{method: fail}), "own: pictures").find(np.zeros(4), 0, 4)
+    assert raised.value is error
+
+
+def test_a_model_cannot_write_to_w():
+    writes = broken(Ranking, loss_augmented_inference=lambda self, x, y, w: w.sort())
+    with pytest.raises(ValueError, match="read-only"):
+        bound(writes).find(np.zeros(3), 0, 4)
+    with pytest.raises(ValueError, match="read-only"):
+        expect(expected_features=lambda self, x, w: w.sort())
