@@ -210,8 +210,7 @@ def test_certificates_of_all_solvers(solver, kind):
 
 
 @pytest.mark.parametrize("solver", SOLVERS[:-1])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_optimum_of_a_cut_is_that_of_a_cone_programme(solver, loss):
+def test_the_optimum_of_a_cut_is_that_of_a_cone_programme(solver):
     """One feature pulls the wrong way, so that the cone is active."""
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, (8, 6))
@@ -219,34 +218,15 @@ def test_the_optimum_of_a_cut_is_that_of_a_cone_programme(solver, loss):
     nodes = np.stack([y - 0.5 + rng.normal(size=y.shape), np.ones(y.shape)], axis=2)
     edges = np.stack([rng.uniform(size=7) * [1, 0, 1, 0, 0, 0, 0], rng.uniform(size=7)], axis=1)
     outputs = grids(nodes, np.tile(edges, (8, 1, 1)), y)
-    reference = Structured(outputs, 0.1, cone=[2, 3], squared=loss == "squared_hinge")
+    reference = Structured(outputs, 0.1, cone=[2, 3])
     settings = {"reg_lambda": 0.1, "tol": 1e-6, "max_iter": 5000, "random_state": 0}
-    model = StructuredSVM("graph", solver=solver, loss=loss, **settings)
+    model = StructuredSVM("graph", solver=solver, **settings)
     model.fit([(x, GRID, edges) for x in nodes], list(y))
     best = reference.optimum()
     assert model.status_ == "converged" and (model.w_[2:] >= 0.0).all()
     assert model.objective_ == pytest.approx(reference.objective(model.w_), rel=1e-12)
     assert model.lower_bound_ <= best.value * (1.0 + 1e-12)
     assert model.objective_ >= (best.value - best.error) * (1.0 - 1e-12)
-
-
-def test_threads_do_not_change_a_bit():
-    """Of images so large that there are several blocks."""
-    X = list(np.random.default_rng(0).normal(size=(4, 50, 50, 2)))
-    y = [(x[:, :, 0] > 0.3).astype(int) for x in X]
-    settings = {"reg_lambda": 1.0, "tol": 0.1, "random_state": 0}
-    one, two = (StructuredSVM("grid", n_jobs=k, **settings).fit(X, y) for k in (1, 2))
-    np.testing.assert_array_equal(one.w_, two.w_)
-    assert one.objective_ == two.objective_
-
-
-@pytest.mark.parametrize("name", ["cut", "pairwise: loops", "matching"])
-def test_the_score_is_the_share_of_right_parts(name):
-    case = made(name)
-    svm = StructuredSVM(case.model, reg_lambda=0.5, random_state=0).fit(case.X, case.y)
-    right = [a == b for a, b in zip(case.y, svm.predict(case.X), strict=True)]
-    means = [part.mean() for part in right] if name == "matching" else np.concatenate(right)
-    assert svm.score(case.X, case.y) == pytest.approx(np.mean(means))
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -259,45 +239,34 @@ GOOD = {
     "grid": (np.ones((2, 3, 2)), np.eye(2, 3, dtype=int)),
     "matching": (np.zeros((3, 4, 2)), [2, 0, 1]),
 }
-OF_GRAPHS = [
-    (NODES, r"X\[1\] must be a tuple \(node_features, edges, edge_features\), got \[\["),
-    ((NODES, EDGES), r"X\[1\] must be a tuple"),
-    ((NODES[0], EDGES, FEATURES), r"node features of X\[1\] must have the shape \(n, 2\), but has"),
-    ((NAN, EDGES, FEATURES), r"node features of X\[1\] must be finite, .* at \(1, 0\) is nan"),
-    ((NODES.astype(str), EDGES, FEATURES), r"node features of X\[1\] must hold numbers"),
-    ((NODES[:0], EDGES[:0], FEATURES[:0]), r"X\[1\] must have at least one node"),
-    ((NODES[:, :1], EDGES, FEATURES), r"node features of X\[1\] must have the shape \(n, 2\)"),
-    ((NODES, np.ones((2, 3)), FEATURES), r"edges of X\[1\] must have the shape \(m, 2\)"),
-    ((NODES, EDGES + 1, FEATURES), r"edges of X\[1\] .* from 0 to 2, but .* at \(1, 1\) is 3\."),
-    ((NODES, EDGES - 1, FEATURES), r"from 0 to 2, but the entry at \(0, 0\) is -1\."),
-    ((NODES, EDGES + 0.5, FEATURES), r"whole numbers from 0 to 2, but .* \(0, 0\) is 0\.5\."),
-    ((NODES, [[0, 1], [1, 1]], FEATURES), r"must join two different nodes, but .* \(1, 0\) is 1"),
-    ((NODES, EDGES, FEATURES[:1]), r"edge features of X\[1\] must have the shape \(2, 1\), but"),
-    ((NODES, EDGES, np.ones((2, 2))), r"edge features of X\[1\] must have the shape \(2, 1\)"),
-    ((NODES, EDGES, np.inf * FEATURES), r"edge features of X\[1\] must be finite"),
-]
 WRONG_X = [
-    *[(kind, *case) for kind in ("graph", "pairwise") for case in OF_GRAPHS],
+    ("graph", NODES, r"X\[1\] must be a tuple \(node_features, edges, edge_features\), got \[\["),
+    ("pairwise", (NODES, EDGES), r"X\[1\] must be a tuple"),
+    ("graph", (NODES[0], EDGES, FEATURES), r"node features of X\[1\] .* shape \(n, 2\), but has"),
+    ("pairwise", (NODES[:, :1], EDGES, FEATURES), r"node features of X\[1\] .* shape \(n, 2\)"),
+    ("graph", (NAN, EDGES, FEATURES), r"node features of X\[1\] must be .* at \(1, 0\) is nan"),
+    ("graph", (NODES.astype(str), EDGES, FEATURES), r"node features of X\[1\] must hold numbers"),
+    ("pairwise", (NODES[:0], EDGES[:0], FEATURES[:0]), r"X\[1\] must have at least one node"),
+    ("graph", (NODES, np.ones((2, 3)), FEATURES), r"edges of X\[1\] .* shape \(m, 2\), but has"),
+    ("graph", (NODES, EDGES + 1, FEATURES), r"edges of X\[1\] .* to 2, but .* \(1, 1\) is 3\."),
+    ("pairwise", (NODES, EDGES - 1, FEATURES), r"from 0 to 2, but the entry at \(0, 0\) is -1\."),
+    ("graph", (NODES, EDGES + 0.5, FEATURES), r"whole numbers .*, but .* \(0, 0\) is 0\.5\."),
+    ("graph", (NODES, [[0, 1], [1, 1]], FEATURES), r"join two different nodes, but .* \(1, 0\)"),
+    ("pairwise", (NODES, EDGES, FEATURES[:1]), r"edge features of X\[1\] .* shape \(2, 1\), but"),
+    ("graph", (NODES, EDGES, np.ones((2, 2))), r"edge features of X\[1\] .* shape \(2, 1\), but"),
     ("graph", (NODES, EDGES, -FEATURES), r"edge features of X\[1\] must not be negative, but"),
     ("grid", np.ones((2, 3)), r"X\[1\] must have the shape \(h, w, 2\), but has \(2, 3\)"),
     ("grid", np.ones((0, 3, 2)), r"X\[1\] must have at least one node"),
-    ("grid", np.ones((2, 3, 4)), r"X\[1\] must have the shape \(h, w, 2\)"),
-    ("grid", np.full((2, 3, 2), np.inf), r"X\[1\] must be finite, .* at \(0, 0, 0\) is inf"),
     ("matching", np.zeros((4, 2)), r"X\[1\] must have the shape \(n, m, 2\), but has \(4, 2\)"),
     ("matching", np.zeros((4, 3, 2)), r"X\[1\] must have a shape \(n, m, d\) with 1 <= n <= m"),
-    ("matching", np.zeros((0, 3, 2)), r"X\[1\] must have a shape"),
-    ("matching", np.zeros((3, 4, 1)), r"X\[1\] must have the shape \(n, m, 2\)"),
     ("matching", np.full((3, 4, 2), np.nan), r"X\[1\] must be finite, .* at \(0, 0, 0\) is nan"),
-    ("matching", [["a"]], r"X\[1\] must hold numbers, got 'a'"),
 ]
 WRONG_Y = [
     ([0, 1], r"y\[1\] must have the shape \(3,\), but has \(2,\)"),
     ([0, 1, -1], r"y\[1\] must hold whole numbers from 0 to \d, but the entry at \(2,\) is -1"),
     ([0, 4, 1], r"y\[1\] must hold whole numbers from 0 to \d, but the entry at \(1,\) is 4"),
-    ([0, 0.5, 1], r"y\[1\] must hold whole numbers .* is 0\.5"),
     ([0, np.nan, 1], r"y\[1\] must be finite, but the entry at \(1,\) is nan"),
     (["a", "b", "c"], r"y\[1\] must hold numbers, got 'a'"),
-    ([[0], [1], [2]], r"y\[1\] must have the shape \(3,\)"),
 ]
 
 
@@ -330,8 +299,6 @@ def test_wrong_outputs(kind, labels, message):
 
 WRONG_MODELS = [
     ("grid", Grid(contrast=[2]), r"contrast must hold whole numbers from 0 to 1, but .* is 2"),
-    ("grid", Grid(contrast=1), r"contrast must have the shape \(k,\)"),
-    ("grid", Grid(contrast="all"), "contrast must hold numbers"),
     ("grid", Grid(cost=[[0, -1], [1, 0]]), r"finite and at least 0, but cost\[0, 1\] is -1\.0"),
     ("graph", Graph(cost=np.eye(3)), "cost must have a row and a column for each of the 2 classes"),
     ("pairwise", PairwiseGraph(0), "n_labels == 0, must be >= 1"),
@@ -352,7 +319,7 @@ def test_the_same_points_twice():
         StructuredSVM("matching").fit([x, x], [y, [0, 1, 1]])
 
 
-@pytest.mark.parametrize("kind", GOOD)
+@pytest.mark.parametrize("kind", ["graph", "pairwise", "matching"])
 def test_slack_rescaling_is_refused(kind):
     x, y = GOOD[kind]
     with pytest.raises(ValueError, match=r"slack_rescaled_inference, which .* does not have"):

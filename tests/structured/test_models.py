@@ -254,26 +254,25 @@ def edges_of_grid(h, w):
     return np.concatenate([np.stack(ends, -1).reshape(-1, 2) for ends in (rows, columns)])
 
 
+def as_graph(image, contrast):
+    """Edges know whether they are in rows or in columns, and the contrast by mean squares."""
+    (h, w, d), edges = image.shape, edges_of_grid(*image.shape[:2])
+    z = np.eye(2)[(np.arange(len(edges)) >= h * (w - 1)).astype(int)]
+    if contrast is not None:
+        first, second = image.reshape(-1, d)[edges][:, :, contrast].transpose(1, 0, 2)
+        squares = ((first - second) ** 2).sum(axis=1)
+        z = np.c_[z, np.exp(-squares / (2.0 * (squares.sum() or 1.0) / max(len(squares), 1)))]
+    return image.reshape(-1, d), edges, z
+
+
 def grid(contrast=None, cost=None):
-    """Images, of which contrast is by the mean squared distance of neighbors."""
-    shapes = (1, 1), (1, 5), (4, 1), (2, 3), (3, 3)
-    rng, graphs_of_images = np.random.default_rng(0), []
+    rng, shapes = np.random.default_rng(0), [(1, 1), (1, 5), (4, 1), (2, 3), (3, 3)]
     X = [rng.normal(size=(*shape, 3)) for shape in shapes]
     y = [rng.integers(0, 2, shape) for shape in shapes]
-    for x in X:
-        edges = edges_of_grid(*x.shape[:2])
-        in_rows = np.arange(len(edges)) < len(x) * (x.shape[1] - 1)
-        z = np.c_[in_rows, ~in_rows].astype(float)
-        if contrast is not None:
-            colors = x.reshape(-1, 3)[:, contrast]
-            squares = ((colors[edges[:, 0]] - colors[edges[:, 1]]) ** 2).sum(axis=1)
-            z = np.c_[z, np.exp(-squares / (2.0 * squares.mean()) if len(squares) else squares)]
-        graphs_of_images.append((x.reshape(-1, 3), edges, z))
-    model = Grid(contrast=contrast, cost=cost)
-    every = [np.array(list(product([0, 1], repeat=labels.size))) for labels in y]
-    listed = [all_of.reshape(-1, *labels.shape) for all_of, labels in zip(every, y, strict=True)]
-    outputs = cut_outputs(graphs_of_images, [labels.ravel() for labels in y], cost)
-    return Case(model, X, y, model.examples(X, y, "margin"), listed, [*outputs])
+    model, given = Grid(contrast=contrast, cost=cost), [as_graph(x, contrast) for x in X]
+    outputs = [*cut_outputs(given, [labels.ravel() for labels in y], cost)]
+    listed = [np.reshape(list(product([0, 1], repeat=h * w)), (-1, h, w)) for h, w in shapes]
+    return Case(model, X, y, model.examples(X, y, "margin"), listed, outputs)
 
 
 def matching():

@@ -6,7 +6,6 @@ predictions. It has no state: fitted attributes belong to the estimator.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from reprlib import repr as short
@@ -39,7 +38,6 @@ from sklearn_bundle.core.validation import (
     check_sample_weight,
     checked_data,
     drop_weightless,
-    normalized,
     total_of,
 )
 from sklearn_bundle.core.values import require_y, shown
@@ -173,11 +171,8 @@ class ChainReader(Reader):
         labels = check_labels(estimator, sequences, y)
         cost = cost_matrix(estimator.model_.cost, len(estimator.classes_))
         tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
-        losses = np.zeros((2, len(sequences.lengths)))
-        kept = np.flatnonzero(sequences.lengths)
-        if len(kept):
-            losses[:, kept] = np.add.reduceat(tokens, sequences.starts[kept], axis=1)
-        return losses[0], losses[1]
+        until = np.cumsum(np.pad(tokens, ((0, 0), (1, 0))), axis=1)[:, sequences.starts]
+        return until[0, 1:] - until[0, :-1], until[1, 1:] - until[1, :-1]
 
     def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
         """The best labelings with their scores."""
@@ -224,21 +219,18 @@ class ClassReader(Reader):
 
     def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
         """Scores of the classes; for two classes, the second minus the first."""
-        check_is_fitted(estimator)
-        X = check_prediction_data(estimator, X)
-        scores = estimator.model_.decision_values(X, estimator.w_)
+        scores = self._scores(estimator, X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
         """Probabilities, in proportion to the exponentials of the scores."""
-        scores = self.decision_function(estimator, X)
-        return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
+        return softmax(self._scores(estimator, X), axis=1)
 
     def predict(self, estimator, X) -> Any:
-        return estimator.classes_[self._numbers(estimator, X)]
+        return estimator.classes_[self._scores(estimator, X).argmax(axis=1)]
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        found = self._numbers(estimator, X)
+        found = self._scores(estimator, X).argmax(axis=1)
         rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
         model, n_classes = estimator.model_, len(estimator.classes_)
         labels = check_labels(estimator, rows, y)
@@ -247,9 +239,9 @@ class ClassReader(Reader):
         largest = np.array([model.max_loss(k) for k in range(n_classes)])
         return np.array(losses)[place], largest[labels]
 
-    def _numbers(self, estimator: BaseEstimator, X: Any) -> NDArray[np.intp]:
-        scores = self.decision_function(estimator, X)
-        return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    def _scores(self, estimator: Any, X: Any) -> Array:
+        check_is_fitted(estimator)
+        return estimator.model_.decision_values(check_prediction_data(estimator, X), estimator.w_)
 
 
 # ---- sets of labels ---------------------------------------------------------------------------
@@ -303,39 +295,32 @@ class StructureReader(Reader):
         X, y = _same_length(estimator, X, y)
         weights = check_sample_weight(sample_weight, len(X))
         total = total_of(weights)
-        weights = normalized(weights)
-        kept = np.flatnonzero(weights)
-        weights = normalized(weights[kept])
+        kept, weights, _ = drop_weightless(np.arange(len(X)), weights)
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         data = [(Reading, {"X": X, "y": y, "weights": weights})]
         return Reading(X, y, weights, total, {}, partial(fingerprint_of, data))
 
     def predict(self, estimator, X) -> Any:
         check_is_fitted(estimator)
-        w, outputs = frozen(estimator.w_), []
-        for i, x in enumerate(_listed("X", X)):
-            with _named(i):
-                outputs.append(estimator.model_.inference(x, w))
-        return outputs
+        model, w = estimator.model_, frozen(estimator.w_)
+        return list(_each(lambda x: model.inference(x, w), _listed("X", X)))
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
         X, y = _same_length(estimator, X, y)
         outputs, model = self.predict(estimator, X), estimator.model_
-        losses, largest = np.empty(len(y)), np.empty(len(y))
-        for i, (truth, output) in enumerate(zip(y, outputs, strict=True)):
-            with _named(i):
-                losses[i], largest[i] = model.loss(truth, output), model.max_loss(truth)
-        return losses, largest
+        losses = _each(lambda truth, x: (model.loss(truth, x), model.max_loss(truth)), y, outputs)
+        own, largest = np.array(list(losses), np.float64).T
+        return own, largest
 
 
-@contextmanager
-def _named(i: int) -> Iterator[None]:
-    """Add the number of the example to exceptions, since a model sees one example without it."""
-    try:
-        yield
-    except Exception as error:  # a user's model may raise anything; it is raised again
-        error.add_note(f"This is example {i} of those given.")
-        raise
+def _each(function: Callable[..., Any], *parts: list) -> Iterator[Any]:
+    """Values for one example after the other, whose number exceptions get: models do not see it."""
+    for i, arguments in enumerate(zip(*parts, strict=True)):
+        try:
+            yield function(*arguments)
+        except Exception as error:  # a user's model may raise anything; it is raised again
+            error.add_note(f"This is example {i} of those given.")
+            raise
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
