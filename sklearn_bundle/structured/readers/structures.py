@@ -16,15 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.estimators._labeling import (
-    best_labelings,
-    bound_chain,
-    certain_labels,
-    heaviest_features,
-    labels_like,
-)
+from sklearn_bundle.chain.estimators._labeling import bound_chain, labels_like
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
@@ -116,8 +109,8 @@ class Reading:
 class Reader(ABC):
     """The parts of an estimator that depend only on the kind of model.
 
-    The estimator has only those of the methods ``decision_function``, ``predict_proba``, ``decode``
-    and ``heaviest_features`` that its reader defines.
+    The estimator has only those of the methods ``decision_function`` and ``predict_proba`` that its
+    reader defines.
     """
 
     #: Whether the estimator is a classifier for scikit-learn.
@@ -174,24 +167,6 @@ class ChainReader(Reader):
         until = np.cumsum(np.pad(tokens, ((0, 0), (1, 0))), axis=1)[:, sequences.starts]
         return until[0, 1:] - until[0, :-1], until[1, 1:] - until[1, :-1]
 
-    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
-        """The best labelings with their scores."""
-        return best_labelings(estimator, X, n_best, normalized=False)
-
-    def certain(self, estimator: Any, X: Any) -> Any:
-        """Whether labels are those of the optimum, which the gap holds in a ball around w."""
-        gap, reg_lambda = max(estimator.dual_gap_, 0.0), estimator.reg_lambda_
-        if not np.isfinite(gap):
-            raise ValueError(
-                "This fit has no duality gap, which would say how far the optimum's weights are."
-            )
-        radius = float(np.sqrt(2.0 * gap / reg_lambda))
-        return certain_labels(estimator, X, radius, estimator.model_.fit_intercept)
-
-    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
-        """For each label the features with the largest weights."""
-        return heaviest_features(estimator, n)
-
 
 # ---- classes ----------------------------------------------------------------------------------
 
@@ -240,7 +215,6 @@ class ClassReader(Reader):
         return np.array(losses)[place], largest[labels]
 
     def _scores(self, estimator: Any, X: Any) -> Array:
-        check_is_fitted(estimator)
         return estimator.model_.decision_values(check_prediction_data(estimator, X), estimator.w_)
 
 
@@ -269,7 +243,6 @@ class MultilabelReader(Reader):
         return parts | {"pairs_": pairs.reshape(-1, 2, 2)} | super().attributes(model, reading, w)
 
     def predict(self, estimator, X) -> Any:
-        check_is_fitted(estimator)
         return estimator.model_.best_sets(check_prediction_data(estimator, X), estimator.w_)
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
@@ -301,7 +274,6 @@ class StructureReader(Reader):
         return Reading(X, y, weights, total, {}, partial(fingerprint_of, data))
 
     def predict(self, estimator, X) -> Any:
-        check_is_fitted(estimator)
         model, w = estimator.model_, frozen(estimator.w_)
         return list(_each(lambda x: model.inference(x, w), _listed("X", X)))
 
