@@ -62,6 +62,8 @@ class PairwiseGraph(GraphModel):
 
     Raises
     ------
+    TypeError
+        For an `n_labels` or `max_branches` that is no integer, by `fit`.
     ValueError
         For an x that is not such a tuple, with the number of the example; for features that are not
         finite or differ in number between examples; for edges from a node to itself or to one that
