@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.features import most
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
+from sklearn_bundle.structured._compiled.graphs import Graphs, graph_of
 
-_CHECK = 8  # sweeps between two checks of the bound's progress
+_SWEEPS = 400  # maximum of message sweeps before a branch: most graphs take 20 to 100
+_CHECK = 16  # sweeps between two checks of the bound's progress
 _PROGRESS = 0.02  # of what is open: if the bound falls by less between checks, it has settled
 # Relative to the sum of absolute scores: what rounding adds to a bound. Each node and edge adds a
 # few units in the last place of its own largest score.
@@ -29,38 +31,25 @@ _CLOSED = 1e-13  # relative to the same sum: a bound this close to a labeling pr
 
 
 class PairwiseOutputs(NamedTuple):
-    """Graphs with the labels of their nodes, the nodes of each graph in the order of sweeps.
+    """Graphs whose nodes are in the order of sweeps, and the cost of a wrong label.
 
-    Graph i has the nodes ``nodes[i]`` to ``nodes[i + 1]``, and the edges ``edges[i]`` to ``edges[i
-    + 1]``; ``tails`` and ``heads`` are numbers of nodes in the graph. Node v has the edges
-    ``incident[around[v]:around[v + 1]]``, by their number in the graph. w has a row of
-    ``n_features`` per label, then a matrix per edge feature, with a row per label of the tail.
+    w has a row of features of nodes per label, then a matrix per edge feature, with a row per label
+    of the edge's first node.
     """
 
+    graphs: Graphs
+    shares: NDArray[np.float64]
     n_labels: int
-    n_features: int
-    n_edge_features: int
-    sweeps: int
     branches: int
     cost: float
-    labels: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    tails: NDArray[np.int64]
-    heads: NDArray[np.int64]
-    around: NDArray[np.int64]
-    incident: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    features: NDArray[np.float64]
-    edge_features: NDArray[np.float64]
 
 
 class Workspace(NamedTuple):
     """Memory for the inference of one graph."""
 
     node: NDArray[np.float64]  # scores of labels, minus that of the true label
-    edge: NDArray[np.float64]  # the same of pairs
-    messages: NDArray[np.float64]  # to the tail and to the head of each edge
+    pairs: NDArray[np.float64]  # of an arc: the same of its node's labels with its head's
+    messages: NDArray[np.float64]  # of an arc: from its head to its node
     score: NDArray[np.float64]  # of a node's labels, with all messages to it
     blocked: NDArray[np.int64]  # branches that exclude a label
     best: NDArray[np.int64]
@@ -72,186 +61,135 @@ class Workspace(NamedTuple):
 
 @registered(structures.new_work, PairwiseOutputs)
 def _new_work(outputs):
-    n, m, K = most(outputs.nodes), max(most(outputs.edges), 1), outputs.n_labels
-    depth = n * K + 1
+    graphs, K = outputs.graphs, outputs.n_labels
+    n, m, parts = most(graphs.nodes), most(graphs.edges), graphs.parts
     return Workspace(
         np.empty((n, K)),
-        np.empty((m, K, K)),
-        np.empty((m, 2, K)),
+        np.empty((2 * m, K, K)),
+        np.empty((2 * m, K)),
         np.empty((n, K)),
         np.zeros((n, K), np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.empty((depth, 3), np.int64),
-        np.empty(depth),
-        np.zeros(K * (outputs.n_features + outputs.n_edge_features * K)),
+        np.empty((n * K + 1, 3), np.int64),
+        np.empty(n * K + 1),
+        np.zeros(K * (parts.features.shape[1] + parts.edge_features.shape[1] * K)),
     )
 
 
 @inner
-def _set_scores(outputs, i, w, work):
+def _set_scores(outputs, graph, w, work):
     """Scores of labels and pairs minus those of the true labels; returns the sum of their sizes."""
-    K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
-    first, n = outputs.nodes[i], outputs.nodes[i + 1] - outputs.nodes[i]
-    labels = outputs.labels[first : first + n]
+    K, (n, d), (m, e) = outputs.n_labels, graph.features.shape, graph.edge_features.shape
+    of_nodes, of_edges = w[: K * d].reshape(K, d), w[K * d :].reshape(e, K, K)
     mass = 0.0
     for v in range(n):
-        row = outputs.features[(first + v) * d : (first + v + 1) * d]
+        score, truth = work.node[v], graph.labels[v]
         for k in range(K):
-            total = 0.0
+            score[k] = 0.0
             for j in range(d):
-                total += row[j] * w[k * d + j]
-            work.node[v, k] = total
-        own = work.node[v, labels[v]]
-        largest = 0.0
+                score[k] += graph.features[v, j] * of_nodes[k, j]
+        own, largest = score[truth], 0.0
         for k in range(K):
             # In this order: a loss added to a score of 1e16 would be rounded away.
-            work.node[v, k] = (work.node[v, k] - own) + outputs.cost * (k != labels[v])
-            largest = max(largest, abs(work.node[v, k]))
+            score[k] = (score[k] - own) + outputs.cost * (k != truth)
+            largest = max(largest, abs(score[k]))
         mass += largest
-    start = outputs.edges[i]
-    for a in range(outputs.edges[i + 1] - start):
-        pairs = work.edge[a].reshape(K * K)
+    for a in range(m):
+        there, back = graph.places[a], graph.mates[graph.places[a]]
+        pairs = work.pairs[there]
         pairs[:] = 0.0
         for f in range(e):
-            x = outputs.edge_features[(start + a) * e + f]
-            if x != 0.0:
-                at = K * d + f * K * K
-                for k in range(K * K):
-                    pairs[k] += x * w[at + k]
-        tail, head = labels[outputs.tails[start + a]], labels[outputs.heads[start + a]]
-        own = pairs[tail * K + head]
+            x = graph.edge_features[a, f]
+            for k in range(K if x != 0.0 else 0):
+                for j in range(K):
+                    pairs[k, j] += x * of_edges[f, k, j]
+        own = pairs[graph.labels[graph.heads[back]], graph.labels[graph.heads[there]]]
         largest = 0.0
-        for k in range(K * K):
-            pairs[k] -= own
-            largest = max(largest, abs(pairs[k]))
+        for k in range(K):
+            for j in range(K):
+                pairs[k, j] -= own
+                work.pairs[back, j, k] = pairs[k, j]
+                largest = max(largest, abs(pairs[k, j]))
         mass += largest
     return mass
 
 
 @inner
-def _gather(outputs, i, v, work):
-    """The score of the labels of node v with all messages to it; -inf for those excluded."""
-    K, start = outputs.n_labels, outputs.edges[i]
-    score = work.score[v]
-    for k in range(K):
-        score[k] = -np.inf if work.blocked[v, k] > 0 else work.node[v, k]
-    at = outputs.nodes[i] + v
-    for r in range(outputs.around[at], outputs.around[at + 1]):
-        a = outputs.incident[r]
-        message = work.messages[a, 0 if outputs.tails[start + a] == v else 1]
-        for k in range(K):
-            score[k] += message[k]
-
-
-@inner
-def _send(outputs, i, v, a, work):
-    """Set the message from node v along edge a, of largest entry 0; returns what is subtracted."""
-    K = outputs.n_labels
-    from_tail = outputs.tails[outputs.edges[i] + a] == v
-    share, score, pairs = outputs.shares[outputs.nodes[i] + v], work.score[v], work.edge[a]
-    back = work.messages[a, 0 if from_tail else 1]
-    out = work.messages[a, 1 if from_tail else 0]
-    out[:] = -np.inf
-    for k in range(K):
+def _send(share, score, back, pairs, message):
+    """Set the message along an arc, of largest entry 0; returns what is subtracted."""
+    message[:] = -np.inf
+    for k in range(score.shape[0]):
         own = share * score[k] - back[k]
-        if own == -np.inf:
-            continue
-        for j in range(K):
-            value = own + (pairs[k, j] if from_tail else pairs[j, k])
-            out[j] = max(out[j], value)
+        if own > -np.inf:
+            for j in range(score.shape[0]):
+                message[j] = max(message[j], own + pairs[k, j])
     highest = -np.inf
-    for j in range(K):
-        highest = max(highest, out[j])
-    for j in range(K):
-        out[j] -= highest
+    for j in range(score.shape[0]):
+        highest = max(highest, message[j])
+    for j in range(score.shape[0]):
+        message[j] -= highest
     return highest
 
 
 @inner
-def _sweep_back(outputs, i, work):
-    """Sweep against the order; returns the resulting bound."""
-    first, start = outputs.nodes[i], outputs.edges[i]
-    bound = 0.0
-    for v in range(outputs.nodes[i + 1] - first - 1, -1, -1):
-        _gather(outputs, i, v, work)
-        earlier = 0
-        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
-            a = outputs.incident[r]
-            if outputs.tails[start + a] + outputs.heads[start + a] < 2 * v:
-                bound += _send(outputs, i, v, a, work)
-                earlier += 1
-        begins = 1.0 - earlier * outputs.shares[first + v]
+def _sweep(outputs, graph, shares, forward, work):
+    """Pass messages along or against the order; against it, the result is a bound of all labelings.
+
+    On the way it finds a labeling, node by node, given the labels of the nodes before and the
+    messages from those after.
+    """
+    K, n, found = outputs.n_labels, graph.labels.shape[0], work.found
+    known, bound = np.empty(K), 0.0
+    for place in range(n):
+        v = place if forward else n - 1 - place
+        score = work.score[v]
+        for k in range(K):
+            score[k] = known[k] = -np.inf if work.blocked[v, k] > 0 else work.node[v, k]
+        for arc in range(graph.starts[v], graph.starts[v + 1]):
+            other, message = graph.heads[arc], work.messages[arc]
+            before = (other < v) == forward
+            for k in range(K):
+                score[k] += message[k]
+                known[k] += work.pairs[arc, k, found[other]] if before else message[k]
+        highest = most = -np.inf
+        for k in range(K):
+            highest = max(highest, score[k])
+            if known[k] > most:
+                found[v], most = k, known[k]
+        begins = 1.0
+        for arc in range(graph.starts[v], graph.starts[v + 1]):
+            if (graph.heads[arc] > v) == forward:
+                out = work.messages[graph.mates[arc]]
+                bound += _send(shares[v], score, work.messages[arc], work.pairs[arc], out)
+                begins -= shares[v]
         if begins > 1e-9:  # a share that is not an integer is rounded
-            highest = -np.inf
-            for k in range(outputs.n_labels):
-                highest = max(highest, work.score[v, k])
             bound += begins * highest
     return bound
 
 
 @inner
-def _sweep_forward(outputs, i, work):
-    """Label node by node, given the labels before and the messages from the nodes after.
-
-    Messages to later neighbors are replaced on the way. Returns the labeling's score.
-    """
-    K, first, start = outputs.n_labels, outputs.nodes[i], outputs.edges[i]
-    found = work.found
-    total = 0.0
-    for v in range(outputs.nodes[i + 1] - first):
-        # What earlier neighbors have sent is not used: their labels are known.
-        score = work.score[v]
-        best, at = -np.inf, 0
-        for k in range(K):
-            score[k] = -np.inf if work.blocked[v, k] > 0 else work.node[v, k]
-        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
-            a = outputs.incident[r]
-            is_tail = outputs.tails[start + a] == v
-            other = outputs.heads[start + a] if is_tail else outputs.tails[start + a]
-            for k in range(K):
-                if other > v:
-                    score[k] += work.messages[a, 0 if is_tail else 1, k]
-                elif is_tail:
-                    score[k] += work.edge[a, k, found[other]]
-                else:
-                    score[k] += work.edge[a, found[other], k]
-        for k in range(K):
-            if score[k] > best:
-                best, at = score[k], k
-        found[v] = at
-        _gather(outputs, i, v, work)
-        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
-            a = outputs.incident[r]
-            if outputs.tails[start + a] + outputs.heads[start + a] > 2 * v:
-                _send(outputs, i, v, a, work)
-    for v in range(outputs.nodes[i + 1] - first):
-        total += work.node[v, found[v]]
-    for a in range(outputs.edges[i + 1] - start):
-        total += work.edge[a, found[outputs.tails[start + a]], found[outputs.heads[start + a]]]
-    return total
-
-
-@inner
-def _relax(outputs, i, work, best, enough):
+def _relax(outputs, graph, shares, work, best, bound, enough):
     """Sweep until the bound settles, or proves that no labeling is better than the best.
 
     Returns the best score and the bound; ``enough`` is how close they must be.
     """
-    bound = last = np.inf
-    n = outputs.nodes[i + 1] - outputs.nodes[i]
-    for sweep in range(outputs.sweeps):
-        bound = min(bound, _sweep_back(outputs, i, work))
-        if bound <= best + enough:
-            break
-        score = _sweep_forward(outputs, i, work)
+    n, last, sweep = graph.labels.shape[0], np.inf, 0
+    while sweep < _SWEEPS and bound > best + enough:
+        forward = sweep % 2 == 1
+        reached = _sweep(outputs, graph, shares, forward, work)
+        bound = bound if forward else min(bound, reached)
+        score = 0.0
+        for v in range(n):
+            score += work.node[v, work.found[v]]
+        for k in graph.places:
+            tail, head = graph.heads[graph.mates[k]], graph.heads[k]
+            score += work.pairs[k, work.found[tail], work.found[head]]
         if score > best:
             best = score
-            for v in range(n):
-                work.best[v] = work.found[v]
-            if bound <= best + enough:
-                break
-        if sweep % _CHECK == _CHECK - 1:
+            work.best[:n] = work.found[:n]
+        sweep += 1
+        if sweep % _CHECK == 0:
             if last - bound <= _PROGRESS * (bound - best):
                 break
             last = bound
@@ -259,24 +197,18 @@ def _relax(outputs, i, work, best, enough):
 
 
 @inner
-def _undecided(outputs, i, work):
-    """The node whose two best labels have the closest scores, and the best; -1 if none has two.
-
-    The scores include the messages of all neighbors.
-    """
-    K = outputs.n_labels
+def _undecided(n, score):
+    """The node whose two best labels have the closest scores, and the best; -1 if none has two."""
     node, label, least = -1, -1, np.inf
-    for v in range(outputs.nodes[i + 1] - outputs.nodes[i]):
-        _gather(outputs, i, v, work)
+    for v in range(n):
         best = second = -np.inf
         at = 0
-        for k in range(K):
-            score = work.score[v, k]
-            if score > best:
-                second, best, at = best, score, k
-            elif score > second:
-                second = score
-        if second > -np.inf and best - second < least:
+        for k in range(score.shape[1]):
+            if score[v, k] > best:
+                second, best, at = best, score[v, k], k
+            else:
+                second = max(second, score[v, k])
+        if best - second < least:
             node, label, least = v, at, best - second
     return node, label
 
@@ -284,105 +216,83 @@ def _undecided(outputs, i, work):
 @inner
 def _exclude(work, branch, by):
     """Exclude all labels except the chosen one, or only that one; ``by`` = -1 undoes it."""
-    v, label, excluded = work.chosen[branch, 0], work.chosen[branch, 1], work.chosen[branch, 2]
+    chosen = work.chosen[branch]
     for k in range(work.blocked.shape[1]):
-        if (k == label) == (excluded == 1):
-            work.blocked[v, k] += by
+        if (k == chosen[1]) == (chosen[2] == 1):
+            work.blocked[chosen[0], k] += by
 
 
 @inner
-def solve(outputs, i, w, work):
+def _solve(outputs, graph, shares, w, work):
     """Write the best labeling found to ``work.best``; returns its score and the upper bound.
 
     Depth-first: an undecided node gets its best label, then all other labels.
     """
-    mass = _set_scores(outputs, i, w, work)
-    n = outputs.nodes[i + 1] - outputs.nodes[i]
-    m = outputs.edges[i + 1] - outputs.edges[i]
+    n = graph.labels.shape[0]
+    work.best[:n] = graph.labels
+    work.messages[: graph.heads.shape[0]] = 0.0
+    mass = _set_scores(outputs, graph, w, work)
     if not mass < np.inf:  # the point is not finite
-        work.best[:n] = 0
         return np.nan, np.nan
-    for v in range(n):
-        work.best[v] = outputs.labels[outputs.nodes[i] + v]
-    work.messages[:m] = 0.0
     enough = _CLOSED * mass
-    best, bound = _relax(outputs, i, work, 0.0, enough)
+    best, bound = _relax(outputs, graph, shares, work, 0.0, np.inf, enough)
     proved = -np.inf  # what was left
     depth = branches = 0
     while True:
-        node, label = -1, -1
+        node = label = -1
         if bound > best + enough and branches + 2 <= outputs.branches:
-            node, label = _undecided(outputs, i, work)
+            node, label = _undecided(n, work.score)
         if node >= 0:
-            work.chosen[depth, 0], work.chosen[depth, 1], work.chosen[depth, 2] = node, label, 0
+            branches += 2
+            work.chosen[depth] = node, label, 0
             work.open[depth] = bound
-            _exclude(work, depth, 1)
             depth += 1
         else:
             proved = max(proved, bound)
-            while depth > 0:
-                _exclude(work, depth - 1, -1)
-                done = work.chosen[depth - 1, 2] == 1
-                if not done and work.open[depth - 1] > best + enough:
-                    if branches < outputs.branches:
-                        break
-                    proved = max(proved, work.open[depth - 1])
-                elif not done:
-                    proved = max(proved, work.open[depth - 1])
+            while depth > 0 and work.chosen[depth - 1, 2] == 1:
                 depth -= 1
+                _exclude(work, depth, -1)
             if depth == 0:
                 break
+            _exclude(work, depth - 1, -1)
             work.chosen[depth - 1, 2] = 1
-            _exclude(work, depth - 1, 1)
-        branches += 1
-        best, bound = _relax(outputs, i, work, best, enough)
-        bound = min(bound, work.open[depth - 1])
+        _exclude(work, depth - 1, 1)
+        above = work.open[depth - 1]
+        best, bound = _relax(outputs, graph, shares, work, best, above, enough)
     return best, max(proved, best) + _ROUNDING * mass
 
 
-@inner
-def _write(outputs, i, work, indices, values):
-    """Write the entries of ``phi(x_i, y_i) - phi(x_i, y)`` of the best labeling: count and loss."""
-    K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
-    first, start = outputs.nodes[i], outputs.edges[i]
-    labels, best, psi = outputs.labels[first:], work.best, work.psi
-    wrong = 0
-    for v in range(outputs.nodes[i + 1] - first):
-        if best[v] != labels[v]:
-            wrong += 1
-            for j in range(d):
-                x = outputs.features[(first + v) * d + j]
-                psi[labels[v] * d + j] += x
-                psi[best[v] * d + j] -= x
-    for a in range(outputs.edges[i + 1] - start):
-        tail, head = outputs.tails[start + a], outputs.heads[start + a]
-        truth, other = labels[tail] * K + labels[head], best[tail] * K + best[head]
+@jit
+def labeling(outputs, w):
+    """The best labels of the only graph, and the largest score that labels may have."""
+    work, graph = structures.new_work(outputs), graph_of(outputs.graphs, 0)
+    _, bound = _solve(outputs, graph, outputs.shares, w, work)
+    return work.best, bound
+
+
+@registered(structures.worst, PairwiseOutputs)
+def _worst(outputs, i, w, work, indices, values):
+    graph, K, psi, best = graph_of(outputs.graphs, i), outputs.n_labels, work.psi, work.best
+    shares = outputs.shares[outputs.graphs.nodes[i] : outputs.graphs.nodes[i + 1]]
+    score, bound = _solve(outputs, graph, shares, w, work)
+    (n, d), e, wrong = graph.features.shape, graph.edge_features.shape[1], 0
+    for v in range(n):
+        truth, other = graph.labels[v], best[v]
+        wrong += truth != other
+        for j in range(d if truth != other else 0):
+            psi[truth * d + j] += graph.features[v, j]
+            psi[other * d + j] -= graph.features[v, j]
+    for a in range(graph.places.shape[0]):
+        k = graph.places[a]
+        tail, head = graph.heads[graph.mates[k]], graph.heads[k]
+        truth = graph.labels[tail] * K + graph.labels[head]
+        other = best[tail] * K + best[head]
         for f in range(e if truth != other else 0):
-            at, x = K * d + f * K * K, outputs.edge_features[(start + a) * e + f]
-            psi[at + truth] += x
-            psi[at + other] -= x
+            psi[K * (d + f * K) + truth] += graph.edge_features[a, f]
+            psi[K * (d + f * K) + other] -= graph.edge_features[a, f]
     count = 0
     for x in range(psi.shape[0]):
         if psi[x] != 0.0:
             indices[count], values[count], psi[x] = x, psi[x], 0.0
             count += 1
-    return count, outputs.cost * wrong
-
-
-@jit
-def labeling(outputs, w, out):
-    """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
-    work = structures.new_work(outputs)
-    bounds = np.empty(outputs.nodes.shape[0] - 1)
-    for i in range(bounds.shape[0]):
-        _, bounds[i] = solve(outputs, i, w, work)
-        n = outputs.nodes[i + 1] - outputs.nodes[i]
-        out[outputs.nodes[i] : outputs.nodes[i + 1]] = work.best[:n]
-    return bounds
-
-
-@registered(structures.worst, PairwiseOutputs)
-def _worst(outputs, i, w, work, indices, values):
-    score, bound = solve(outputs, i, w, work)
-    count, loss = _write(outputs, i, work, indices, values)
-    return count, loss, score, bound
+    return count, outputs.cost * wrong, score, bound

@@ -33,52 +33,33 @@ class StructuredData:
     reg_lambda: float
 
 
-def check_formulation(loss: str, solver: str, scaling: str) -> None:
-    """Check that solver and scaling support the loss.
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
-    if loss != "log":
-        if solver == "lbfgs":
-            raise ValueError(f"solver='lbfgs' is only for loss='log', got loss={loss!r}.")
-        if solver == "excessive-gap" and (loss, scaling) != ("hinge", "margin"):
-            raise ValueError(
-                "solver='excessive-gap' takes only loss='hinge' with scaling='margin', whose dual "
-                f"is one of marginals, but got loss={loss!r} with scaling={scaling!r}; use "
-                "solver='auto'."
-            )
-        return
-    if solver not in _SMOOTH:
+def check_formulation(loss: str, solver: str, scaling: str, examples: Examples, name: str) -> None:
+    """ValueError if the solver, or the model of this name, does not support the loss."""
+    log, message = loss == "log", None
+    of_chains = loss == "hinge" and scaling == "margin" and examples.has_edges
+    if log and solver not in _SMOOTH:
         names = ", ".join(map(repr, _SMOOTH))
-        raise ValueError(f"loss='log' takes one of the solvers {names}, got solver={solver!r}.")
-
-
-def check_examples(loss: str, solver: str, examples: Examples, name: str) -> None:
-    """Check that the model of this name supports the loss and the solver.
-
-    Raises
-    ------
-    ValueError
-        If it does not.
-    """
-    if loss == "log" and not examples.likelihood:
-        raise ValueError(
+        message = f"loss='log' takes one of the solvers {names}, got solver={solver!r}."
+    elif not log and solver == "lbfgs":
+        message = f"solver='lbfgs' is only for loss='log', got loss={loss!r}."
+    elif solver == "excessive-gap" and not of_chains:
+        message = (
+            "solver='excessive-gap' takes only the model 'chain', with loss='hinge' and "
+            f"scaling='margin'; with loss={loss!r} and scaling={scaling!r} it got {name}; use "
+            "solver='auto'."
+        )
+    elif log and not examples.likelihood:
+        message = (
             "loss='log' needs the sums over all outputs of a method expected_features, which "
             f"{name} does not have. Use loss='hinge'."
         )
-    if solver == "excessive-gap" and not examples.has_edges:
-        raise ValueError(
-            "solver='excessive-gap' takes only the model 'chain', whose marginals it "
-            f"computes, but got {name}; use solver='auto'."
-        )
-    if len(examples.nonnegative) and loss == "log":
-        raise ValueError(
+    elif log and len(examples.nonnegative):
+        message = (
             "loss='log' does not support models with parameters that must not be negative, but "
             f"{name}.nonnegative returns some. Use loss='hinge'."
         )
+    if message is not None:
+        raise ValueError(message)
 
 
 def further_advice(examples: Examples, name: str) -> dict[Status, str]:

@@ -28,7 +28,6 @@ from sklearn_bundle.structured.estimators._structured_solvers import (
     SOLVERS,
     StructuredData,
     bound_problem,
-    check_examples,
     check_formulation,
     further_advice,
     is_proved,
@@ -274,16 +273,15 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         proved = is_proved(params.loss, data, result.point)
         name = type(data.model).__name__
         further = {"solver_": result.solver, "reg_lambda_": data.reg_lambda, "exact_": proved}
-        advice = further_advice(data.examples, name)
-        if proved:
-            return run.finish(model(points_of(results)) | further, results, advice=advice)
-        further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
-        if result.status is Status.CONVERGED:
-            further["status_"] = str(Status.STALLED)
-        caveat = (
-            f"{name} is not exact and has no finite upper_bound: objective_ is a sum over the "
-            "outputs that its inference found; there may be worse ones, and nothing is proved."
-        )
+        advice, caveat = further_advice(data.examples, name), None
+        if not proved:
+            further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
+            caveat = (
+                f"{name} is not exact and has no finite upper_bound: objective_ is a sum over the "
+                "outputs that its inference found; there may be worse ones, and nothing is proved."
+            )
+            if result.status is Status.CONVERGED:
+                further["status_"] = str(Status.STALLED)
         attributes = model(points_of(results)) | further
         return run.finish(attributes, results, caveat=caveat, advice=advice)
 
@@ -292,12 +290,11 @@ def _checked_data(params: StructuredSVM, X: Any, y: Any, sample_weight: Any) -> 
     """The checked data, and the model fitted to them."""
     model = checked_model(type(params).__name__, params.model)
     scaling = "margin" if params.loss == "log" else params.scaling
-    check_formulation(params.loss, params.solver, scaling)
     forget(params)
     reading = reader_of(model).read(params, X, y, sample_weight)
     reg_lambda = checked_reg_lambda(params.reg_lambda, reading.total)
     examples = model.examples(reading.X, reading.y, scaling)
-    check_examples(params.loss, params.solver, examples, type(model).__name__)
+    check_formulation(params.loss, params.solver, scaling, examples, type(model).__name__)
     return StructuredData(model, reading, examples, reg_lambda)
 
 

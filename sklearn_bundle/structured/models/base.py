@@ -46,7 +46,8 @@ class StructuredModel(Documented, BaseEstimator):
     Raises
     ------
     TypeError
-        If a required method is missing; by :meth:`examples`, and thus by `fit`.
+        If a required method is missing, or :meth:`n_parameters` returns no integer; by
+        :meth:`examples`, and thus by `fit`.
     ValueError
         If a method returns an invalid value: a joint feature of the wrong length, a loss that is
         negative or not 0 for y itself, a nonfinite number, or an output worse than the true one

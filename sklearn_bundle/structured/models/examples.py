@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.core.validation import well_formed
-from sklearn_bundle.core.values import as_float, as_numbers, shown
+from sklearn_bundle.core.values import as_float, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import structures
+from sklearn_bundle.structured.models.checks import finite_array, whole_numbers
 
 Array = NDArray[np.float64]
 
@@ -190,15 +191,6 @@ class _Vector(NamedTuple):
 _NOTHING = _Vector(np.empty(0, np.int64), np.empty(0))
 
 
-class _Output(NamedTuple):
-    """An entry of :class:`Found`."""
-
-    psi: _Vector
-    loss: float
-    score: float
-    bound: float
-
-
 def check_scaling(model: Any, scaling: str) -> None:
     """Refuse slack rescaling for a model without an inference for it."""
     if scaling == "slack" and model.slack_rescaled_inference is None:
@@ -228,75 +220,57 @@ class ListedExamples(Examples):
     """
 
     def __init__(self, model: Any, X: Sequence, y: Sequence, scaling: str):
-        self._model, self._X, self._y = model, X, y
-        self._name = type(model).__name__
-        self._slack = scaling == "slack"
         check_scaling(model, scaling)
+        self._model, self._X, self._y, self._slack = model, X, y, scaling == "slack"
         self._search = "slack_rescaled_inference" if self._slack else "loss_augmented_inference"
-        self._infer = getattr(model, self._search)
+        self._name = type(model).__name__
         self.exact = bool(model.exact)
         self.likelihood = model.expected_features is not None
         self.n_examples = len(y)
         self.n_entries = self.n_examples * _ENTRIES_A_CALL
         self.terms = np.ones(self.n_examples, np.int64)
-        self.n_parameters = self._checked_size()
-        self.nonnegative = self._checked_cone()
+        n, most = model.n_parameters(X, y), (1 << 32) - 1
+        check_scalar(n, f"{self._name}.n_parameters", Integral, min_val=1, max_val=most)
+        self.n_parameters = int(n)
+        cone = whole_numbers(f"{self._name}.nonnegative", model.nonnegative(), n, "k")
+        self.nonnegative = np.unique(cone)
         self._truths = [self._joint_feature(i, y[i]) for i in range(self.n_examples)]
         for i in range(self.n_examples):
-            loss = self._loss(i, y[i])
-            if loss != 0.0:
-                raise ValueError(self._returned("loss", "0 where y_hat is y", shown(loss), i))
+            if self._loss(i, y[i]) != 0.0:
+                raise self._returned("loss", "0 where y_hat is y", model.loss(y[i], y[i]), i)
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """The outputs that the model's inference finds, one example after the other."""
         w = frozen(w)
-        found = [self._worst(i, w) for i in range(first, last)]
-        lengths = [len(output.psi.indices) for output in found]
-        return Found(
-            ends_of(lengths),
-            np.concatenate([output.psi.indices for output in found]).astype(np.uint32),
-            np.concatenate([output.psi.values for output in found]),
-            np.array([output.loss for output in found]),
-            np.array([output.score for output in found]),
-            np.array([output.bound for output in found]),
-        )
+        found = zip(*(self._worst(i, w) for i in range(first, last)), strict=True)
+        vectors, *numbers = map(list, found)
+        indices, values = map(np.concatenate, zip(*vectors, strict=True))
+        starts = ends_of([len(vector.indices) for vector in vectors])
+        return Found(starts, indices.astype(np.uint32), values, *map(np.array, numbers))
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
         """Losses and their gradient by the model's ``expected_features``."""
-        w, found = frozen(w), Expected(*(np.empty(last - first) for _ in range(3)))
+        w, found = frozen(w), Expected(*np.empty((3, last - first)))
         for k, weight in enumerate(weights[: last - first]):
-            phi, truth = self._expectation(first + k, w, found, k), self._truths[first + k]
+            log_z, phi = self._model.expected_features(self._X[first + k], w)
+            log_z = self._number("expected_features", log_z, first + k)
+            phi = self._vector("expected_features", phi, first + k)
+            truth = self._truths[first + k]
+            score, size = float(w[truth.indices] @ truth.values), _size(w, truth)
+            if log_z < score - _ROUNDING * (abs(log_z) + size):
+                right = f"a sum over all outputs: log_partition >= {score:.6g}, of the true output"
+                raise self._returned("expected_features", right, log_z, first + k)
+            found.losses[k] = max(log_z - score, 0.0)
+            found.shifts[k] = _SHIFT * (1.0 + abs(log_z) + size)
+            found.sizes[k] = np.linalg.norm(phi.values) + np.linalg.norm(truth.values)
             gradient[phi.indices] += weight * phi.values
             gradient[truth.indices] -= weight * truth.values
         return found
 
-    def _expectation(self, i: int, w: Array, found: Expected, k: int) -> _Vector:
-        """Expected features of example i; its numbers become entry k of the result."""
-        returned = self._model.expected_features(self._X[i], w)
-        if not (isinstance(returned, tuple) and len(returned) == 2):
-            right = "a pair (log_partition, expectation)"
-            raise ValueError(self._returned("expected_features", right, shown(returned), i))
-        log_z = _number(returned[0])
-        if log_z is None or np.isnan(log_z):
-            right = "a number as log_partition"
-            raise ValueError(self._returned("expected_features", right, shown(returned[0]), i))
-        phi, truth = self._vector("expected_features", returned[1], i), self._truths[i]
-        score, size = float(w[truth.indices] @ truth.values), _size(w, truth)
-        if log_z < score - _ROUNDING * (abs(log_z) + size):
-            raise ValueError(
-                f"{self._name}.expected_features must return the logarithm of a sum over all "
-                f"outputs, the true one among them, but for example {i} it returned {log_z:.6g}, "
-                f"which is below the score {score:.6g} of the true output."
-            )
-        found.losses[k] = max(log_z - score, 0.0)
-        found.shifts[k] = _SHIFT * (1.0 + abs(log_z) + size)
-        found.sizes[k] = np.linalg.norm(phi.values) + np.linalg.norm(truth.values)
-        return phi
-
-    def _worst(self, i: int, w: Array) -> _Output:
-        output = self._infer(self._X[i], self._y[i], w)
-        truth, phi = self._truths[i], self._joint_feature(i, output)
-        loss = self._loss(i, output)
+    def _worst(self, i: int, w: Array) -> tuple[_Vector, float, float, float]:
+        """Features, loss, score and bound of the output found for example i."""
+        output = getattr(self._model, self._search)(self._X[i], self._y[i], w)
+        truth, phi, loss = self._truths[i], self._joint_feature(i, output), self._loss(i, output)
         gamma = loss if self._slack else 1.0
         psi = _summed(
             np.concatenate([truth.indices, phi.indices]),
@@ -305,93 +279,64 @@ class ListedExamples(Examples):
         score = loss - float(w[psi.indices] @ psi.values)
         rounding = _ROUNDING * (loss + gamma * (_size(w, truth) + _size(w, phi)))
         if score < -rounding and self.exact:
-            raise ValueError(self._worse_than_truth(i, output, loss, score))
+            formula = "loss (1 + <w, {}>)" if self._slack else "loss + <w, {}>"
+            formula = formula.format("phi(x, y_hat) - phi(x, y)")
+            raise ValueError(
+                f"{self._name}.{self._search} must find an output with the highest {formula}, "
+                f"which is 0 for the true output, but for example {i} it found {shown(output)} "
+                f"with {score:.6g}, where the loss is {loss:.6g}. Set exact = False if it may miss "
+                "the best."
+            )
         if score <= 0.0:
             psi, loss, score = _NOTHING, 0.0, 0.0
-        return _Output(psi, loss, score, self._bound(i, w, score, rounding))
+        return psi, loss, score, self._bound(i, w, score, rounding)
 
     def _bound(self, i: int, w: Array, score: float, rounding: float) -> float:
         """Upper bound of the scores of all outputs of example i."""
-        if self.exact:
-            return score
-        if self._model.upper_bound is None:
-            return np.inf
+        if self.exact or self._model.upper_bound is None:
+            return score if self.exact else np.inf
         value = self._model.upper_bound(self._X[i], self._y[i], w)
-        bound = _number(value)
-        if bound is None or np.isnan(bound):
-            raise ValueError(self._returned("upper_bound", "a number", shown(value), i))
+        bound = self._number("upper_bound", value, i)
         if not self._slack:
             bound -= float(w[self._truths[i].indices] @ self._truths[i].values)
         if bound < score - rounding:
-            raise ValueError(
-                f"{self._name}.upper_bound must be at least what {self._search} finds, but for "
-                f"example {i} it returned {shown(value)}, which is less by {score - bound:.6g}."
-            )
+            right = f"at least what {self._search} finds, which is {score - bound:.6g} more,"
+            raise self._returned("upper_bound", right, value, i)
         return max(bound, score)
 
-    def _worse_than_truth(self, i: int, output: Any, loss: float, score: float) -> str:
-        formula = "loss (1 + <w, {}>)" if self._slack else "loss + <w, {}>"
-        formula = formula.format("phi(x, y_hat) - phi(x, y)")
-        return (
-            f"{self._name}.{self._search} must find an output with the highest {formula}, which is "
-            f"0 for the true output, but for example {i} it found {shown(output)} with "
-            f"{score:.6g}, where the loss is {loss:.6g}. Set exact = False if it may miss the best."
-        )
-
-    def _returned(self, method: str, right: str, what: str, i: int) -> str:
-        return f"{self._name}.{method} must return {right}, but returned {what} for example {i}."
-
-    def _checked_size(self) -> int:
-        size: Any = self._model.n_parameters(self._X, self._y)
-        known = isinstance(size, Integral) and not isinstance(size, bool)
-        if not (known and 0 < int(size) < 1 << 32):
-            raise ValueError(
-                f"{self._name}.n_parameters must return a positive integer below 2^32, but "
-                f"returned {shown(size)}."
-            )
-        return int(size)
-
-    def _checked_cone(self) -> NDArray[np.int64]:
-        values = self._model.nonnegative()
-        numbers = as_numbers(f"{self._name}.nonnegative", values)
-        within = (numbers >= 0) & (numbers < self.n_parameters) & (numbers == np.floor(numbers))
-        if numbers.ndim != 1 or np.asarray(values).dtype.kind == "b" or not within.all():
-            raise ValueError(
-                f"{self._name}.nonnegative must return indices from 0 to n_parameters - 1 = "
-                f"{self.n_parameters - 1}, but returned {shown(values)}."
-            )
-        return np.unique(numbers).astype(np.int64)
+    def _returned(self, method: str, right: str, value: Any, i: int) -> ValueError:
+        returned = f"{self._name}.{method} must return {right}, but returned {shown(value)}"
+        return ValueError(f"{returned} for example {i}.")
 
     def _loss(self, i: int, output: Any) -> float:
         value = self._model.loss(self._y[i], output)
-        loss = _number(value)
-        if loss is None or not 0.0 <= loss < np.inf:
-            right = "a finite number that is at least 0"
-            raise ValueError(self._returned("loss", right, shown(value), i))
+        loss = self._number("loss", value, i)
+        if not 0.0 <= loss < np.inf:
+            raise self._returned("loss", "a finite number that is at least 0", value, i)
         return loss
+
+    def _number(self, method: str, value: Any, i: int) -> float:
+        """What a method returned for example i, which must be a number."""
+        scalar = isinstance(value, np.ndarray) and value.ndim == 0
+        number = as_float(value.item() if scalar else value)
+        if not isinstance(number, bool | float) or number != number:
+            raise self._returned(method, "a number", value, i)
+        return float(number)
 
     def _joint_feature(self, i: int, output: Any) -> _Vector:
         return self._vector("joint_feature", self._model.joint_feature(self._X[i], output), i)
 
     def _vector(self, method: str, phi: Any, i: int) -> _Vector:
-        """Convert what a method returned for example i to features."""
+        """What a method returned for example i, which must be a vector of features."""
         name = f"{self._name}.{method} of example {i}"
-        if sp.issparse(phi):
-            phi = (well_formed(phi, name) if phi.ndim == 2 else phi).tocoo()
-            values, shape = as_numbers(name, phi.data), phi.shape
-            vector = _summed(phi.col, values)
-        else:
-            values = as_numbers(name, phi)
-            shape, used = values.shape, np.flatnonzero(values)
-            vector = _Vector(used, values.ravel()[used])
-        if shape not in ((self.n_parameters,), (1, self.n_parameters)):
-            right = f"a vector of length n_parameters = {self.n_parameters}"
-            raise ValueError(self._returned(method, right, f"one of shape {shape}", i))
-        wrong = np.flatnonzero(~np.isfinite(vector.values))
-        if len(wrong):
-            what = f"{vector.values[wrong[0]]} at index {vector.indices[wrong[0]]}"
-            raise ValueError(self._returned(method, "finite numbers", what, i))
-        return vector
+        if not sp.issparse(phi):
+            values = finite_array(name, phi, self.n_parameters)
+            used = np.flatnonzero(values)
+            return _Vector(used, values[used])
+        if phi.shape not in ((self.n_parameters,), (1, self.n_parameters)):
+            raise self._returned(method, f"a vector of length {self.n_parameters}", phi, i)
+        stored = phi.tocoo()
+        return _summed(stored.col, finite_array(name, stored.data, "n"))
 
 
 def _summed(indices: NDArray[np.int64], values: Array) -> _Vector:
@@ -408,9 +353,3 @@ def _summed(indices: NDArray[np.int64], values: Array) -> _Vector:
 def _size(w: Array, vector: _Vector) -> float:
     """The sum of the absolute values of the terms of ``<w, vector>``."""
     return float(np.abs(w[vector.indices]) @ np.abs(vector.values))
-
-
-def _number(value: Any) -> float | None:
-    """A real number or a bool as a float; None for anything else."""
-    value = as_float(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value)
-    return float(value) if isinstance(value, bool | float) else None

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.examples import Array, Examples, Found
+from sklearn_bundle.structured.models.checks import finite_array, whole_numbers
+from sklearn_bundle.structured.models.examples import Array, Examples, Found, ends_of
 
 # Cost of a call of the oracle, without reading the features, in entries read in the same time: 50
 # microseconds, for the assignment of 30 points and numpy's calls.
 _CALL = 2.5e4
+_MOST = 1 << 31  # points of the second set, where their number is not known
 
 
 class Matching(StructuredModel):
@@ -92,13 +94,8 @@ class Matching(StructuredModel):
         return x[np.arange(len(x)), np.asarray(y)].sum(axis=0)
 
     def loss(self, y: ArrayLike, y_hat: ArrayLike) -> float:
-        y, y_hat = np.asarray(y), np.asarray(y_hat)
-        if y.shape != y_hat.shape:
-            raise ValueError(
-                f"y must have a number for each of the {len(y_hat)} points of the first set, got "
-                f"an array of shape {y.shape}."
-            )
-        return np.count_nonzero(_matches("y", y, len(y_hat)) != y_hat) / len(y_hat)
+        y_hat = np.asarray(y_hat)
+        return np.count_nonzero(_matches("y", y, len(y_hat), _MOST) != y_hat) / len(y_hat)
 
     def inference(self, x: ArrayLike, w: Array) -> NDArray[np.int64]:
         return linear_sum_assignment(_pairs("x", x, len(w)) @ w, maximize=True)[1]
@@ -130,28 +127,26 @@ class MatchingExamples(Examples):
         self.n_entries = sum(x.size for x in X)
         self.oracle_cost = _CALL + self.n_entries / self.n_examples
         rows = np.concatenate([np.abs(x).max(axis=1) for x in X])  # no pair of a point has more
-        starts = np.cumsum([0, *map(len, X)])
-        self.roundings = (ScoreRounding(rows, starts, lambda w: (w[:, None], w[:0])),)
+        self.roundings = (ScoreRounding(rows, ends_of([*map(len, X)]), _column),)
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """The worst matchings, one example after the other."""
         n = last - first
-        psi, rounding = np.zeros((n, self.n_parameters)), np.empty(n)
-        losses, scores = np.zeros(n), np.zeros(n)
+        psi, (losses, scores, bounds) = np.zeros((n, self.n_parameters)), np.zeros((3, n))
         for k, (x, y) in enumerate(zip(self._X[first:last], self._y[first:last], strict=True)):
-            output, rounding[k] = _worst(x @ w, y)
+            output, rounding = _worst(x @ w, y)
             wrong = np.flatnonzero(output != y)
             entries = (x[wrong, y[wrong]] - x[wrong, output[wrong]]).sum(axis=0)
             loss = len(wrong) / len(y)
             score = loss - float(w @ entries)
             if score > 0.0:
                 psi[k], losses[k], scores[k] = entries, loss, score
-            elif np.isnan(rounding[k]):
+            elif np.isnan(rounding):
                 scores[k] = np.nan
+            bounds[k] = scores[k] + rounding
         rows, columns = np.nonzero(psi)
         starts = np.searchsorted(rows, np.arange(n + 1))
-        indices = columns.astype(np.uint32)
-        return Found(starts, indices, psi[rows, columns], losses, scores, scores + rounding)
+        return Found(starts, columns.astype(np.uint32), psi[rows, columns], losses, scores, bounds)
 
 
 def _worst(scores: Array, y: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
@@ -179,38 +174,29 @@ def _worst(scores: Array, y: NDArray[np.int64]) -> tuple[NDArray[np.int64], floa
     return linear_sum_assignment(rounded, maximize=True)[1], n * unit
 
 
+def _column(w: Array) -> tuple[Array, Array]:
+    return w[:, None], w[:0]
+
+
 def _checked(X: Sequence, y: Sequence) -> tuple[list[Array], list[NDArray[np.int64]]]:
     """All inputs as arrays of float64 and outputs as arrays of int64."""
-    pairs: list[Array] = []
-    for i, x in enumerate(X):
-        pairs.append(_pairs(f"X[{i}]", x, pairs[0].shape[2] if i else None))
+    d = _pairs("X[0]", X[0], "d").shape[2]
+    pairs = [_pairs(f"X[{i}]", x, d) for i, x in enumerate(X)]
     return pairs, [_matches(f"y[{i}]", y[i], *x.shape[:2]) for i, x in enumerate(pairs)]
 
 
-def _pairs(name: str, x: Any, d: int | None) -> Array:
-    x = np.ascontiguousarray(as_numbers(name, x))
-    if x.ndim != 3 or not 1 <= x.shape[0] <= x.shape[1] or not x.shape[2]:
+def _pairs(name: str, x: Any, d: int | str) -> Array:
+    x = finite_array(name, x, "n", "m", d)
+    if not 1 <= x.shape[0] <= x.shape[1] or not x.shape[2]:
         raise ValueError(
-            f"{name} must have shape (n, m, d) with 1 <= n <= m and d >= 1: features of each pair "
-            f"of one of n points and one of m; got an array of shape {x.shape}."
+            f"{name} must have a shape (n, m, d) with 1 <= n <= m and d >= 1: features of each "
+            f"pair of one of n points and one of m; but has {x.shape}."
         )
-    if d is not None and x.shape[2] != d:
-        raise ValueError(
-            f"{name} must have {d} features of each pair, as the others have, got {x.shape[2]}."
-        )
-    if not np.isfinite(x).all():
-        at = tuple(map(int, np.argwhere(~np.isfinite(x))[0]))
-        raise ValueError(f"{name} must hold finite numbers, but {name}{list(at)} is {x[at]}.")
     return x
 
 
-def _matches(name: str, y: Any, n: int, m: int | None = None) -> NDArray[np.int64]:
-    numbers, most = as_numbers(name, y), np.inf if m is None else m
-    within = (numbers >= 0) & (numbers < most) & (numbers == np.floor(numbers))
-    if numbers.shape != (n,) or not within.all() or len(np.unique(numbers)) < n:
-        to_last = "on" if m is None else f"to {m - 1}"
-        raise ValueError(
-            f"{name} must hold {n} different integers from 0 {to_last}, one for each row of x, "
-            f"got {shown(y)}."
-        )
-    return numbers.astype(np.int64)
+def _matches(name: str, y: Any, n: int, m: int) -> NDArray[np.int64]:
+    numbers = whole_numbers(name, y, m, n)
+    if len(np.unique(numbers)) < n:
+        raise ValueError(f"{name} must hold {n} different numbers, got {shown(numbers)}.")
+    return numbers

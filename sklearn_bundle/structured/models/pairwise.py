@@ -1,32 +1,26 @@
 """Graphs whose nodes have several labels, with scores of pairs along edges."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
-from sklearn_bundle.core.values import plain, shown
-from sklearn_bundle.structured._compiled import pairwise_oracle
-from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs
+from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs, labeling
 from sklearn_bundle.structured.models.base import check_size
-from sklearn_bundle.structured.models.examples import (
-    Array,
-    CompiledExamples,
-    Examples,
-    check_scaling,
-    ends_of,
-)
+from sklearn_bundle.structured.models.checks import whole_numbers
+from sklearn_bundle.structured.models.examples import Array, CompiledExamples
 from sklearn_bundle.structured.models.graph_input import (
     GraphInput,
     GraphModel,
-    as_graph,
-    as_node_labels,
-    ordered,
+    forest_order,
+    packed,
 )
 
 Labels = NDArray[np.int64]
 
-_SWEEPS = 200  # maximum of message sweeps before a branch: most graphs take 10 to 50
+_MOST_LABELS = 1 << 31  # labels are below where their number is not known
 # Entries of messages in a call of the oracle, in its unit of entries of outputs: on the snake
 # graphs a call takes 60 sweeps on average at the learned weights.
 _TYPICAL_SWEEPS = 60
@@ -68,6 +62,8 @@ class PairwiseGraph(GraphModel):
 
     Raises
     ------
+    TypeError
+        For an `n_labels` or `max_branches` that is no integer, by `fit`.
     ValueError
         For an x that is not such a tuple, with the number of the example; for features that are not
         finite or differ in number between examples; for edges from a node to itself or to one that
@@ -107,29 +103,19 @@ class PairwiseGraph(GraphModel):
         self.n_labels = n_labels
         self.max_branches = max_branches
 
-    @property
-    def _size(self) -> int:
-        return self.n_labels_ * (self.n_features_ + self.n_edge_features_ * self.n_labels_)
-
     def joint_feature(self, x, y) -> np.ndarray:
         graph, K = self._known(x), self.n_labels_
-        nodes = np.eye(K)[as_node_labels(y, graph.shape, K, "y")]
+        nodes = np.eye(K)[whole_numbers("y", y, K, *graph.shape)]
         pairs = nodes[graph.edges[:, 0], :, None] * nodes[graph.edges[:, 1], None, :]
         of_edges = graph.edge_features.T @ pairs.reshape(-1, K * K)
         return np.concatenate([(nodes.T @ graph.nodes).ravel(), of_edges.ravel()])
 
     def loss(self, y, y_hat) -> float:
         y_hat = np.asarray(y_hat)
-        return float(np.count_nonzero(as_node_labels(y, y_hat.shape, None, "y") != y_hat))
+        return float(np.count_nonzero(whole_numbers("y", y, _MOST_LABELS, *y_hat.shape) != y_hat))
 
     def max_loss(self, y) -> float:
         return float(len(y))
-
-    def inference(self, x, w) -> Labels:
-        return self._best(x, None, w)[0]
-
-    def loss_augmented_inference(self, x, y, w) -> Labels:
-        return self._best(x, y, w)[0]
 
     def upper_bound(self, x: Any, y: Any, w: np.ndarray) -> float:
         """Upper bound of loss plus score over all labelings.
@@ -150,79 +136,55 @@ class PairwiseGraph(GraphModel):
         """
         return self._best(x, y, w)[1] + float(w @ self.joint_feature(x, y))
 
-    def examples(self, X, y, scaling) -> Examples:
-        check_scaling(self, scaling)
-        graphs, labels = self._learn(X, y)
+    def examples(self, X, y, scaling) -> CompiledExamples:
+        examples = super().examples(X, y, scaling)
+        graphs, shares = examples.structure.graphs, examples.structure.shares
+        examples.exact = bool((shares == 1.0).all())  # of forests
         K, d, e = self.n_labels_, self.n_features_, self.n_edge_features_
-        check_size(self, self._size, f"{K} labels with {d} features of nodes and {e} of edges")
-        roundings = self._roundings(
-            graphs,
-            lambda w: w[: K * d].reshape(K, -1).T,
-            lambda w: w[K * d :].reshape(-1, K * K),
-        )
-        outputs, exact, _ = self._outputs(graphs, labels, 1.0)
-        n, m = np.diff(outputs.nodes), np.diff(outputs.edges)
-        longest = np.minimum(2 * n, K) * d + np.minimum(2 * m, K * K) * e
-        examples = CompiledExamples(outputs, self._size, longest, roundings)
-        examples.exact = exact
-        sweeps = 1 if exact else _TYPICAL_SWEEPS
-        examples.oracle_cost = float(np.mean(n * d * K + m * (e + 2 * sweeps) * K * K))
+        of_edges = (e + 2 * (1 if examples.exact else _TYPICAL_SWEEPS)) * K * K
+        entries = graphs.nodes[-1] * d * K + graphs.edges[-1] * of_edges
+        examples.oracle_cost = float(entries) / examples.n_examples
         return examples
 
     def _learn(self, X, y):
-        for name, least in (("n_labels", 1), ("max_branches", 0)):
-            value = plain(getattr(self, name))
-            known = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            if not (known or (name == "n_labels" and value is None)):
-                raise ValueError(
-                    f"{name} must be an integer that is at least {least}, got {shown(value)}."
-                )
+        check_scalar(self.max_branches, "max_branches", Integral, min_val=0)
+        if self.n_labels is not None:
+            check_scalar(self.n_labels, "n_labels", Integral, min_val=1)
+        self.n_labels_ = int(self.n_labels or _MOST_LABELS)
         graphs, labels = super()._learn(X, y)
-        largest = max(int(y.max()) for y in labels)
-        self.n_labels_ = largest + 1 if self.n_labels is None else int(self.n_labels)
+        if self.n_labels is None:
+            self.n_labels_ = 1 + int(np.concatenate(labels).max())
+        K, d, e = self.n_labels_, self.n_features_, self.n_edge_features_
+        self._columns = K, K * K
+        check_size(self, self._size, f"{K} labels with {d} features of nodes and {e} of edges")
         return graphs, labels
 
-    def _as_graph(self, x, name):
-        return as_graph(x, name)
+    def _outputs(self, graphs, labels, augmented) -> PairwiseOutputs:
+        orders, graphs, shares = zip(*map(_ordered, graphs), strict=True)
+        labels = [y[order] for y, order in zip(labels, orders, strict=True)]
+        settings = self.n_labels_, int(self.max_branches), float(augmented)
+        return PairwiseOutputs(packed(graphs, labels), np.concatenate(shares), *settings)
 
-    def _as_labels(self, y, shape, name) -> Labels:
-        return as_node_labels(y, shape, self.n_labels, name)
+    def _best(self, x, y, w) -> tuple[Labels, float]:
+        graph, truth, w = self._one(x, y, w)
+        labels = np.empty_like(truth)
+        found, bound = labeling(self._outputs([graph], [truth], y is not None), w)
+        labels[_ordered(graph)[0]] = found
+        return labels, bound
 
-    def _best(self, x: Any, y: Any, w: Array) -> tuple[Labels, float]:
-        """The best labels, with losses if y is given, and the bound relative to the score of y."""
-        graph, w = self._known(x), self._weights(w)
-        given = np.zeros(graph.shape) if y is None else y
-        truth = as_node_labels(given, graph.shape, self.n_labels_, "y")
-        outputs, _, (order,) = self._outputs([graph], [truth], 0.0 if y is None else 1.0)
-        found, labels = np.empty_like(truth), np.empty_like(truth)
-        bounds = pairwise_oracle.labeling(outputs, w, found)
-        labels[order] = found
-        return labels, float(bounds[0])
 
-    def _outputs(
-        self, graphs: list[GraphInput], labels: list[Labels], cost: float
-    ) -> tuple[PairwiseOutputs, bool, list[NDArray[np.int64]]]:
-        """Graphs for compiled code, whether all are forests, and the orders of nodes."""
-        packed = [ordered(graph) for graph in graphs]
-        orders = [graph.order for graph in packed]
-        edges = np.concatenate([graph.edges for graph in packed])
-        outputs = PairwiseOutputs(
-            self.n_labels_,
-            self.n_features_,
-            self.n_edge_features_,
-            _SWEEPS,
-            int(self.max_branches),
-            cost,
-            np.concatenate([y[order] for y, order in zip(labels, orders, strict=True)]),
-            ends_of([len(order) for order in orders]),
-            ends_of([len(graph.edges) for graph in graphs]),
-            *(np.ascontiguousarray(end) for end in edges.T),
-            ends_of(np.concatenate([graph.degrees for graph in packed])),
-            np.concatenate([graph.incident for graph in packed]),
-            np.concatenate([graph.shares for graph in packed]),
-            np.concatenate(
-                [graph.nodes[order].ravel() for graph, order in zip(graphs, orders, strict=True)]
-            ),
-            np.concatenate([graph.edge_features.ravel() for graph in graphs]),
-        )
-        return outputs, all(graph.forest for graph in packed), orders
+def _ordered(graph: GraphInput) -> tuple[Labels, GraphInput, Array]:
+    """The nodes in numerical order or, in a forest, from roots to leaves; the graph in this order.
+
+    With the share of each node's score for each chain or tree through it. In a forest each node has
+    at most one earlier neighbor, and all shares are one.
+    """
+    n = len(graph.nodes)
+    of_forest = forest_order(n, graph.edges)
+    order = np.arange(n) if of_forest is None else of_forest
+    edges = np.argsort(order)[graph.edges]  # places of the nodes
+    chains = np.ones(n)
+    if of_forest is None:
+        for ends in (edges.max(axis=1), edges.min(axis=1)):
+            chains = np.maximum(chains, np.bincount(ends, minlength=n))
+    return order, graph._replace(nodes=graph.nodes[order], edges=edges), 1.0 / chains

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,11 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.chain.estimators._labeling import (
+    best_labelings,
+    certain_labels,
+    heaviest_features,
+)
 from sklearn_bundle.core.validation import check_sample_weight, normalized
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain
@@ -43,9 +47,7 @@ def reader_of(model: Any) -> Reader:
     return _READERS[kinds[0]]() if kinds else StructureReader()
 
 
-def _if_defined(method: str) -> Callable[[Callable], Any]:
-    """Condition for a method that only the readers of some kinds of models have."""
-    return available_if(lambda estimator: hasattr(estimator._reader, method))
+_for_chains: Any = available_if(lambda self: isinstance(self._reader, ChainReader))
 
 
 class OutputFinder(BaseEstimator):
@@ -55,20 +57,9 @@ class OutputFinder(BaseEstimator):
     loss: str
 
     w_: NDArray[np.float64]
-    model_: StructuredModel
-
-    # Which of these exist depends on the model.
-    classes_: np.ndarray
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-    transitions_: NDArray[np.float64]
-    start_: NDArray[np.float64]
-    end_: NDArray[np.float64]
-    first_: NDArray[np.float64]
-    last_: NDArray[np.float64]
-    lengths_: NDArray[np.float64]
-    pairs_: NDArray[np.float64]
-    attribute_names_: np.ndarray
+    model_: Any
+    dual_gap_: float
+    reg_lambda_: float
 
     def predict(self, X: Any) -> Any:
         """The outputs of the highest scores.
@@ -113,7 +104,7 @@ class OutputFinder(BaseEstimator):
         worst = float(weights @ largest)
         return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
 
-    @_if_defined("decision_function")
+    @available_if(lambda self: hasattr(self._reader, "decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores ``<w, phi(x, y)>`` of the classes y, for models of classes.
 
@@ -147,7 +138,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.predict_proba(self, X)
 
-    @_if_defined("decode")
+    @_for_chains
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
         """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
 
@@ -170,9 +161,9 @@ class OutputFinder(BaseEstimator):
             For an `n_best` that is not an integer of at least 1.
         """
         check_is_fitted(self)
-        return self._reader.decode(self, X, n_best)
+        return best_labelings(self, X, n_best, normalized=False)
 
-    @_if_defined("certain")
+    @_for_chains
     def certain(self, X: Any) -> Any:
         """Whether the predicted labels are those of the exact optimum, for chains.
 
@@ -195,9 +186,14 @@ class OutputFinder(BaseEstimator):
             If there is no gap.
         """
         check_is_fitted(self)
-        return self._reader.certain(self, X)
+        if not np.isfinite(self.dual_gap_):
+            raise ValueError(
+                "This fit has no duality gap, which would say how far the optimum's weights are."
+            )
+        radius = float(np.sqrt(2.0 * max(self.dual_gap_, 0.0) / self.reg_lambda_))
+        return certain_labels(self, X, radius, self.model_.fit_intercept)
 
-    @_if_defined("heaviest_features")
+    @_for_chains
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
         """For each label the features with the largest weights, by size, for chains.
 
@@ -218,7 +214,7 @@ class OutputFinder(BaseEstimator):
             For an `n` that is not an integer of at least 1.
         """
         check_is_fitted(self)
-        return self._reader.heaviest_features(self, n)
+        return heaviest_features(self, n)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

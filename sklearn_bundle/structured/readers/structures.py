@@ -6,7 +6,6 @@ predictions. It has no state: fitted attributes belong to the estimator.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from reprlib import repr as short
@@ -17,15 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.estimators._labeling import (
-    best_labelings,
-    bound_chain,
-    certain_labels,
-    heaviest_features,
-    labels_like,
-)
+from sklearn_bundle.chain.estimators._labeling import bound_chain, labels_like
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
@@ -39,7 +31,6 @@ from sklearn_bundle.core.validation import (
     check_sample_weight,
     checked_data,
     drop_weightless,
-    normalized,
     total_of,
 )
 from sklearn_bundle.core.values import require_y, shown
@@ -118,8 +109,8 @@ class Reading:
 class Reader(ABC):
     """The parts of an estimator that depend only on the kind of model.
 
-    The estimator has only those of the methods ``decision_function``, ``predict_proba``, ``decode``
-    and ``heaviest_features`` that its reader defines.
+    The estimator has only those of the methods ``decision_function`` and ``predict_proba`` that its
+    reader defines.
     """
 
     #: Whether the estimator is a classifier for scikit-learn.
@@ -173,29 +164,8 @@ class ChainReader(Reader):
         labels = check_labels(estimator, sequences, y)
         cost = cost_matrix(estimator.model_.cost, len(estimator.classes_))
         tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
-        losses = np.zeros((2, len(sequences.lengths)))
-        kept = np.flatnonzero(sequences.lengths)
-        if len(kept):
-            losses[:, kept] = np.add.reduceat(tokens, sequences.starts[kept], axis=1)
-        return losses[0], losses[1]
-
-    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
-        """The best labelings with their scores."""
-        return best_labelings(estimator, X, n_best, normalized=False)
-
-    def certain(self, estimator: Any, X: Any) -> Any:
-        """Whether labels are those of the optimum, which the gap holds in a ball around w."""
-        gap, reg_lambda = max(estimator.dual_gap_, 0.0), estimator.reg_lambda_
-        if not np.isfinite(gap):
-            raise ValueError(
-                "This fit has no duality gap, which would say how far the optimum's weights are."
-            )
-        radius = float(np.sqrt(2.0 * gap / reg_lambda))
-        return certain_labels(estimator, X, radius, estimator.model_.fit_intercept)
-
-    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
-        """For each label the features with the largest weights."""
-        return heaviest_features(estimator, n)
+        until = np.cumsum(np.pad(tokens, ((0, 0), (1, 0))), axis=1)[:, sequences.starts]
+        return until[0, 1:] - until[0, :-1], until[1, 1:] - until[1, :-1]
 
 
 # ---- classes ----------------------------------------------------------------------------------
@@ -224,21 +194,18 @@ class ClassReader(Reader):
 
     def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
         """Scores of the classes; for two classes, the second minus the first."""
-        check_is_fitted(estimator)
-        X = check_prediction_data(estimator, X)
-        scores = estimator.model_.decision_values(X, estimator.w_)
+        scores = self._scores(estimator, X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
         """Probabilities, in proportion to the exponentials of the scores."""
-        scores = self.decision_function(estimator, X)
-        return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
+        return softmax(self._scores(estimator, X), axis=1)
 
     def predict(self, estimator, X) -> Any:
-        return estimator.classes_[self._numbers(estimator, X)]
+        return estimator.classes_[self._scores(estimator, X).argmax(axis=1)]
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        found = self._numbers(estimator, X)
+        found = self._scores(estimator, X).argmax(axis=1)
         rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
         model, n_classes = estimator.model_, len(estimator.classes_)
         labels = check_labels(estimator, rows, y)
@@ -247,9 +214,8 @@ class ClassReader(Reader):
         largest = np.array([model.max_loss(k) for k in range(n_classes)])
         return np.array(losses)[place], largest[labels]
 
-    def _numbers(self, estimator: BaseEstimator, X: Any) -> NDArray[np.intp]:
-        scores = self.decision_function(estimator, X)
-        return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    def _scores(self, estimator: Any, X: Any) -> Array:
+        return estimator.model_.decision_values(check_prediction_data(estimator, X), estimator.w_)
 
 
 # ---- sets of labels ---------------------------------------------------------------------------
@@ -277,7 +243,6 @@ class MultilabelReader(Reader):
         return parts | {"pairs_": pairs.reshape(-1, 2, 2)} | super().attributes(model, reading, w)
 
     def predict(self, estimator, X) -> Any:
-        check_is_fitted(estimator)
         return estimator.model_.best_sets(check_prediction_data(estimator, X), estimator.w_)
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
@@ -303,39 +268,31 @@ class StructureReader(Reader):
         X, y = _same_length(estimator, X, y)
         weights = check_sample_weight(sample_weight, len(X))
         total = total_of(weights)
-        weights = normalized(weights)
-        kept = np.flatnonzero(weights)
-        weights = normalized(weights[kept])
+        kept, weights, _ = drop_weightless(np.arange(len(X)), weights)
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         data = [(Reading, {"X": X, "y": y, "weights": weights})]
         return Reading(X, y, weights, total, {}, partial(fingerprint_of, data))
 
     def predict(self, estimator, X) -> Any:
-        check_is_fitted(estimator)
-        w, outputs = frozen(estimator.w_), []
-        for i, x in enumerate(_listed("X", X)):
-            with _named(i):
-                outputs.append(estimator.model_.inference(x, w))
-        return outputs
+        model, w = estimator.model_, frozen(estimator.w_)
+        return list(_each(lambda x: model.inference(x, w), _listed("X", X)))
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
         X, y = _same_length(estimator, X, y)
         outputs, model = self.predict(estimator, X), estimator.model_
-        losses, largest = np.empty(len(y)), np.empty(len(y))
-        for i, (truth, output) in enumerate(zip(y, outputs, strict=True)):
-            with _named(i):
-                losses[i], largest[i] = model.loss(truth, output), model.max_loss(truth)
-        return losses, largest
+        losses = _each(lambda truth, x: (model.loss(truth, x), model.max_loss(truth)), y, outputs)
+        own, largest = np.array(list(losses), np.float64).T
+        return own, largest
 
 
-@contextmanager
-def _named(i: int) -> Iterator[None]:
-    """Add the number of the example to exceptions, since a model sees one example without it."""
-    try:
-        yield
-    except Exception as error:  # a user's model may raise anything; it is raised again
-        error.add_note(f"This is example {i} of those given.")
-        raise
+def _each(function: Callable[..., Any], *parts: list) -> Iterator[Any]:
+    """Values for one example after the other, whose number exceptions get: models do not see it."""
+    for i, arguments in enumerate(zip(*parts, strict=True)):
+        try:
+            yield function(*arguments)
+        except Exception as error:  # a user's model may raise anything; it is raised again
+            error.add_note(f"This is example {i} of those given.")
+            raise
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
