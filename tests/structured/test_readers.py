@@ -17,8 +17,7 @@ from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.models.segments import TokenSegments
 from tests import reference_segments as reference
 from tests.contract.chains import FORMS
-from tests.contract.judge import judge
-from tests.structured.test_models import CASES, EDGES, LAYOUTS, rows
+from tests.structured.test_models import EDGES, rows
 
 # ---- segments ----------------------------------------------------------------------------------
 
@@ -26,14 +25,6 @@ from tests.structured.test_models import CASES, EDGES, LAYOUTS, rows
 def named(lengths=(1, 3, 4, 2, 4, 3), seed=0, d=3):
     X, y = reference.drawn(lengths, 3, d=d, seed=seed)
     return X, [[("ABC"[k], start, stop) for k, start, stop in segments] for segments in y]
-
-
-@pytest.mark.parametrize("cost", ["tags", "labels", "segments"])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log"])
-def test_certificates_of_segments(cost, loss):
-    X, y = named()
-    svm = StructuredSVM(Segments(cost=cost), reg_lambda=0.1, loss=loss, tol=1e-5, random_state=0)
-    judge(svm.fit(X, y), X, y)
 
 
 def test_predicted_segments_and_attributes():
@@ -73,13 +64,6 @@ def test_few_tokens_of_many_attributes_are_found_as_all():
     assert [svm.predict([sp.csr_array(x)])[0] for x in X] == svm.predict(X)
 
 
-def test_threads_do_not_change_a_bit():
-    X, y = named((3, 4) * 30)
-    one, two = (StructuredSVM("segments", random_state=0, n_jobs=n).fit(X, y) for n in (1, 2))
-    assert_array_equal(one.w_, two.w_)
-    assert one.predict(X) == two.predict(X)
-
-
 def test_a_warm_start_knows_segments_of_equal_labels_apart():
     X = named([4, 4])[0]
     whole, halves = [("A", 0, 3), ("B", 3, 4)], [("A", 0, 2), ("A", 2, 3), ("B", 3, 4)]
@@ -105,25 +89,6 @@ def sets(n=9, n_labels=4):
     Y = (X @ rng.normal(size=(3, n_labels)) + rng.normal(size=(n, n_labels)) > 0.0).astype(int)
     Y[:, 1] |= Y[:, 0]
     return X, Y
-
-
-@pytest.mark.parametrize(
-    "edges, settings",
-    [
-        ("tree", {"solver": "auto"}),
-        ("tree", {"solver": "bundle"}),
-        ([(0, 3), (3, 1), (2, 3)], {"loss": "squared_hinge", "solver": "rsd"}),
-        ([(2, 0), (1, 2)], {"loss": "log"}),
-        ("tree", {"loss": "log", "solver": "bundle"}),
-    ],
-)
-def test_certificates_of_sets(edges, settings):
-    X, Y = sets()
-    weights = [1.0, 0.0, 2.0, 0.5, 1.0, 3.0, 1.0, 1.0, 1.0]
-    settings = {"reg_lambda": 0.2, "tol": 1e-6, "max_iter": 5000, "random_state": 0} | settings
-    svm = StructuredSVM(Multilabel(edges), **settings).fit(X, Y, weights)
-    assert svm.status_ == "converged" and svm.exact_
-    judge(svm, X, Y, weights)
 
 
 def test_the_tree_of_most_mutual_information():
@@ -176,18 +141,6 @@ def test_attributes_prediction_and_score_of_sets():
     expected = 1.0 - hamming_loss(Y, found, sample_weight=weights)
     assert svm.score(frame, indicators, weights) == pytest.approx(expected)
     assert_array_equal(svm.predict(frame[::-1]), found[::-1])
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if "multiclass" in name])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_decision_values(name, layout):
-    case = CASES[name]()
-    w = case.weights(1.0)
-    values = case.model.decision_values(LAYOUTS[layout](case.X), w)
-    expected = [[w @ phi for phi in outputs.phi] for outputs in case.outputs]
-    assert type(values) is np.ndarray
-    tol = 1e-5 if layout == "float32" else 1e-12
-    np.testing.assert_allclose(values, expected, rtol=tol, atol=tol)
 
 
 def test_a_class_whose_mistakes_cost_nothing():

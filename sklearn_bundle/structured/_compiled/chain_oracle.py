@@ -31,9 +31,8 @@ class Workspace(NamedTuple):
     """Memory to work in.
 
     ``unary`` and ``nodes`` have a row per position, ``best`` one per position and level; ``edges``
-    is a matrix. ``path`` and ``wrong`` have a number per position. ``entries`` are those of a
-    sequence that count. ``sums`` is a matrix that is zero between uses, ``touched`` lists places in
-    it. ``rows`` are those of :func:`~.features.aggregate`.
+    is a matrix. ``path`` has a number per position. ``rows`` are those of
+    :func:`~.features.aggregate`.
     """
 
     recursion: recursion.Workspace
@@ -42,29 +41,25 @@ class Workspace(NamedTuple):
     edges: NDArray[np.float64]
     best: NDArray[np.float64]
     rows: NDArray[np.float64]
-    sums: NDArray[np.float64]
     path: NDArray[np.int64]
-    wrong: NDArray[np.int64]
-    entries: NDArray[np.int64]
-    touched: NDArray[np.int64]
 
 
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
     chains, T, S = outputs.chains, most(outputs.chains.tokens), outputs.chains.width
     nodes, best = recursion.aligned(T * S), np.empty(T * outputs.levels * S)
-    rows, sums = np.empty((most(chains.blocks) + S + 3) * S), np.zeros(S * S)
-    arrays = recursion.aligned(T * S), nodes, recursion.aligned(S * S), best, rows, sums
-    path, wrong, entries = np.empty(T, np.int64), np.empty(T, np.int64), most(chains.entries) + 1
-    numbers = path, wrong, np.empty(entries, np.int64), np.empty(2 * T, np.int64)
-    return Workspace(recursion.new_workspace(T, S, chains.bars), *arrays, *numbers)
+    rows, path = np.empty((most(chains.blocks) + S + 3) * S), np.empty(T, np.int64)
+    arrays = recursion.aligned(T * S), nodes, recursion.aligned(S * S), best, rows, path
+    return Workspace(recursion.new_workspace(T, S, chains.bars), *arrays)
 
 
 @registered(structures.worst, ChainOutputs)
 def _worst(outputs, i, w, work, indices, values):
     loss = _find(outputs, i, w, work)
     factor = loss if outputs.levels > 0 else 1.0
-    count = _features(outputs.chains, i, outputs.labels, factor, work, indices, values)
+    _set_rows(outputs, i, work)
+    tail = (outputs.chains.width + 3) * outputs.chains.width
+    count = append_rows(outputs.chains, i, work.rows, tail, factor, indices, values)
     return structures.with_score(count, loss, w, indices, values)
 
 
@@ -99,7 +94,7 @@ def best_labels(outputs, w, out):
 
 @inner
 def _find(outputs, i, w, work):
-    """Write the worst labeling to ``path``, and where it is wrong; returns its loss."""
+    """Write the worst labeling to ``path``; returns its loss."""
     chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
     T, pairs, S = chains.tokens[i + 1] - start, transitions(chains, w), chains.width
     scores(chains, i, w, work.unary)
@@ -113,7 +108,6 @@ def _find(outputs, i, w, work):
         recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
     loss = 0.0
     for t in range(T):
-        work.wrong[t] = work.path[t] != labels[start + t]
         loss += outputs.costs[labels[start + t] * S + work.path[t]]
     return loss
 
@@ -158,64 +152,48 @@ def _find_by_levels(outputs, start, T, pairs, work):
 
 
 @inner
-def _features(chains, i, labels, factor, work, indices, values):
-    """Factor times (features of the true labels minus those of the path); returns their number."""
-    S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
-    T = chains.tokens[i + 1] - start
-    path, sums, touched, entries = work.path, work.sums, work.touched, work.entries
-    size = 0
-    for e in range(chains.entries[i], chains.entries[i + 1]):
-        entries[size] = e  # no branch: it would be mispredicted too often
-        size += work.wrong[chains.places[e, 1]]
-    out = indices, values, factor
-    count = pending = at = 0
-    slot = np.int64(-1)
-    for x in range(size):
-        e = entries[x]
-        if chains.places[e, 0] != slot:
-            count, pending = flush(sums, touched, pending, at, out, count), 0
-            slot = np.int64(chains.places[e, 0])
-            at = np.int64(chains.attributes[first + slot]) * S
-        t = np.int64(chains.places[e, 1])
-        value = chains.values[e * chains.step]
-        pending = _exchange(sums, touched, pending, labels[start + t], path[t], value)
-    count, pending = flush(sums, touched, pending, at, out, count), 0
-    at = chains.n_attributes * S
-    for t in range(1, T):
-        if work.wrong[t - 1] + work.wrong[t] > 0:
-            true = labels[start + t - 1] * S + labels[start + t]
-            label = path[t - 1] * S + path[t]
-            pending = _exchange(sums, touched, pending, true, label, 1.0)
-    count, pending = flush(sums, touched, pending, at, out, count), 0
-    at += S * S
-    for bias in range(3 if chains.intercept else 0):  # at any position, the first and the last one
-        for t in range(T):
-            counts = bias == 0 or t == (0 if bias == 1 else T - 1)
-            if counts and work.wrong[t] > 0:
-                pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
-        count, pending = flush(sums, touched, pending, at + bias * S, out, count), 0
-    return count
+def _set_rows(outputs, i, work):
+    """Fill ``rows`` with the features of the true labels minus those of the path."""
+    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
+    T, S, path, nodes = chains.tokens[i + 1] - start, chains.width, work.path, work.nodes
+    edges = work.edges
+    for x in range(T * S):
+        nodes[x] = 0.0
+    for x in range(S * S):
+        edges[x] = 0.0
+    for t in range(T):
+        nodes[t * S + labels[start + t]] += 1.0
+        nodes[t * S + path[t]] -= 1.0
+        if t > 0:
+            edges[labels[start + t - 1] * S + labels[start + t]] += 1.0
+            edges[path[t - 1] * S + path[t]] -= 1.0
+    features.aggregate(chains, i, nodes, edges, work.rows)
 
 
 @inner
-def _exchange(sums, touched, pending, true, label, value):
-    sums[true] += value
-    sums[label] -= value
-    touched[pending], touched[pending + 1] = true, label
-    return pending + 2
+def place(chains, i, u, tail):
+    """Where the attribute u of a sequence, or the tail after all of them, is in w; its size."""
+    if u == chains.blocks[i + 1] - chains.blocks[i]:
+        return np.int64(chains.n_attributes * chains.width), np.int64(tail)
+    attribute = np.int64(chains.attributes[chains.blocks[i] + u])
+    return attribute * chains.width, np.int64(chains.width)
 
 
 @inner
-def flush(sums, touched, pending, at, out, count):
-    """Write the nonzero sums as entries, in places from ``at``, and reset them to zero.
+def append_rows(chains, i, rows, tail, factor, indices, values):
+    """Write the nonzero entries of factor times rows of a sequence and its tail; their number.
 
-    A place that was touched twice is zero the second time. It is written nevertheless, since a
-    branch would be mispredicted too often: the arrays must hold one more entry.
+    A zero is written nevertheless, since a branch would be mispredicted too often: the arrays must
+    hold one more entry.
     """
-    indices, values, factor = out
-    for p in range(pending):
-        value = sums[touched[p]]
-        indices[count], values[count] = at + touched[p], factor * value
-        sums[touched[p]] = 0.0
-        count += value != 0.0
+    count = source = 0
+    for u in range(chains.blocks[i + 1] - chains.blocks[i] + 1):
+        at, size = place(chains, i, u, tail)
+        used = False
+        for x in range(source, source + size):
+            used |= rows[x] != 0.0
+        for x in range(size if used else 0):
+            indices[count], values[count] = at + x, factor * rows[source + x]
+            count += rows[source + x] != 0.0
+        source += size
     return count

@@ -20,6 +20,7 @@ from sklearn_bundle.chain._compiled.features import Chains, most, scores
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.structured._compiled import structures
+from sklearn_bundle.structured._compiled.chain_oracle import append_rows, place
 
 NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what counts as a mistake
 
@@ -83,13 +84,8 @@ def _new_work(outputs):
 def _worst(outputs, i, w, work, indices, values):
     loss = _find(outputs, i, w, work)
     _set_rows(outputs, i, w, work)
-    count = source = 0
-    for u in range(outputs.chains.blocks[i + 1] - outputs.chains.blocks[i] + 1):
-        at, size = _place(outputs, i, u)
-        for x in range(size):  # no branch: it would be mispredicted too often
-            indices[count], values[count] = at + x, -work.rows[source + x]
-            count += work.rows[source + x] != 0.0
-        source += size
+    tail = (outputs.n_labels + outputs.longest + 2) * outputs.width
+    count = append_rows(outputs.chains, i, work.rows, tail, -1.0, indices, values)
     return structures.with_score(count, loss, w, indices, values)
 
 
@@ -97,8 +93,9 @@ def _worst(outputs, i, w, work, indices, values):
 def _expect(outputs, i, w, work, weight, gradient):
     log_z = _run(outputs, i, w, False, work)
     score, source = _set_rows(outputs, i, w, work), 0
+    tail = (outputs.n_labels + outputs.longest + 2) * outputs.width
     for u in range(outputs.chains.blocks[i + 1] - outputs.chains.blocks[i] + 1):
-        at, size = _place(outputs, i, u)
+        at, size = place(outputs.chains, i, u, tail)
         for x in range(size):
             gradient[at + x] += weight * work.rows[source + x]
         source += size
@@ -117,17 +114,6 @@ def best_segments(outputs, w, first, last, labels, sizes):
         start = outputs.chains.tokens[i]
         for t in range(outputs.chains.tokens[i + 1] - start):
             labels[start + t], sizes[start + t] = work.labels[t], work.sizes[t]
-
-
-@inner
-def _place(outputs, i, u):
-    """Where the attribute u of a sequence, or the tail after all of them, is in w; its size."""
-    chains = outputs.chains
-    if u == chains.blocks[i + 1] - chains.blocks[i]:
-        tail = (outputs.n_labels + outputs.longest + 2) * outputs.width
-        return np.int64(chains.n_attributes * chains.width), np.int64(tail)
-    attribute = np.int64(chains.attributes[chains.blocks[i] + u])
-    return attribute * chains.width, np.int64(chains.width)
 
 
 @inner

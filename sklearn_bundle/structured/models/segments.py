@@ -250,31 +250,6 @@ class Segments(StructuredModel):
     def loss_augmented_inference(self, x: Array, y: Segmentation, w: Array) -> Segmentation:
         return self._best(x, w, by_tokens([y]))
 
-    def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
-        """The log-partition function, and the mean of phi(x, y) over all segmentations y of x.
-
-        Parameters
-        ----------
-        x : ndarray of shape (T, d)
-            Attributes of the positions.
-        w : ndarray of shape (n_parameters,)
-            Parameters.
-
-        Returns
-        -------
-        log_partition : float
-            ``log sum_y exp <w, phi(x, y)>``.
-        expectation : ndarray of shape (n_parameters,)
-            Mean of phi(x, y), with y drawn in proportion to ``exp <w, phi(x, y)>``.
-        """
-        x, truth = np.asarray(x, np.float64), [(0, t, t + 1) for t in range(len(x))]
-        rows, layout = _sequence(x, self.n_labels_), self._layout(x.shape[1])
-        examples = self._bound(rows, by_tokens([truth]), segment_oracle.NOTHING)
-        gradient = np.zeros(examples.n_parameters)
-        found = examples.expect(layout.flat(w), 0, 1, np.ones(1), gradient)
-        phi = self.joint_feature(x, truth)  # of the output that all others were compared with
-        return float(found.losses[0] + w @ phi), layout.public(gradient) + phi
-
     def best_segments(
         self,
         X: sp.csr_array,
@@ -312,9 +287,7 @@ class Segments(StructuredModel):
             w = joined((*(part[:, used] for part in parts[:3]), *parts[3:]))
         n, w = X.shape[0], layout.flat(w)
         found = TokenSegments(*np.zeros((2, n), np.int64))
-        cost = segment_oracle.NOTHING if truth is None else _COSTS[self.cost]
-        rows = TokenRows(X, lengths, self.n_labels_)
-        outputs = self._outputs(rows, found if truth is None else truth, cost)
+        outputs = self._outputs(TokenRows(X, lengths, self.n_labels_), truth)
         bounds = row_blocks(X.nnz + n * outputs.chains.width, len(lengths), 1)
 
         def task(k: int) -> None:
@@ -328,10 +301,7 @@ class Segments(StructuredModel):
         """All sequences bound to the model, for solvers, with parameters in padded rows."""
         check_scaling(self, scaling)
         self.n_parameters(X, y)
-        return self._bound(X, y, _COSTS[self.cost])
-
-    def _bound(self, X: TokenRows, y: TokenSegments, cost: int) -> CompiledExamples:
-        outputs, d, K, L = self._outputs(X, y, cost), X.X.shape[1], self.n_labels_, self._longest
+        outputs, d, K, L = self._outputs(X, y), X.X.shape[1], self.n_labels_, self._longest
         chains = outputs.chains
         size = d * chains.width
         n_parameters = size + (K + L + 2) * outputs.width
@@ -349,15 +319,17 @@ class Segments(StructuredModel):
         sums = sums_along(chains, X.X, 2.0 * (L + K) + 64.0, 3)
         return CompiledExamples(outputs, n_parameters, longest, (rounding,), sums)
 
-    def _outputs(self, X: TokenRows, y: TokenSegments, cost: int) -> SegmentOutputs:
-        """Sequences in the form for compiled code."""
-        K, arrays = self.n_labels_, (self.max_lengths_, np.asarray(y.labels, np.int64), y.sizes)
+    def _outputs(self, X: TokenRows, y: TokenSegments | None) -> SegmentOutputs:
+        """Sequences in the form for compiled code, without losses if there are no true segments."""
+        K, cost = self.n_labels_, segment_oracle.NOTHING if y is None else _COSTS[self.cost]
+        labels, sizes = np.zeros((2, X.X.shape[0]), np.int64) if y is None else y
+        arrays = self.max_lengths_, np.asarray(labels, np.int64), sizes
         chains = pack(X.X, X.lengths, 3 * K, False)
         return SegmentOutputs(K, self._longest, padded(K), cost, *map(frozen, arrays), chains)
 
     def _best(self, x: Array, w: Array, truth: TokenSegments | None) -> Segmentation:
-        rows = _sequence(x, self.n_labels_)
-        found = self.best_segments(rows.X, rows.lengths, w, 1, truth)
+        rows = sp.csr_array(x, dtype=np.float64)
+        found = self.best_segments(rows, np.array([len(x)]), w, 1, truth)
         return segments_of(found.labels.tolist(), found.sizes)
 
     @property
@@ -382,8 +354,3 @@ class Segments(StructuredModel):
                 f"in y, {longest}, got {shown(given)}."
             )
         self.max_lengths_ = np.full(self.n_labels_, given, np.int64)
-
-
-def _sequence(x: Array, n_labels: int) -> TokenRows:
-    """The only one, as solvers have sequences."""
-    return TokenRows(sp.csr_array(x, dtype=np.float64), np.array([len(x)]), n_labels)
