@@ -17,8 +17,19 @@ from sklearn_bundle.structured._compiled import structures
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with the cost of predicting each label for another.
 
-    ``costs`` has a row per true label. ``levels`` is 0 with margin rescaling. With slack rescaling
-    the costs are integers, and the loss of every sequence is below ``levels``.
+    ``costs`` has a row per true label. ``levels`` is 0.
+    """
+
+    levels: int
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    chains: Chains
+
+
+class LeveledOutputs(NamedTuple):
+    """The same with slack rescaling: costs are integers, losses of sequences below ``levels``.
+
+    It is a type of its own, so that others do not compile it.
     """
 
     levels: int
@@ -44,6 +55,7 @@ class Workspace(NamedTuple):
     path: NDArray[np.int64]
 
 
+@registered(structures.new_work, LeveledOutputs)
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
     chains, T, S = outputs.chains, most(outputs.chains.tokens), outputs.chains.width
@@ -55,11 +67,28 @@ def _new_work(outputs):
 
 @registered(structures.worst, ChainOutputs)
 def _worst(outputs, i, w, work, indices, values):
-    loss = _find(outputs, i, w, work)
-    factor = loss if outputs.levels > 0 else 1.0
+    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
+    T, S = chains.tokens[i + 1] - start, chains.width
+    scores(chains, i, w, work.unary)
+    for t in range(T):
+        costs = labels[start + t] * S
+        for k in range(S):
+            work.unary[t * S + k] += outputs.costs[costs + k]
+    pairs = transitions(chains, w)
+    recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
+    return _with_features(outputs, i, w, work, indices, values)
+
+
+@inner
+def _with_features(outputs, i, w, work, indices, values):
+    """The result for the labeling in ``path``."""
+    S, start, loss = outputs.chains.width, outputs.chains.tokens[i], 0.0
+    for t in range(outputs.chains.tokens[i + 1] - start):
+        loss += outputs.costs[outputs.labels[start + t] * S + work.path[t]]
     _set_rows(outputs, i, work)
-    tail = (outputs.chains.width + 3) * outputs.chains.width
-    count = append_rows(outputs.chains, i, work.rows, tail, factor, indices, values)
+    factor = loss if outputs.levels > 0 else 1.0
+    given = outputs.chains, i, work.rows, (S + 3) * S
+    count = append_rows(*given, factor, indices, values)
     return structures.with_score(count, loss, w, indices, values)
 
 
@@ -87,39 +116,19 @@ def _expect(outputs, i, w, work, weight, gradient):
 def best_labels(outputs, w, out):
     """Write the worst labeling of the only sequence; without costs it is the best."""
     work = structures.new_work(outputs)
-    _find(outputs, 0, w, work)
+    most = work.rows.shape[0] + 1
+    structures.worst(outputs, 0, w, work, np.empty(most, np.uint32), np.empty(most))
     for t in range(out.shape[0]):
         out[t] = work.path[t]
 
 
-@inner
-def _find(outputs, i, w, work):
-    """Write the worst labeling to ``path``; returns its loss."""
-    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
-    T, pairs, S = chains.tokens[i + 1] - start, transitions(chains, w), chains.width
+@registered(structures.worst, LeveledOutputs)
+def _worst_by_levels(outputs, i, w, work, indices, values):
+    """``best`` has a row per position and loss from 0: the best score of labelings with it."""
+    chains, labels, pairs = outputs.chains, outputs.labels, transitions(outputs.chains, w)
+    K, S, start = chains.n_labels, chains.width, chains.tokens[i]
+    T = chains.tokens[i + 1] - start
     scores(chains, i, w, work.unary)
-    if outputs.levels > 0:
-        _find_by_levels(outputs, start, T, pairs, work)
-    else:
-        for t in range(T):
-            costs = labels[start + t] * S
-            for k in range(S):
-                work.unary[t * S + k] += outputs.costs[costs + k]
-        recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
-    loss = 0.0
-    for t in range(T):
-        loss += outputs.costs[labels[start + t] * S + work.path[t]]
-    return loss
-
-
-@inner
-def _find_by_levels(outputs, start, T, pairs, work):
-    """The same with slack rescaling, by the loss up to each position.
-
-    ``best`` has a row per position and loss from 0: the best score among all labelings with this
-    loss.
-    """
-    K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
     unary, best, levels, path = work.unary, work.best, outputs.levels, work.path
     for x in range(T * levels * S):
         best[x] = -np.inf
@@ -149,6 +158,7 @@ def _find_by_levels(outputs, start, T, pairs, work):
                 label, highest = k, value
         path[t] = label
         level -= np.int64(outputs.costs[labels[start + t] * S + label])
+    return _with_features(outputs, i, w, work, indices, values)
 
 
 @inner
