@@ -23,7 +23,7 @@ def segmentations(T, limits):
     ]
 
 
-def features(x, y, K, L, boundaries):
+def features(x, y, K, L):
     """phi(x, y), one segment after the other."""
     d = x.shape[1]
     coef, first, last = np.zeros((3, K, d), x.dtype)
@@ -36,8 +36,8 @@ def features(x, y, K, L, boundaries):
         lengths[label, stop - begin - 1] += 1.0
     for (before, *_), (label, *_) in pairwise(y):
         transitions[before, label] += 1.0
-    ends = [first, last] if boundaries else []
-    return np.concatenate([p.ravel() for p in (coef, *ends, transitions, lengths, start, end)])
+    parts = coef, first, last, transitions, lengths, start, end
+    return np.concatenate([p.ravel() for p in parts])
 
 
 def loss(y, other, cost):
@@ -56,12 +56,12 @@ def tags(y, cost):
     ]
 
 
-def examples(X, y, limits, boundaries=True, cost="tags"):
+def examples(X, y, limits, cost="tags"):
     """All segmentations of each sequence."""
     found, K, L = [], len(limits), max(limits)
     for x, truth in zip(X, y, strict=True):
         outputs = segmentations(len(x), limits)
-        phi = np.array([features(x, output, K, L, boundaries) for output in outputs])
+        phi = np.array([features(x, output, K, L) for output in outputs])
         losses = np.array([loss(truth, output, cost) for output in outputs])
         found.append(Outputs(phi, losses, outputs.index(list(truth))))
     return found

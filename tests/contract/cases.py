@@ -257,7 +257,7 @@ _CASES = [
     (structured("multiclass", loss="squared_hinge", solver="bcfw"), "three, weighted"),
     (structured(Multiclass(cost=COST), solver="rsd-one-simplex"), "three"),
     (structured(Ontology(EDGES), solver="rsd-working-sets"), "three"),
-    (structured(Segments(boundaries=True)), "segments, weighted"),
+    (structured(Segments(cost="segments")), "segments, weighted"),
     (structured(Segments(), loss="log"), "segments, weighted"),
     (structured(PairwiseGraph(), reg_lambda=0.5), "graphs, weighted"),
     (structured("matching"), "points, weighted"),

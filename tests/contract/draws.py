@@ -449,7 +449,7 @@ def few_outputs(rng, seed):
     loss = str(rng.choice(["hinge", "squared_hinge", "log"] if kind in SUMMED else ["hinge"]))
     if kind == "segments":
         X, y = drawn(rng.integers(1, 5, n), 3, seed=int(rng.integers(10**6)))
-        X, outputs = [size * x for x in X], Segments(boundaries=bool(rng.random() < 0.5))
+        X, outputs = [size * x for x in X], Segments()
     elif kind == "graph":
         edges = [rng.integers(0, 4, (rng.integers(1, 6), 2)) for _ in range(n)]
         edges = [np.array([(a, (a + 1) % 4 if a == b else b) for a, b in e]) for e in edges]

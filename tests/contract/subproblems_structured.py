@@ -167,7 +167,7 @@ def _segments(model, X, y):
     numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
     y = [[(numbers[label], *rest) for label, *rest in segments] for segments in y]
     X, given = [np.asarray(x, LONG) for x in X], model.model_
-    settings = given.max_lengths_.tolist(), given.boundaries, given.cost
+    settings = given.max_lengths_.tolist(), given.cost
     both = [reference_segments.examples(part, y, *settings) for part in (X, map(np.abs, X))]
     return *both, 2 * max(map(len, X)) * (3 * X[0].shape[1] + 4)
 

@@ -27,9 +27,10 @@ from sklearn_bundle.models import (
     PairwiseGraph,
     Segments,
 )
-from sklearn_bundle.structured.models import chain_structure, segment_layout
+from sklearn_bundle.structured.models import chain_structure
 from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
 from sklearn_bundle.structured.models.examples import ListedExamples
+from sklearn_bundle.structured.models.segments import Layout, TokenSegments
 from tests import reference_chain, reference_segments
 from tests.chains import sequences
 from tests.contract import user_models
@@ -110,23 +111,23 @@ def chain(K=3, lengths=LENGTHS, scaling="margin", dtype=np.float64, change=list,
 def segments(K=3, lengths=(1, 3, 5, 2), dtype=np.float64, change=list, **settings):
     X, y = reference_segments.drawn(lengths, K)
     X, model = change([x.astype(dtype).astype(float) for x in X]), Segments(**settings)
-    labels = [k for each in y for k, start, stop in each for _ in range(start, stop)]
-    sizes = [
-        (stop - start) * (t == start)
-        for each in y
-        for _, start, stop in each
-        for t in range(start, stop)
-    ]
-    tokens = segment_layout.TokenSegments(np.array(labels), np.array(sizes), np.arange(len(y)))
-    examples = model.examples(token_rows(X, K, dtype), tokens, "margin")
-    most = model.max_length
+    tokens = TokenSegments(
+        np.array([k for each in y for k, start, stop in each for _ in range(start, stop)]),
+        np.array(
+            [
+                (stop - start) * (t == stop - 1)
+                for each in y
+                for _, start, stop in each
+                for t in range(start, stop)
+            ]
+        ),
+    )
+    examples, most = model.examples(token_rows(X, K, dtype), tokens, "margin"), model.max_length
     limits = reference_segments.longest(y, K) if most is None else [most] * K
-    shape = K, max(limits), model.boundaries
+    layout, given = Layout(K, X[0].shape[1], max(limits)), (limits, model.cost)
     return Case(
         *(model, X, y, examples, [reference_segments.segmentations(T, limits) for T in lengths]),
-        *(reference_segments.examples(X, y, limits, model.boundaries, model.cost), "margin"),
-        lambda w: segment_layout.flat(segment_layout.split(w, *shape)),
-        lambda w: joined(segment_layout.taken_apart(w, *shape)),
+        *(reference_segments.examples(X, y, *given), "margin", layout.flat, layout.public),
     )
 
 
@@ -170,6 +171,16 @@ def with_zeros(X):
 
 def float32(X):
     return X.astype(np.float32)
+
+
+LAYOUTS = {
+    "dense": np.array,
+    "csr": sp.csr_array,
+    "duplicated": duplicated,
+    "long": long,
+    "stored zeros": with_zeros,
+    "float32": float32,
+}
 
 
 def of_classes(model, A, cost, scaling="margin", layout=np.array, d=3):
@@ -337,8 +348,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "segments: labels": partial(segments, cost="labels", max_length=4),
     "segments: segments": partial(segments, cost="segments"),
     "segments: segments, signs": partial(segments, cost="segments", max_length=3, change=signs),
-    "segments: no boundaries": partial(segments, boundaries=False, dtype=np.float32),
-    "segments: signs, no boundaries": partial(segments, boundaries=False, change=signs),
+    "segments: float32": partial(segments, dtype=np.float32),
+    "segments: signs": partial(segments, change=signs),
     "segments: one label": partial(segments, 1),
     "segments: nine labels": partial(segments, 9, (3, 2, 3, 2, 3, 2, 3, 2)),
     "multiclass": multiclass,
@@ -470,7 +481,6 @@ def test_expectations(name, size):
     """Log-partition functions and expected features, no farther away than what is told."""
     case = made(name)
     if not case.examples.likelihood or case.scaling == "slack":
-        assert case.model.expected_features is None or case.scaling == "slack"
         return
     w, n = case.weights(size), len(case.outputs)
     weights, packed = np.linspace(0.5, 2.0, n), case.packed(w)
@@ -485,11 +495,6 @@ def test_expectations(name, size):
         assert abs(found.losses[i] - loss) <= shifts[i] + 1e-15 * loss
         assert np.linalg.norm(mean) <= found.sizes[i] * (1.0 + 1e-12)
         expected += weights[i] * mean
-        if case.model.expected_features is not None:
-            truth = outputs.phi[outputs.truth]
-            log_z, phi = case.model.expected_features(case.X[i], w)
-            assert log_z == pytest.approx(float(loss + truth @ w), rel=1e-12, abs=1e-12)
-            assert_allclose(phi, (mean + truth).astype(float), rtol=1e-9, atol=1e-12 * (1.0 + size))
     assert (shifts <= 1e-11 * (1.0 + size)).all()
     bound = weights @ ((np.expm1(2.0 * shifts) + 1e-15) * found.sizes)
     assert np.linalg.norm(case.unpacked(gradient) - expected) <= bound

@@ -17,8 +17,19 @@ from sklearn_bundle.structured._compiled import structures
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with the cost of predicting each label for another.
 
-    ``costs`` has a row per true label. ``levels`` is 0 with margin rescaling. With slack rescaling
-    the costs are integers, and the loss of every sequence is below ``levels``.
+    ``costs`` has a row per true label. ``levels`` is 0.
+    """
+
+    levels: int
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    chains: Chains
+
+
+class LeveledOutputs(NamedTuple):
+    """The same with slack rescaling: costs are integers, losses of sequences below ``levels``.
+
+    It is a type of its own, so that others do not compile it.
     """
 
     levels: int
@@ -31,9 +42,8 @@ class Workspace(NamedTuple):
     """Memory to work in.
 
     ``unary`` and ``nodes`` have a row per position, ``best`` one per position and level; ``edges``
-    is a matrix. ``path`` and ``wrong`` have a number per position. ``entries`` are those of a
-    sequence that count. ``sums`` is a matrix that is zero between uses, ``touched`` lists places in
-    it. ``rows`` are those of :func:`~.features.aggregate`.
+    is a matrix. ``path`` has a number per position. ``rows`` are those of
+    :func:`~.features.aggregate`.
     """
 
     recursion: recursion.Workspace
@@ -42,29 +52,43 @@ class Workspace(NamedTuple):
     edges: NDArray[np.float64]
     best: NDArray[np.float64]
     rows: NDArray[np.float64]
-    sums: NDArray[np.float64]
     path: NDArray[np.int64]
-    wrong: NDArray[np.int64]
-    entries: NDArray[np.int64]
-    touched: NDArray[np.int64]
 
 
+@registered(structures.new_work, LeveledOutputs)
 @registered(structures.new_work, ChainOutputs)
 def _new_work(outputs):
     chains, T, S = outputs.chains, most(outputs.chains.tokens), outputs.chains.width
     nodes, best = recursion.aligned(T * S), np.empty(T * outputs.levels * S)
-    rows, sums = np.empty((most(chains.blocks) + S + 3) * S), np.zeros(S * S)
-    arrays = recursion.aligned(T * S), nodes, recursion.aligned(S * S), best, rows, sums
-    path, wrong, entries = np.empty(T, np.int64), np.empty(T, np.int64), most(chains.entries) + 1
-    numbers = path, wrong, np.empty(entries, np.int64), np.empty(2 * T, np.int64)
-    return Workspace(recursion.new_workspace(T, S, chains.bars), *arrays, *numbers)
+    rows, path = np.empty((most(chains.blocks) + S + 3) * S), np.empty(T, np.int64)
+    arrays = recursion.aligned(T * S), nodes, recursion.aligned(S * S), best, rows, path
+    return Workspace(recursion.new_workspace(T, S, chains.bars), *arrays)
 
 
 @registered(structures.worst, ChainOutputs)
 def _worst(outputs, i, w, work, indices, values):
-    loss = _find(outputs, i, w, work)
+    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
+    T, S = chains.tokens[i + 1] - start, chains.width
+    scores(chains, i, w, work.unary)
+    for t in range(T):
+        costs = labels[start + t] * S
+        for k in range(S):
+            work.unary[t * S + k] += outputs.costs[costs + k]
+    pairs = transitions(chains, w)
+    recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
+    return _with_features(outputs, i, w, work, indices, values)
+
+
+@inner
+def _with_features(outputs, i, w, work, indices, values):
+    """The result for the labeling in ``path``."""
+    S, start, loss = outputs.chains.width, outputs.chains.tokens[i], 0.0
+    for t in range(outputs.chains.tokens[i + 1] - start):
+        loss += outputs.costs[outputs.labels[start + t] * S + work.path[t]]
+    _set_rows(outputs, i, work)
     factor = loss if outputs.levels > 0 else 1.0
-    count = _features(outputs.chains, i, outputs.labels, factor, work, indices, values)
+    given = outputs.chains, i, work.rows, (S + 3) * S
+    count = append_rows(*given, factor, indices, values)
     return structures.with_score(count, loss, w, indices, values)
 
 
@@ -92,40 +116,19 @@ def _expect(outputs, i, w, work, weight, gradient):
 def best_labels(outputs, w, out):
     """Write the worst labeling of the only sequence; without costs it is the best."""
     work = structures.new_work(outputs)
-    _find(outputs, 0, w, work)
+    most = work.rows.shape[0] + 1
+    structures.worst(outputs, 0, w, work, np.empty(most, np.uint32), np.empty(most))
     for t in range(out.shape[0]):
         out[t] = work.path[t]
 
 
-@inner
-def _find(outputs, i, w, work):
-    """Write the worst labeling to ``path``, and where it is wrong; returns its loss."""
-    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
-    T, pairs, S = chains.tokens[i + 1] - start, transitions(chains, w), chains.width
+@registered(structures.worst, LeveledOutputs)
+def _worst_by_levels(outputs, i, w, work, indices, values):
+    """``best`` has a row per position and loss from 0: the best score of labelings with it."""
+    chains, labels, pairs = outputs.chains, outputs.labels, transitions(outputs.chains, w)
+    K, S, start = chains.n_labels, chains.width, chains.tokens[i]
+    T = chains.tokens[i + 1] - start
     scores(chains, i, w, work.unary)
-    if outputs.levels > 0:
-        _find_by_levels(outputs, start, T, pairs, work)
-    else:
-        for t in range(T):
-            costs = labels[start + t] * S
-            for k in range(S):
-                work.unary[t * S + k] += outputs.costs[costs + k]
-        recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
-    loss = 0.0
-    for t in range(T):
-        work.wrong[t] = work.path[t] != labels[start + t]
-        loss += outputs.costs[labels[start + t] * S + work.path[t]]
-    return loss
-
-
-@inner
-def _find_by_levels(outputs, start, T, pairs, work):
-    """The same with slack rescaling, by the loss up to each position.
-
-    ``best`` has a row per position and loss from 0: the best score among all labelings with this
-    loss.
-    """
-    K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
     unary, best, levels, path = work.unary, work.best, outputs.levels, work.path
     for x in range(T * levels * S):
         best[x] = -np.inf
@@ -155,67 +158,52 @@ def _find_by_levels(outputs, start, T, pairs, work):
                 label, highest = k, value
         path[t] = label
         level -= np.int64(outputs.costs[labels[start + t] * S + label])
+    return _with_features(outputs, i, w, work, indices, values)
 
 
 @inner
-def _features(chains, i, labels, factor, work, indices, values):
-    """Factor times (features of the true labels minus those of the path); returns their number."""
-    S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
-    T = chains.tokens[i + 1] - start
-    path, sums, touched, entries = work.path, work.sums, work.touched, work.entries
-    size = 0
-    for e in range(chains.entries[i], chains.entries[i + 1]):
-        entries[size] = e  # no branch: it would be mispredicted too often
-        size += work.wrong[chains.places[e, 1]]
-    out = indices, values, factor
-    count = pending = at = 0
-    slot = np.int64(-1)
-    for x in range(size):
-        e = entries[x]
-        if chains.places[e, 0] != slot:
-            count, pending = flush(sums, touched, pending, at, out, count), 0
-            slot = np.int64(chains.places[e, 0])
-            at = np.int64(chains.attributes[first + slot]) * S
-        t = np.int64(chains.places[e, 1])
-        value = chains.values[e * chains.step]
-        pending = _exchange(sums, touched, pending, labels[start + t], path[t], value)
-    count, pending = flush(sums, touched, pending, at, out, count), 0
-    at = chains.n_attributes * S
-    for t in range(1, T):
-        if work.wrong[t - 1] + work.wrong[t] > 0:
-            true = labels[start + t - 1] * S + labels[start + t]
-            label = path[t - 1] * S + path[t]
-            pending = _exchange(sums, touched, pending, true, label, 1.0)
-    count, pending = flush(sums, touched, pending, at, out, count), 0
-    at += S * S
-    for bias in range(3 if chains.intercept else 0):  # at any position, the first and the last one
-        for t in range(T):
-            counts = bias == 0 or t == (0 if bias == 1 else T - 1)
-            if counts and work.wrong[t] > 0:
-                pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
-        count, pending = flush(sums, touched, pending, at + bias * S, out, count), 0
-    return count
+def _set_rows(outputs, i, work):
+    """Fill ``rows`` with the features of the true labels minus those of the path."""
+    chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
+    T, S, path, nodes = chains.tokens[i + 1] - start, chains.width, work.path, work.nodes
+    edges = work.edges
+    for x in range(T * S):
+        nodes[x] = 0.0
+    for x in range(S * S):
+        edges[x] = 0.0
+    for t in range(T):
+        nodes[t * S + labels[start + t]] += 1.0
+        nodes[t * S + path[t]] -= 1.0
+        if t > 0:
+            edges[labels[start + t - 1] * S + labels[start + t]] += 1.0
+            edges[path[t - 1] * S + path[t]] -= 1.0
+    features.aggregate(chains, i, nodes, edges, work.rows)
 
 
 @inner
-def _exchange(sums, touched, pending, true, label, value):
-    sums[true] += value
-    sums[label] -= value
-    touched[pending], touched[pending + 1] = true, label
-    return pending + 2
+def place(chains, i, u, tail):
+    """Where the attribute u of a sequence, or the tail after all of them, is in w; its size."""
+    if u == chains.blocks[i + 1] - chains.blocks[i]:
+        return np.int64(chains.n_attributes * chains.width), np.int64(tail)
+    attribute = np.int64(chains.attributes[chains.blocks[i] + u])
+    return attribute * chains.width, np.int64(chains.width)
 
 
 @inner
-def flush(sums, touched, pending, at, out, count):
-    """Write the nonzero sums as entries, in places from ``at``, and reset them to zero.
+def append_rows(chains, i, rows, tail, factor, indices, values):
+    """Write the nonzero entries of factor times rows of a sequence and its tail; their number.
 
-    A place that was touched twice is zero the second time. It is written nevertheless, since a
-    branch would be mispredicted too often: the arrays must hold one more entry.
+    A zero is written nevertheless, since a branch would be mispredicted too often: the arrays must
+    hold one more entry.
     """
-    indices, values, factor = out
-    for p in range(pending):
-        value = sums[touched[p]]
-        indices[count], values[count] = at + touched[p], factor * value
-        sums[touched[p]] = 0.0
-        count += value != 0.0
+    count = source = 0
+    for u in range(chains.blocks[i + 1] - chains.blocks[i] + 1):
+        at, size = place(chains, i, u, tail)
+        used = False
+        for x in range(source, source + size):
+            used |= rows[x] != 0.0
+        for x in range(size if used else 0):
+            indices[count], values[count] = at + x, factor * rows[source + x]
+            count += rows[source + x] != 0.0
+        source += size
     return count

@@ -256,7 +256,10 @@ def visit(task, structure, kept, dual, sampling, order, longest, found):
         i = order[n] if order[n] >= 0 else pick(sampling)
         count, q, highest, top = kept.count[i], kept.q[i], -np.inf, -np.inf
         if task == SUM:
-            weight = 1.0 if dual.squared else np.sum(q[:count])
+            weight = 0.0
+            for k in range(count):
+                weight += q[k]
+            weight = 1.0 if dual.squared else weight
             for k in range(count):
                 if q[k] > 0.0:
                     _add(kept, i, k, dual.weights[i] * q[k] / weight, dual)

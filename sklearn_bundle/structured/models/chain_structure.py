@@ -10,7 +10,11 @@ from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import Weights, flat, pack, padded
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.validation import squared_lengths
-from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs, best_labels
+from sklearn_bundle.structured._compiled.chain_oracle import (
+    ChainOutputs,
+    LeveledOutputs,
+    best_labels,
+)
 from sklearn_bundle.structured.models.base import (
     StructuredModel,
     check_size,
@@ -216,7 +220,7 @@ class Chain(StructuredModel):
 
     def _outputs(
         self, X: TokenRows, labels: NDArray[np.int64], costs: Array, scaling: str
-    ) -> ChainOutputs:
+    ) -> ChainOutputs | LeveledOutputs:
         """Sequences in the form for compiled code."""
         K, S = X.n_labels, padded(X.n_labels)
         check_size(
@@ -229,7 +233,8 @@ class Chain(StructuredModel):
             most = _whole(costs).max(axis=1)[labels]
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
         costs = np.pad(costs, ((0, 0), (0, S - K)))
-        return ChainOutputs(levels, labels, costs.ravel(), chains)
+        kind = LeveledOutputs if levels > 0 else ChainOutputs
+        return kind(levels, labels, costs.ravel(), chains)
 
     def _best(self, x: Array, y: Any, w: Array, scaling: str) -> NDArray[np.int64]:
         """The best labels of a sequence, with losses if y is given."""

@@ -14,7 +14,7 @@ from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear.losses.multiclass import check_cost
-from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs
+from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs, NodeRows
 from sklearn_bundle.structured.models.base import StructuredModel, check_size, checked_labels
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples, Sums
 from sklearn_bundle.structured.models.hierarchy import hierarchy
@@ -106,24 +106,13 @@ class _Classes(StructuredModel, ABC):
         n_parameters, (n, d) = self.n_parameters(rows, y), rows.X.shape
         check_size(self, n_parameters, f"{n_parameters // d} rows of {d} features")
         labels = checked_labels(y, n, rows.n_classes)
-        width, indptr, indices, data = stored(rows.X)
-        starts = self.ancestors_.indptr.astype(np.int64)
-        nodes = self.ancestors_.indices.astype(np.int64)
-        outputs = ClassOutputs(
-            n_parameters // d,
-            d,
-            width,
-            scaling == "slack",
-            frozen(labels),
-            frozen(self.costs_),
-            starts,
-            nodes,
-            indptr,
-            indices,
-            data,
+        A, stored = self.ancestors_, node_rows(rows.X, n_parameters // d)
+        parts = map(
+            frozen, (labels, self.costs_, *(p.astype(np.int64) for p in (A.indptr, A.indices)))
         )
-        entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
-        longest = entries * (depths[labels] + depths.max())
+        outputs = ClassOutputs(stored, scaling == "slack", *parts)
+        depths = np.diff(A.indptr)
+        longest = n_entries(stored, n) * (depths[labels] + depths.max())
         rounding = ScoreRounding(
             rows.X,
             np.arange(n + 1),
@@ -281,16 +270,20 @@ def as_matrix(X: Any) -> Matrix:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
-    """Width, indptr, indices and data, as in :class:`ClassOutputs`."""
+def node_rows(X: Matrix, n_nodes: int) -> NodeRows:
+    """Rows in the form for compiled code."""
     if isinstance(X, np.ndarray):
         none = np.empty(0, np.int64), frozen(np.empty(0, np.uint32))
-        return X.shape[1], *none, frozen(X).reshape(-1)
+        return NodeRows(n_nodes, X.shape[1], X.shape[1], *none, frozen(X).reshape(-1))
     rows: Any = X
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    indices = np.asarray(rows.indices)
-    fits = indices.dtype.itemsize == 4
-    indices = indices.view(np.uint32) if fits else indices.astype(np.uint32)  # d is below 2^32
-    return 0, rows.indptr.astype(np.int64), frozen(indices), frozen(rows.data)
+    indices = rows.indices.astype(np.uint32, copy=False)  # d is below 2^32
+    parts = rows.indptr.astype(np.int64), frozen(indices), frozen(rows.data)
+    return NodeRows(n_nodes, X.shape[1], 0, *parts)
+
+
+def n_entries(rows: NodeRows, n: int) -> NDArray[np.int64]:
+    """Of each of n rows."""
+    return np.full(n, rows.width) if rows.width else np.diff(rows.indptr)

@@ -17,7 +17,7 @@ from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
 from sklearn_bundle.structured.models.base import StructuredModel, check_size
-from sklearn_bundle.structured.models.classes import Matrix, as_matrix, stored
+from sklearn_bundle.structured.models.classes import Matrix, as_matrix, n_entries, node_rows
 from sklearn_bundle.structured.models.examples import (
     Array,
     CompiledExamples,
@@ -139,29 +139,6 @@ class Multilabel(StructuredModel):
         truth = as_sets([y], self.n_labels_)
         return self._best(self._outputs(_row(x), truth, 1.0), w)[0]
 
-    def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
-        """Log of the sum of ``exp <w, phi(x, y)>`` over all sets y, and the mean of phi.
-
-        Parameters
-        ----------
-        x : ndarray of shape (d,)
-            A row.
-        w : ndarray of shape (n_parameters,)
-            Parameters.
-
-        Returns
-        -------
-        log_partition : float
-            The logarithm.
-        expectation : ndarray of shape (n_parameters,)
-            The mean, with y in proportion to the exponentials.
-        """
-        none = np.zeros(self.n_labels_, np.int64)
-        outputs = self._outputs(_row(x), none[None], 1.0)
-        truth, gradient = self.joint_feature(x, none), np.zeros(len(w))
-        found = self._bound(outputs, _row(x)).expect(_weights(w), 0, 1, np.ones(1), gradient)
-        return float(found.losses[0] + w @ truth), gradient + truth
-
     def best_sets(self, X: Matrix, w: Array) -> Numbers:
         """The best sets for many rows, after :meth:`n_parameters`.
 
@@ -188,14 +165,7 @@ class Multilabel(StructuredModel):
         check_size(self, self._size(d), f"{L} labels with {d} features")
         if len(sets) != n:
             raise ValueError(f"y must have {n} rows, as X, got {len(sets)}.")
-        rounding = ScoreRounding(
-            rows.X,
-            np.arange(n + 1),
-            lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
-            columns=L,
-            others=L + 2 * len(self.edges_),
-        )
-        return self._bound(self._outputs(rows.X, sets, 1.0), rows.X, (rounding,))
+        return self._bound(rows.X, sets)
 
     @property
     def _bias(self) -> float:
@@ -223,14 +193,20 @@ class Multilabel(StructuredModel):
         else:
             self.edges_ = as_pairs(self.edges, L, "edges", "labels")
 
-    def _bound(
-        self, outputs: MultilabelOutputs, X: Matrix, roundings: tuple[ScoreRounding, ...] = ()
-    ) -> CompiledExamples:
+    def _bound(self, X: Matrix, sets: Numbers) -> CompiledExamples:
         (n, d), L, E = X.shape, self.n_labels_, len(self.edges_)
-        entries = np.diff(outputs.indptr) if outputs.width == 0 else np.full(n, d)
+        outputs = self._outputs(X, sets, 1.0)
+        rounding = ScoreRounding(
+            X,
+            np.arange(n + 1),
+            lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
+            columns=L,
+            others=L + 2 * E,
+        )
+        entries = n_entries(outputs.rows, n)
         sizes = 2.0 * L * np.sqrt(squared_lengths(X) + 1.0) + 4.0 * E
-        sums = Sums(np.full(n, 16.0 * (L + E) + 16.0), np.ones(n, np.int64), sizes)
-        given = self._size(d), L * (entries + 1) + 2 * E, roundings, sums
+        sums = Sums(np.full(n, 16.0 * (L + E) + 16.0), np.full(n, 2), sizes)
+        given = self._size(d), L * (entries + 1) + 2 * E + 1, (rounding,), sums
         examples = CompiledExamples(outputs, *given)
         examples.oracle_cost = float(np.mean(entries) * L + 8 * (E + L))
         return examples
@@ -247,10 +223,8 @@ class Multilabel(StructuredModel):
         above[below], parents[below] = numbers, edges[numbers, 1 - later]
         swapped = np.zeros(L, np.bool_)
         swapped[below] = later == 0
-        width, *stored_rows = stored(X)
         forest = order, above, parents, swapped
-        sizes = L, X.shape[1], width, self._bias, cost
-        return MultilabelOutputs(*sizes, sets, *forest, *stored_rows)
+        return MultilabelOutputs(node_rows(X, L), self._bias, cost, sets, *forest)
 
 
 def _weights(w: Array) -> Array:

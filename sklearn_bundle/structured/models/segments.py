@@ -2,39 +2,119 @@
 
 from itertools import pairwise
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.chain.model import pack, padded
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.core.values import shown
+from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
+from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs
 from sklearn_bundle.structured.models.base import StructuredModel, check_size
-from sklearn_bundle.structured.models.chain_structure import TokenRows, joined, sums_along
-from sklearn_bundle.structured.models.examples import CompiledExamples, check_scaling
-from sklearn_bundle.structured.models.segment_layout import (
-    Array,
-    Segmentation,
-    SegmentWeights,
-    TokenSegments,
-    best_segments,
-    by_tokens,
-    flat,
-    longest_entries,
-    n_flat,
-    segments_of,
-    split,
-    structure,
-    taken_apart,
+from sklearn_bundle.structured.models.chain_structure import (
+    TokenRows,
+    attribute_entries,
+    joined,
+    sums_along,
 )
+from sklearn_bundle.structured.models.examples import CompiledExamples, check_scaling
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Segmentation = list[tuple[Any, int, int]]
 
 _COSTS = {
     "tags": segment_oracle.TAGS,
     "labels": segment_oracle.LABELS,
     "segments": segment_oracle.SEGMENTS,
 }
+
+
+# ---- segments by tokens, parameters by parts -----------------------------------------------------
+
+
+class TokenSegments(NamedTuple):
+    """Segments of sequences, by tokens, one sequence after the other.
+
+    ``labels`` has the label of each token, ``sizes`` the length of the segment whose last token it
+    is, or 0.
+    """
+
+    labels: Any  # a list of labels, or an array of their numbers
+    sizes: Numbers
+
+
+def by_tokens(segmentations: list[Segmentation]) -> TokenSegments:
+    """The segments of sequences by tokens, with their labels in a list."""
+    segments = [segment for each in segmentations for segment in each]
+    lengths = np.array([stop - start for _, start, stop in segments], np.int64)
+    sizes = np.zeros(lengths.sum(), np.int64)
+    sizes[np.cumsum(lengths) - 1] = lengths
+    labels = [label for label, start, stop in segments for _ in range(start, stop)]
+    return TokenSegments(labels, sizes)
+
+
+def segments_of(labels: list, sizes: Numbers) -> Segmentation:
+    """The inverse of :func:`by_tokens` for one sequence."""
+    stops = np.flatnonzero(sizes) + 1
+    starts = (stops - sizes[stops - 1]).tolist()
+    return [(labels[s], s, stop) for s, stop in zip(starts, stops.tolist(), strict=True)]
+
+
+class SegmentWeights(NamedTuple):
+    """The parameters of a model of segments, by parts."""
+
+    coef: Array  # (K, d)
+    first: Array  # (K, d)
+    last: Array  # (K, d)
+    transitions: Array  # (K, K), from and to
+    lengths: Array  # (K, L), of length 1 and longer
+    start: Array  # (K,)
+    end: Array  # (K,)
+
+
+class Layout(NamedTuple):
+    """Two orders of the parameters: that of the parts, and the rows of the compiled code."""
+
+    n_labels: int
+    n_attributes: int
+    longest: int
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        K = self.n_labels
+        return K * (3 * self.n_attributes + K + self.longest + 2)
+
+    def split(self, w: Array) -> SegmentWeights:
+        """The parts of w, as views: the inverse of :func:`~.chain_structure.joined`."""
+        K, d, L = self
+        ends = np.cumsum([K * d, K * d, K * d, K * K, K * L, K])
+        *tables, start, end = np.split(np.asarray(w), ends)
+        return SegmentWeights(*(table.reshape(K, -1) for table in tables), start, end)
+
+    def flat(self, w: Array) -> Array:
+        """The parameters in the rows of the compiled code."""
+        (K, d, L), parts = self, self.split(w)
+        rows, tail = np.zeros((d, padded(3 * K))), np.zeros((K + L + 2, padded(K)))
+        rows[:, : 3 * K] = np.vstack(parts[:3]).T
+        tail[:, :K] = np.vstack([parts.transitions, parts.lengths.T, parts.start, parts.end])
+        return np.concatenate([rows.ravel(), tail.ravel()])
+
+    def public(self, w: Array) -> Array:
+        """The inverse of :meth:`flat`."""
+        K, d, L = self
+        rows, tail = np.split(w, [d * padded(3 * K)])
+        rows, tail = rows.reshape(d, -1)[:, : 3 * K].T, tail.reshape(-1, padded(K))[:, :K]
+        return joined((rows, tail[:K], tail[K : K + L].T, tail[K + L :]))
+
+
+# ---- the model -----------------------------------------------------------------------------------
 
 
 class Segments(StructuredModel):
@@ -52,25 +132,21 @@ class Segments(StructuredModel):
 
     where segment j has the label k_j and the length n_j, and m is the last one. So phi(x, y) holds
     sums of the x_t over segments by label, the x_t of their first and last positions, and counts.
-    All parameters are regularized. With ``max_length=1`` and without `boundaries` this is
-    :class:`~sklearn_bundle.models.Chain`, with lengths for its intercept.
+    All parameters are regularized.
 
     A fitted :class:`~sklearn_bundle.StructuredSVM` has these parts as attributes: ``coef_``,
     ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``. Its y and its
     predictions are, for each sequence, a list of segments (label, start, stop) with labels of any
     sortable type.
 
-    `cost` defines l(y, y'). There are ``K (3 d + K + L + 2)`` parameters, ``K (d + K + L + 2)``
-    without `boundaries`. L is the largest length of a segment; :meth:`n_parameters` sets K to the
-    largest label in its y plus one.
+    `cost` defines l(y, y'). There are ``K (3 d + K + L + 2)`` parameters. L is the largest length
+    of a segment; :meth:`n_parameters` sets K to the largest label in its y plus one.
 
     Parameters
     ----------
     max_length : int, default=None
         The largest length of a segment, in positions. None means, for each label, its largest
         length in the training data.
-    boundaries : bool, default=True
-        Whether to fit first and last, the weights of the positions where a segment begins and ends.
     cost : {"tags", "labels", "segments"}, default="tags"
         Definition of a mistake. "tags": a position with a wrong label, or where a segment begins in
         only one of the two; this is the number of wrong IOB2 tags if all labels have segments.
@@ -115,9 +191,9 @@ class Segments(StructuredModel):
     >>> X = [np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 0, 0, 0, 1]]]
     >>> y = [[(0, 0, 2), (1, 2, 3)], [(0, 0, 2), (0, 2, 4), (1, 4, 5)]]
     >>> other = [(1, 0, 1), (0, 1, 2), (0, 2, 4), (0, 4, 5)]
-    >>> model = Segments(boundaries=False)
+    >>> model = Segments()
     >>> model.n_parameters(X, y), model.max_lengths_
-    (16, array([2, 1]))
+    (24, array([2, 1]))
     >>> w = model.joint_feature(X[1], y[1]) - model.joint_feature(X[1], other)
     >>> model.inference(X[0], w)
     [(0, 0, 2), (1, 2, 3)]
@@ -125,37 +201,31 @@ class Segments(StructuredModel):
     3.0
     """
 
-    def __init__(
-        self, max_length: int | None = None, *, boundaries: bool = True, cost: str = "tags"
-    ):
+    n_labels_: int
+    max_lengths_: Numbers
+
+    def __init__(self, max_length: int | None = None, *, cost: str = "tags"):
         self.max_length = max_length
-        self.boundaries = boundaries
         self.cost = cost
 
     def n_parameters(self, X: Any, y: Any) -> int:
         if isinstance(X, TokenRows):
-            begins = np.flatnonzero(y.sizes)
-            labels, sizes = y.labels[begins], y.sizes[begins]
-            numbers = np.repeat(y.numbers, X.lengths)[begins]
             self.n_labels_, d = X.n_labels, X.X.shape[1]
         else:
-            numbers = np.repeat(np.arange(len(y)), list(map(len, y)))
-            labels, starts, stops = np.concatenate(y).T
-            sizes = stops - starts
-            self.n_labels_, d = 1 + int(labels.max()), X[0].shape[1]
-        self._check_parameters()
-        self._set_limits(labels, sizes, numbers)
-        return self._size(d)
+            y, d = by_tokens(y), X[0].shape[1]
+            self.n_labels_ = 1 + max(y.labels)
+        self._learn_limits(y)
+        return self._layout(d).size
 
     def joint_feature(self, x: Array, y: Segmentation) -> Array:
-        phi = np.zeros(self._size(x.shape[1]))
-        parts = self._split(phi)
+        layout = self._layout(x.shape[1])
+        phi = np.zeros(layout.size)
+        parts = layout.split(phi)
         for label, start, stop in y:
             parts.coef[label] += x[start:stop].sum(axis=0)
+            parts.first[label] += x[start]
+            parts.last[label] += x[stop - 1]
             parts.lengths[label, stop - start - 1] += 1.0
-            if self.boundaries:
-                parts.first[label] += x[start]
-                parts.last[label] += x[stop - 1]
         for (before, _, _), (label, _, _) in pairwise(y):
             parts.transitions[before, label] += 1.0
         parts.start[y[0][0]] = parts.end[y[-1][0]] = 1.0
@@ -164,10 +234,10 @@ class Segments(StructuredModel):
     def loss(self, y: Segmentation, y_hat: Segmentation) -> float:
         if self.cost == "segments":
             return float(len(set(map(tuple, y)) ^ set(map(tuple, y_hat))))
-        (labels, sizes), (others, other_sizes) = by_tokens([y]), by_tokens([y_hat])
-        wrong = np.not_equal(labels, others)
-        if self.cost == "tags":
-            wrong |= (sizes > 0) != (other_sizes > 0)
+        one, other = by_tokens([y]), by_tokens([y_hat])
+        wrong = np.not_equal(one.labels, other.labels)
+        if self.cost == "tags":  # a segment begins after the last token of another
+            wrong[1:] |= (one.sizes[:-1] > 0) != (other.sizes[:-1] > 0)
         return float(wrong.sum())
 
     def max_loss(self, y: Segmentation) -> float:
@@ -175,110 +245,112 @@ class Segments(StructuredModel):
         return float(T + len(y) if self.cost == "segments" else T)
 
     def inference(self, x: Array, w: Array) -> Segmentation:
-        return self._best(x, w)
+        return self._best(x, w, None)
 
     def loss_augmented_inference(self, x: Array, y: Segmentation, w: Array) -> Segmentation:
-        return self._best(x, w, _tokens(y), _COSTS[self.cost])
+        return self._best(x, w, by_tokens([y]))
 
-    def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
-        """The log-partition function, and the mean of phi(x, y) over all segmentations y of x.
+    def best_segments(
+        self,
+        X: sp.csr_array,
+        lengths: Numbers,
+        w: Array,
+        n_threads: int,
+        truth: TokenSegments | None = None,
+    ) -> TokenSegments:
+        """The segmentations of the highest scores, after :meth:`n_parameters`.
 
         Parameters
         ----------
-        x : ndarray of shape (T, d)
-            Attributes of the positions.
+        X : CSR of shape (n_tokens, d)
+            Sequences of at least one token, one after the other.
+        lengths : ndarray of int
+            Their numbers of tokens.
         w : ndarray of shape (n_parameters,)
             Parameters.
+        n_threads : int
+            Number of threads.
+        truth : TokenSegments, default=None
+            True segments: then losses are added to the scores.
 
         Returns
         -------
-        log_partition : float
-            ``log sum_y exp <w, phi(x, y)>``.
-        expectation : ndarray of shape (n_parameters,)
-            Mean of phi(x, y), with y drawn in proportion to ``exp <w, phi(x, y)>``.
+        found : TokenSegments
+            Segments with numbers of labels.
         """
-        x, truth = np.asarray(x, np.float64), [(0, t, t + 1) for t in range(len(x))]
-        rows = sp.csr_array(x), np.array([len(x)]), self.max_lengths_, bool(self.boundaries)
-        outputs = structure(*rows, _tokens(truth), segment_oracle.NOTHING)
-        at, gradient = flat(self._split(w)), np.zeros(n_flat(outputs))
-        sums = sums_along(outputs.chains, rows[0], 0.0)
-        examples = CompiledExamples(outputs, len(gradient), longest_entries(outputs), (), sums)
-        found = examples.expect(at, 0, 1, np.ones(1), gradient)
-        parts = taken_apart(gradient, self.n_labels_, self._longest, bool(self.boundaries))
-        phi = self.joint_feature(x, truth)  # of the output that all others were compared with
-        return float(found.losses[0] + w @ phi), joined(parts) + phi
+        layout = self._layout(X.shape[1])
+        if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
+            used, indices = np.unique(X.indices, return_inverse=True)
+            indices = indices.astype(X.indices.dtype, copy=False)
+            X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
+            parts, layout = layout.split(w), self._layout(len(used))
+            w = joined((*(part[:, used] for part in parts[:3]), *parts[3:]))
+        n, w = X.shape[0], layout.flat(w)
+        found = TokenSegments(*np.zeros((2, n), np.int64))
+        outputs = self._outputs(TokenRows(X, lengths, self.n_labels_), truth)
+        bounds = row_blocks(X.nnz + n * outputs.chains.width, len(lengths), 1)
+
+        def task(k: int) -> None:
+            segment_oracle.best_segments(outputs, w, bounds[k], bounds[k + 1], *found)
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(task, len(bounds) - 1)
+        return found
 
     def examples(self, X: TokenRows, y: TokenSegments, scaling: str) -> CompiledExamples:
         """All sequences bound to the model, for solvers, with parameters in padded rows."""
         check_scaling(self, scaling)
         self.n_parameters(X, y)
-        given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
-        outputs = structure(X.X, X.lengths, *given)
-        d, chains, n_parameters = X.X.shape[1], outputs.chains, n_flat(outputs)
-        parts = f"{d} attributes, {X.n_labels} labels and segments of {self._longest} positions"
-        check_size(self, n_parameters, parts)
+        outputs, d, K, L = self._outputs(X, y), X.X.shape[1], self.n_labels_, self._longest
+        chains = outputs.chains
         size = d * chains.width
+        n_parameters = size + (K + L + 2) * outputs.width
+        check_size(self, n_parameters, f"{d} attributes, {K} labels and segments of {L} positions")
         rounding = ScoreRounding(
             X.X,
             chains.tokens,
             lambda w: (w[:size].reshape(d, -1), w[size:]),
-            columns=3 if self.boundaries else 1,
+            columns=3,
             others=4,  # a transition, a length, and biases at both ends
         )
-        steps = 2.0 * (self._longest + X.n_labels) + 64.0
-        sums = sums_along(chains, X.X, steps, 3 if self.boundaries else 1)
-        return CompiledExamples(outputs, n_parameters, longest_entries(outputs), (rounding,), sums)
+        T = np.diff(chains.tokens)
+        pairs = np.minimum(2 * T, K * K) + np.minimum(2 * T, K * L)
+        longest = attribute_entries(chains, 6) + pairs + 5  # two labels in three columns each
+        sums = sums_along(chains, X.X, 2.0 * (L + K) + 64.0, 3)
+        return CompiledExamples(outputs, n_parameters, longest, (rounding,), sums)
 
-    def _size(self, n_attributes: int) -> int:
-        parts, K = 3 if self.boundaries else 1, self.n_labels_
-        return K * (parts * n_attributes + K + self._longest + 2)
+    def _outputs(self, X: TokenRows, y: TokenSegments | None) -> SegmentOutputs:
+        """Sequences in the form for compiled code, without losses if there are no true segments."""
+        K, cost = self.n_labels_, segment_oracle.NOTHING if y is None else _COSTS[self.cost]
+        labels, sizes = np.zeros((2, X.X.shape[0]), np.int64) if y is None else y
+        arrays = self.max_lengths_, np.asarray(labels, np.int64), sizes
+        chains = pack(X.X, X.lengths, 3 * K, False)
+        return SegmentOutputs(K, self._longest, padded(K), cost, *map(frozen, arrays), chains)
 
-    def _split(self, w: Array) -> SegmentWeights:
-        return split(np.asarray(w), self.n_labels_, self._longest, bool(self.boundaries))
-
-    def _best(
-        self,
-        x: Array,
-        w: Array,
-        truth: TokenSegments | None = None,
-        cost: int = segment_oracle.NOTHING,
-    ) -> Segmentation:
-        rows = sp.csr_array(x, dtype=np.float64), np.array([len(x)])
-        given = self._split(w), self.max_lengths_, 1, truth, cost
-        found = best_segments(*rows, *given)
+    def _best(self, x: Array, w: Array, truth: TokenSegments | None) -> Segmentation:
+        rows = sp.csr_array(x, dtype=np.float64)
+        found = self.best_segments(rows, np.array([len(x)]), w, 1, truth)
         return segments_of(found.labels.tolist(), found.sizes)
 
     @property
     def _longest(self) -> int:
         return int(self.max_lengths_.max())
 
-    def _check_parameters(self) -> None:
+    def _layout(self, n_attributes: int) -> Layout:
+        return Layout(self.n_labels_, n_attributes, self._longest)
+
+    def _learn_limits(self, y: TokenSegments) -> None:
+        """Check the parameters, and set the largest lengths."""
         if not (isinstance(self.cost, str) and self.cost in _COSTS):
             raise ValueError(f"cost must be one of {list(_COSTS)}, got {shown(self.cost)}.")
-        given = self.max_length
-        is_length = isinstance(given, Integral) and not isinstance(given, bool) and given >= 1
-        if given is not None and not is_length:
-            raise ValueError(
-                f"max_length must be an integer of at least 1, or None, got {shown(given)}."
-            )
-
-    def _set_limits(
-        self, labels: NDArray[np.int64], sizes: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> None:
-        if self.max_length is None:
+        given, longest = self.max_length, y.sizes.max()
+        if given is None:
             self.max_lengths_ = np.ones(self.n_labels_, np.int64)
-            np.maximum.at(self.max_lengths_, labels, sizes)
+            np.maximum.at(self.max_lengths_, y.labels, y.sizes)
             return
-        self.max_lengths_ = np.full(self.n_labels_, self.max_length, np.int64)
-        longer = np.flatnonzero(sizes > self.max_length)
-        if len(longer):
+        if not isinstance(given, Integral) or isinstance(given, bool) or given < longest:
             raise ValueError(
-                f"Sequence {numbers[longer[0]]} of y has a segment of {sizes[longer[0]]} positions,"
-                f" but max_length is {self.max_length}: it must be at least {sizes.max()}, the "
-                "length of the longest segment in y, or None."
+                "max_length must be None or an integer, at least the length of the longest segment "
+                f"in y, {longest}, got {shown(given)}."
             )
-
-
-def _tokens(y: Segmentation) -> TokenSegments:
-    labels, sizes = by_tokens([y])
-    return TokenSegments(np.array(labels, np.int64), sizes, np.zeros(1, np.int64))
+        self.max_lengths_ = np.full(self.n_labels_, given, np.int64)

@@ -19,15 +19,13 @@ from sklearn_bundle.chain.readers.sequences import (
 )
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.values import require_y, shown
-from sklearn_bundle.structured.models.chain_structure import TokenRows, joined
-from sklearn_bundle.structured.models.segment_layout import (
+from sklearn_bundle.structured.models.chain_structure import TokenRows
+from sklearn_bundle.structured.models.segments import (
+    Layout,
     Segmentation,
-    SegmentWeights,
     TokenSegments,
-    best_segments,
     by_tokens,
     segments_of,
-    taken_apart,
 )
 from sklearn_bundle.structured.readers.structures import Array, Reader, Reading
 
@@ -37,13 +35,12 @@ class SegmentReader(Reader):
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         segmentations = _checked(estimator, X, y)
-        tokens = [by_tokens([segments])[0] for segments in segmentations]
+        tokens = [by_tokens([segments]).labels for segments in segmentations]
         data = check_training_sequences(estimator, X, tokens, sample_weight, least_classes=1)
-        _, sizes = by_tokens([segmentations[i] for i in data.kept])
-        labels = data.labels.astype(np.int64, copy=False)
+        sizes = by_tokens([segmentations[i] for i in data.kept]).sizes
         return Reading(
             TokenRows(data.X, data.lengths, len(data.classes)),
-            TokenSegments(labels, sizes, data.kept),
+            TokenSegments(data.labels.astype(np.int64, copy=False), sizes),
             data.weights,
             data.total,
             {"classes_": data.classes, **data.fitted},
@@ -51,29 +48,30 @@ class SegmentReader(Reader):
         )
 
     def attributes(self, model, reading, w) -> dict[str, Any]:
-        longest = int(model.max_lengths_.max())
-        parts = taken_apart(w, reading.X.n_labels, longest, bool(model.boundaries))
-        named = {f"{name}_": part for name, part in parts._asdict().items() if part.size}
-        return named | super().attributes(model, reading, joined(parts))
+        d, longest = reading.X.X.shape[1], int(model.max_lengths_.max())
+        layout = Layout(reading.X.n_labels, d, longest)
+        w = layout.public(w)
+        parts = layout.split(w)._asdict()
+        named = {f"{name}_": part for name, part in parts.items()}
+        return named | super().attributes(model, reading, w)
 
     def predict(self, estimator, X) -> Any:
         sequences, found = _found(estimator, X)
-        labels, bounds = estimator.classes_[found.labels].tolist(), sequences.starts.tolist()
-        return [segments_of(labels[a:b], found.sizes[a:b]) for a, b in pairwise(bounds)]
+        labels = estimator.classes_[found.labels].tolist()
+        return _by_sequences(sequences, TokenSegments(labels, found.sizes))
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        segmentations = _checked(estimator, X, y)
+        segmentations, model = _checked(estimator, X, y), estimator.model_
         sequences, found = _found(estimator, X)
-        tokens = [by_tokens([segments])[0] for segments in segmentations]
-        true = check_labels(estimator, sequences, tokens).tolist()
-        model, (_, sizes) = estimator.model_, by_tokens(segmentations)
-        one, other = np.zeros((2, len(segmentations)))
-        for i, (first, last) in enumerate(pairwise(sequences.starts.tolist())):
-            if first == last:
-                continue
-            truth = segments_of(true[first:last], sizes[first:last])
-            output = segments_of(found.labels[first:last].tolist(), found.sizes[first:last])
-            one[i], other[i] = model.loss(truth, output), model.max_loss(truth)
+        tokens = [by_tokens([segments]).labels for segments in segmentations]
+        labels = check_labels(estimator, sequences, tokens).tolist()
+        truths = _by_sequences(sequences, TokenSegments(labels, by_tokens(segmentations).sizes))
+        outputs = _by_sequences(sequences, found._replace(labels=found.labels.tolist()))
+        pairs = list(zip(truths, outputs, strict=True))
+        losses = [
+            (model.loss(*pair), model.max_loss(pair[0])) if pair[0] else (0, 0) for pair in pairs
+        ]
+        one, other = np.array(losses, np.float64).reshape(-1, 2).T
         return one, other
 
 
@@ -82,18 +80,15 @@ def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
     check_is_fitted(estimator)
     _refuse_plain(X)
     sequences = check_prediction_sequences(estimator, X)
-    weights, model = _weights(estimator), estimator.model_
-    _, n_threads = split_threads(estimator.n_jobs, 1)
-    given = weights, model.max_lengths_, n_threads
     lengths = sequences.lengths[sequences.lengths > 0]
-    return sequences, best_segments(sequences.X, lengths, *given)
+    n_threads = split_threads(estimator.n_jobs, 1)[1]
+    given = sequences.X, lengths, estimator.w_, n_threads
+    return sequences, estimator.model_.best_segments(*given)
 
 
-def _weights(estimator: BaseEstimator) -> SegmentWeights:
-    none: Array = np.empty((len(estimator.classes_), 0))
-    ends = (estimator.first_, estimator.last_) if estimator.model_.boundaries else (none, none)
-    pairs = estimator.transitions_, estimator.lengths_
-    return SegmentWeights(estimator.coef_, *ends, *pairs, estimator.start_, estimator.end_)
+def _by_sequences(sequences: Sequences, found: TokenSegments) -> list[Segmentation]:
+    bounds = sequences.starts.tolist()
+    return [segments_of(found.labels[a:b], found.sizes[a:b]) for a, b in pairwise(bounds)]
 
 
 def _refuse_plain(X: Any) -> None:
@@ -106,8 +101,7 @@ def _refuse_plain(X: Any) -> None:
 
 def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
     """The segments of each sequence, which cover it; errors of X are raised elsewhere."""
-    name = type(estimator).__name__
-    require_y(f"This {name} estimator", y)
+    require_y(f"This {type(estimator).__name__} estimator", y)
     _refuse_plain(X)
     if nature(y) != "list":
         raise TypeError(
@@ -121,55 +115,32 @@ def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
         raise ValueError(
             f"X and y have inconsistent numbers of sequences: {len(sequences)} in X, {len(y)} in y."
         )
-    return [
-        _segments(i, x, segments) for i, (x, segments) in enumerate(zip(sequences, y, strict=True))
-    ]
+    return [_segments(i, x, part) for i, (x, part) in enumerate(zip(sequences, y, strict=True))]
 
 
 def _segments(i: int, x: Any, segments: Any) -> Segmentation:
     """The segments of sequence i, with Python's integers."""
-    if nature(segments) not in ("list", "matrix"):
-        raise ValueError(
-            f"Sequence {i} of y must be a list of segments (label, start, stop), got "
-            f"{short(segments)} of type {type(segments).__name__}."
-        )
     checked, end = [], 0
-    for segment in segments:
-        is_triple = nature(segment) == "list" and len(segment) == 3
-        if not (is_triple and all(map(_is_integer, segment[1:]))):
+    for segment in segments if nature(segments) in ("list", "matrix") else [segments]:
+        if not _follows(segment, end):
             raise ValueError(
-                f"Sequence {i} of y must hold segments (label, start, stop), start and stop "
-                f"integers, got {shown(segment)}."
+                f"Sequence {i} of y must be a list of segments (label, start, stop) that follow "
+                f"one another from 0 on, start and stop integers, got {shown(segment)} where a "
+                f"segment must start at {end} and stop later."
             )
-        label, start, stop = segment
-        if start != end:
-            what = "overlaps the one before" if start < end else "leaves a gap before it"
-            raise ValueError(
-                f"Sequence {i} of y has a segment that {what}: {shown(segment)} starts at {start}, "
-                f"but must start at {end}. Segments follow one another from 0 on."
-            )
-        if stop <= start:
-            raise ValueError(
-                f"Sequence {i} of y has an empty segment, {shown(segment)}: stop must be above "
-                "start."
-            )
-        checked.append((label, int(start), int(stop)))
-        end = int(stop)
-    length = _length(x)
-    if length is not None and end != length:
+        checked.append((segment[0], end, int(segment[2])))
+        end = int(segment[2])
+    length = x.shape[0] if nature(x) == "matrix" else len(x) if nature(x) == "list" else end
+    if end != length:
         raise ValueError(
             f"Sequence {i} has {length} positions in X, but its segments in y end at {end}."
         )
     return checked
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _length(x: Any) -> int | None:
-    """Number of positions of a sequence; None if it is not a sequence."""
-    kind = nature(x)
-    if kind == "matrix":
-        return x.shape[0]
-    return len(x) if kind == "list" else None
+def _follows(segment: Any, end: int) -> bool:
+    """Whether it is a segment that starts there."""
+    if nature(segment) != "list" or len(segment) != 3:
+        return False
+    integers = all(isinstance(v, Integral) and not isinstance(v, bool) for v in segment[1:])
+    return integers and segment[1] == end < segment[2]

@@ -151,13 +151,14 @@ class MarginalGapSolver:
         self._best, self._idle = Best(least=0.0), 0  # losses are nonnegative
         self._v = np.zeros(problem.dimension + 1) if kept is None else kept[0]
         self._log_z, self._z = self._at(self._v)
-        self._highest = self._z if kept is None else kept[1]  # proves the bound
-        self._L, self._share, self._u, self._w = 0.0, 1.0, self._z, self._point(self._z)
+        self._L, self._share, self._w = 0.0, 1.0, self._point(self._z)
+        self._u = self._z if kept is None else kept[1]
+        self._raise(self._u)
 
     @property
     def kept(self) -> tuple[Array, Mixture]:
         """Where a new solver may start."""
-        return self._v, self._highest
+        return self._v, self._u
 
     def attach(self, problem: StructuredProblem) -> None:
         """Continue with the same problem in another object."""
@@ -204,10 +205,8 @@ class MarginalGapSolver:
         self._v, self._log_z, self._z = self._v + step, log_z, z
         self._u = self._u.blend(z, share)
         self._w = (1.0 - share) * self._w + share * w
-        self._raise_towards(self._u)
-        self._raise_towards(z)
+        self._raise(self._u)
         self._offer(self._w)
-        self._offer(self._point(self._highest))
         q = share * share * self._L
         self._L *= 0.9  # so that it follows a decreasing curvature
         q /= self._L
@@ -227,23 +226,18 @@ class MarginalGapSolver:
         return u.loss - 0.5 * float(u.features @ u.features) / self._problem.reg_lambda
 
     def _offer(self, w: Array) -> None:
-        """Offer P at w: one pass of the oracle; and the bound of the best u."""
-        problem, best, squared = self._problem, self._best, float(w @ w)
-        best.offer(0.5 * problem.reg_lambda * squared + problem.risk(problem.find(w)), w)
-        u = self._highest
-        length = float(u.features @ u.features) ** 0.5 / problem.reg_lambda
-        rounding = u.error * (1.0 + length + 0.5 * u.error / problem.reg_lambda)
-        terms = u.loss + 0.5 * problem.reg_lambda * length * length
-        best.raise_bound(self._value(u) - rounding - _ROUNDING * terms)
+        """Offer P at w: one pass of the oracle."""
+        problem = self._problem
+        risk = problem.risk(problem.find(w))
+        self._best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
 
-    def _raise_towards(self, u: Mixture) -> None:
-        """Move the best u to the best point towards ``u``; D is quadratic on the line."""
-        best = self._highest
-        change = u.features - best.features
-        bend = float(change @ change) / self._problem.reg_lambda
-        slope = self._value(u) - self._value(best) + 0.5 * bend
-        if slope > 0.0:
-            self._highest = best.blend(u, min(1.0, slope / bend) if bend > 0.0 else 1.0)
+    def _raise(self, u: Mixture) -> None:
+        """Raise the bound to D(u)."""
+        reg_lambda, best = self._problem.reg_lambda, self._best
+        length = float(u.features @ u.features) ** 0.5 / reg_lambda
+        rounding = u.error * (1.0 + length + 0.5 * u.error / reg_lambda)
+        terms = u.loss + 0.5 * reg_lambda * length * length
+        best.raise_bound(self._value(u) - rounding - _ROUNDING * terms)
 
     def _state(self) -> State:
         problem, w = self._problem, self._best.point

@@ -141,13 +141,6 @@ class Check(NamedTuple):
     gained: float  # gain of the dual in the steps before
 
 
-class Center(NamedTuple):
-    """The center of the proximal term, and w when it was last moved."""
-
-    point: Array
-    last: Array
-
-
 class BlockDual:
     """The dual point of a problem, its w, and the gap of each example as last seen.
 
@@ -166,16 +159,16 @@ class BlockDual:
     gaps : ndarray of shape (n_examples,)
         Not weighted.
     kappa : float
-    center : Center or None
-        None before the first :meth:`recenter`.
+    center : ndarray
+        Zeros before the first :meth:`recenter`.
     """
 
     def __init__(self, problem: Any, outputs: KeptOutputs, patience: int):
         self.problem, self.outputs = problem, outputs
         self._patience = patience
         self.gaps = np.zeros(problem.n_examples)
-        self.kappa = 0.0
-        self.center: Center | None = None
+        self.kappa, self.center = 0.0, np.zeros(problem.dimension)
+        self._last: Array | None = None  # w when the center was last moved
         self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
         self._cone[problem.cone] = True
         self._found = np.empty((3, problem.n_examples))
@@ -216,8 +209,7 @@ class BlockDual:
             losses -= 0.5 * float(problem.weights @ q.sum(axis=1) ** 2)
         own = self._projected(raw)
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
-        if self.center is not None and kappa > 0.0:
-            raw += kappa * self.center.point
+        raw += kappa * self.center
         raw /= reg_lambda + kappa
         w = self._projected(raw)
         of_steps = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
@@ -233,35 +225,20 @@ class BlockDual:
         gained, bound, problem, w = self.gained, self.refresh(), self.problem, self.w
         if problem.examples.structure is None or problem.runner.n_threads > 1:
             for first, part in problem.find(w):
-                self._keep(first, part)
+                self._keep(first, part, CHECK)
         else:
-            self._visit(CHECK, problem.examples.structure, np.arange(problem.n_examples))
-            problem.oracle_calls += problem.n_examples
+            self.call_oracle(np.arange(problem.n_examples))
         self._refuse_missed()
         primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk_of(*self._found)
         return Check(w, primal, bound, gained)
 
     def call_oracle(self, examples: Numbers) -> None:
         """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
-        problem, structure = self.problem, self.problem.examples.structure
-        if structure is None:
-            for i in examples.tolist():
-                self._keep(i, problem.examples.find(self.w, i, i + 1))
-        else:
-            self._visit(CHECK, structure, examples)
-        self.problem.oracle_calls += len(examples)
+        self._ask(CHECK, examples, _NO_SAMPLING)
 
     def sampled_pass(self, sampling: Sampling) -> None:
         """Take as many steps as there are examples, each on a drawn one after an oracle call."""
-        problem, structure = self.problem, self.problem.examples.structure
-        if structure is None:
-            for _ in range(problem.n_examples):
-                i = next_block(sampling)
-                self._keep(i, problem.examples.find(self.w, i, i + 1), STEPS)
-                note(sampling, i, problem.weights[i] * self.gaps[i])
-        else:
-            self._visit(STEPS, structure, np.full(problem.n_examples, DRAWN), sampling)
-        problem.oracle_calls += problem.n_examples
+        self._ask(STEPS, np.full(self.problem.n_examples, DRAWN), sampling)
 
     def cached_pass(self, examples: Numbers) -> None:
         """Take a step on each of the examples over the outputs that it has."""
@@ -289,19 +266,31 @@ class BlockDual:
         structure = self.problem.examples.structure
         return _NONE if structure is None else structure
 
-    def _keep(self, first: int, found: Found, task: int = CHECK) -> None:
+    def _ask(self, task: int, order: Numbers, sampling: Sampling) -> None:
+        """A visit with calls of the oracle, one after the other if it is not compiled."""
+        problem, structure = self.problem, self.problem.examples.structure
+        problem.oracle_calls += len(order)
+        if structure is not None:
+            self._visit(task, structure, order, sampling)
+            return
+        for i in order.tolist():
+            i = next_block(sampling) if i == DRAWN else i
+            self._keep(i, problem.examples.find(self.w, i, i + 1), task)
+            if task == STEPS:
+                note(sampling, i, problem.weights[i] * self.gaps[i])
+
+    def _keep(self, first: int, found: Found, task: int) -> None:
         """Keep an output for each of a range of examples, found at w, and note the gaps."""
         parts: list[Any] = [np.ascontiguousarray(part) for part in found]
         given = Given(first, *parts)
         self._visit(task, given, np.arange(first, first + len(found.losses)))
 
     def _visit(
-        self, task: int, structure: Any, order: Numbers, sampling: Sampling | None = None
+        self, task: int, structure: Any, order: Numbers, sampling: Sampling = _NO_SAMPLING
     ) -> None:
         """A visit of the examples, in parts if memory has to be reserved on the way."""
         given = isinstance(structure, Given)
         longest = np.diff(structure.starts) if given else self.problem.examples.longest
-        sampling = _NO_SAMPLING if sampling is None else sampling
         while len(order):
             at = self.outputs.arrays, self._dual, sampling, order, longest, self._found
             n = visit(task, structure, *at)
@@ -330,23 +319,20 @@ class BlockDual:
 
         The duality gap of the problem is this plus the sum of the gaps of examples.
         """
-        if self.center is None or self.kappa == 0.0:
-            return 0.0
         reg_lambda, kappa = self.problem.reg_lambda, self.kappa
-        own = ((reg_lambda + kappa) * self._dual.raw - kappa * self.center.point) / reg_lambda
+        if kappa == 0.0:
+            return 0.0
+        own = ((reg_lambda + kappa) * self._dual.raw - kappa * self.center) / reg_lambda
         difference = self.w - self._projected(own)
         return 0.5 * reg_lambda * float(difference @ difference)
 
     def recenter(self, kappa: float, momentum: float) -> None:
         """Set a new strength, and the center to w plus ``momentum`` times its last move."""
-        if self.center is None:
-            self.center = Center(self.w.copy(), self.w.copy())
-        (point, last), w, raw = self.center, self.w, self._dual.raw
-        reg_lambda = self.problem.reg_lambda
-        total = (reg_lambda + self.kappa) * raw - self.kappa * point
-        point[:] = w + momentum * (w - last)
-        last[:] = w
-        raw[:] = (total + kappa * point) / (reg_lambda + kappa)
+        w, raw, reg_lambda = self.w, self._dual.raw, self.problem.reg_lambda
+        total = (reg_lambda + self.kappa) * raw - self.kappa * self.center
+        last = w if self._last is None else self._last
+        self.center, self._last = w + momentum * (w - last), w.copy()
+        raw[:] = (total + kappa * self.center) / (reg_lambda + kappa)
         w[:] = self._projected(raw)
         self._dual = self._dual._replace(factor=1.0 / (reg_lambda + kappa))
         self.kappa = kappa
