@@ -97,10 +97,6 @@ class Rows(ABC):
         """A copy of some columns."""
 
     @abstractmethod
-    def transposed(self, which: Places | None = None) -> Any:
-        """A copy in float64 with one column of X, or of these columns, per row."""
-
-    @abstractmethod
     def stored(self) -> Stored:
         """The rows themselves."""
 
@@ -242,10 +238,6 @@ class DenseRows(Rows):
     def columns(self, which: Places) -> Rows:
         return DenseRows(np.take(self._arrays[0], which, axis=1), self._runner)
 
-    def transposed(self, which: Places | None = None) -> Array:
-        X = self._arrays[0] if which is None else np.take(self._arrays[0], which, axis=1)
-        return np.ascontiguousarray(X.T, dtype=np.float64)
-
     def stored(self) -> Stored:
         none = frozen(np.zeros(0, dtype=np.uint32)), np.zeros(0, dtype=np.uint64)
         return Stored(self._arrays[0].reshape(-1), *none, self.shape[1])
@@ -325,9 +317,10 @@ class CSRRows(Rows):
         part.sum_duplicates()
         return CSRRows(part, self._runner)
 
-    def transposed(self, which: Places | None = None) -> sp.csr_array:
-        whole = self.X if which is None else self.X[:, which]
-        return sp.csr_array(whole.T.tocsr(), dtype=np.float64)
+    @cached_property
+    def transposed(self) -> sp.csr_array:
+        """A copy in float64 with one column of X per row."""
+        return sp.csr_array(self.X.T.tocsr(), dtype=np.float64)
 
     def stored(self) -> Stored:
         return Stored(*self._arrays, 0)

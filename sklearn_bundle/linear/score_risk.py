@@ -29,7 +29,9 @@ class ScoreRisk(Risk):
     def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
         super().__init__(rows, y, weights, loss, fit_intercept)
         self.form: Any = _Numpy(loss) if loss.formula is None else _Compiled(loss)
-        self.span: tuple[Array, Rows] | None = None  # for wide rows, see in_span
+        # Kept for the next value of a path: of wide rows, see in_span, and a working set.
+        self.span: tuple[Array, Rows] | None = None
+        self.chosen: Any = None
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0
 

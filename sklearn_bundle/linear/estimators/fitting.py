@@ -246,7 +246,7 @@ def along(
         limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": seconds}
         with blas_threads(1):
             result = contract.run(solver, **limits)
-        return result, solver.kept_on_path
+        return result, solver.kept
 
     def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
         points = [(result.point, result.intercept) for result in results]

@@ -74,7 +74,7 @@ def in_span(task: Task) -> Task:
     wide = isinstance(risk, ScoreRisk) and isinstance(risk.rows, DenseRows) and 2 * n < d
     if not (wide and task.omega.is_euclidean):
         return task
-    if risk.span is None:  # kept for the next value of a path
+    if risk.span is None:
         Q, L = np.linalg.qr(risk.rows.dense(np.arange(n)).T)
         risk.span = Q, rows_of(np.ascontiguousarray(L.T))
     Q, rows = risk.span
@@ -92,8 +92,6 @@ class Solver(ABC):
     advice: ClassVar[str] = "the features are too far apart in scale: scale them"
     #: Whether the first state is the start itself.
     yields_start: ClassVar[bool] = False
-    #: Whether ``reusable`` has rows of X, or parts of them.
-    keeps_rows: ClassVar[bool] = False
     patience: int = IDLE_LIMIT
 
     def __init__(self, task: Task, start: Start):
@@ -120,13 +118,8 @@ class Solver(ABC):
     def kept(self) -> Start:
         """Where the next solver of the same problem may start."""
         w, b = self.best.point
-        state = None if self.keeps_rows else self.reusable
-        return Start(At(self.lifted(w), b), self.best.dual_certificate, self.reg_lambda, state)
-
-    @property
-    def kept_on_path(self) -> Start:
-        """The same for one that shares the rows: it may hold parts of them."""
-        return replace(self.kept, state=self.reusable)
+        given = self.best.dual_certificate, self.reg_lambda, self.reusable
+        return Start(At(self.lifted(w), b), *given)
 
     @property
     def reusable(self) -> Any:
