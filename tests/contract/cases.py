@@ -33,7 +33,7 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.models import Chain, Multiclass, Multilabel, Ontology, PairwiseGraph, Segments
 from sklearn_bundle.models import Grid as CutGrid
-from sklearn_bundle.regularizers import L1, L2, ElasticNet, Lp, Nonnegative, Quadratic, WeightedL1
+from sklearn_bundle.regularizers import L1, L2, ElasticNet, Nonnegative, Quadratic, WeightedL1
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
 from tests.contract.user_losses import AbsoluteMargin, LogCosh
@@ -166,7 +166,7 @@ _CASES = [
     (linear("log_loss", regularizer="elasticnet", solver="coordinate-descent"), "two, weighted"),
     (linear(regularizer="l1", reg_lambda=0.05), "two"),
     (linear(regularizer=Quadratic([1.0, 2.0, 0.5, 1.0])), "two"),
-    (linear("log_loss", regularizer=Lp(1.3)), "two, weighted"),
+    (linear("log_loss", regularizer=ElasticNet(0.3)), "two, weighted"),
     *((linear(loss, regularizer=SMOOTHED), "two, weighted") for loss in ("hinge", "log_loss")),
     (linear("softmax", regularizer=Quadratic([1.0, 2.0, 0.0, 1.0])), "three, weighted"),
     (linear(regularizer=WeightedL1([1.0, 0.0, 1.0, 2.0])), "two, weighted"),
@@ -204,7 +204,7 @@ _CASES = [
     (regressor("squared_error", regularizer=WeightedL1([0.0, 0.0, 1.0, 1.0])), "numbers, weighted"),
     (regressor("huber", regularizer=SMOOTHED), "numbers, weighted"),
     (regressor("quantile", regularizer=Nonnegative(ElasticNet(0.3))), "numbers, weighted"),
-    (regressor("epsilon_insensitive", regularizer=Lp(1.5)), "numbers, weighted"),
+    (regressor("epsilon_insensitive", regularizer=ElasticNet(0.3)), "numbers, weighted"),
     (regressor(LogCosh()), "numbers, weighted"),
     (regressor("poisson"), "counts"),
     (regressor("poisson", solver="lbfgs"), "counts"),

@@ -157,8 +157,6 @@ def _reference(given, model, d):
     if name == "quadratic":
         B = given.B.toarray() if sp.issparse(given.B) else np.asarray(given.B, float)
         return regularizers.Quadratic(np.diag(B) if B.ndim == 1 else B)
-    if name == "lp":
-        return regularizers.Lp(getattr(given, "p", 1.5))
     if name == "weightedl1":
         return regularizers.L1(given.weights)
     if name == "elasticnet":

@@ -20,7 +20,7 @@ from sklearn_bundle import (
     SwapSVR,
 )
 from sklearn_bundle.losses import BinaryLoss
-from sklearn_bundle.regularizers import Lp, Quadratic
+from sklearn_bundle.regularizers import ElasticNet, Quadratic
 from tests.contract.fits import quiet
 
 TOLS = 1e-2, 1e-3, 1e-6, 1e-9
@@ -55,7 +55,7 @@ CLASSIFIERS = [
 ]
 REGRESSORS = [
     *(BMRMRegressor(loss, **STRONG) for loss in ("squared_error", "absolute_error", "huber")),
-    BMRMRegressor("squared_epsilon_insensitive", regularizer=Lp(1.5), **STRONG),
+    BMRMRegressor("squared_epsilon_insensitive", regularizer=ElasticNet(0.3), **STRONG),
     BMRMRegressor("quantile", quantile=0.8, regularizer=Quadratic([1.0, 2.0, 3.0, 4.0]), **STRONG),
     SwapSVR(),
     SwapSVR(loss="squared_epsilon_insensitive"),

@@ -111,7 +111,6 @@ OF_MODELS = [
     (losses.Quantile, "quantile", BMRMRegressor),
     (losses.SquaredEpsilonInsensitive, "epsilon", BMRMRegressor),
     (regularizers.ElasticNet, "l1_ratio", BMRMRegressor),
-    (regularizers.Lp, "p", BMRMRegressor),
     (regularizers.Quadratic, "B", BMRMRegressor),
     (regularizers.WeightedL1, "weights", BMRMRegressor),
 ]

@@ -16,7 +16,7 @@ from sklearn_bundle.linear.solvers.choice import BUNDLES, supports
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 _FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 #: Regularizers that a name says all of; others are passed as an instance.
-BY_NAME = "l2", "l1", "elasticnet", "lp"
+BY_NAME = "l2", "l1", "elasticnet"
 
 
 # ---- what parameters stand for -------------------------------------------------------------------

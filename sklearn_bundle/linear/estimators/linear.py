@@ -98,7 +98,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 def regions_of(model: Any) -> list[ScoreRegion]:
     """Where the scores of the optimum lie, by problem; ValueError says what the fit lacks."""
     why = (
-        "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), rows "
+        "that takes a strongly convex regularizer (as 'l2', 'elasticnet' or Quadratic), rows "
         "in memory, and an intercept that is minimized for each row's own loss, 'softmax' "
         f"included, or fit_intercept=False. Here it is {model!r}."
     )
@@ -111,8 +111,7 @@ class BundleEstimator(CertifiedLinear):
     Entries that docstrings share:
 
     [regularizer]
-    regularizer : {"l2", "l1", "elasticnet", "lp"} or Regularizer, \
-default="l2"
+    regularizer : {"l2", "l1", "elasticnet"} or Regularizer, default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
 
     [l1_ratio]
