@@ -107,7 +107,6 @@ OF_MODELS = [
     (losses.NDCG, "gain", BMRMRanker),
     (losses.NDCG, "k", BMRMRanker),
     (losses.Ordinal, "cost", BMRMRanker),
-    (losses.PrecisionAtK, "k", BMRMRanker),
     (losses.Quantile, "quantile", BMRMRegressor),
     (losses.SquaredEpsilonInsensitive, "epsilon", BMRMRegressor),
     (regularizers.ElasticNet, "l1_ratio", BMRMRegressor),

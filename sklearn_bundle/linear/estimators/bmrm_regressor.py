@@ -32,10 +32,7 @@ from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLi
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.choice import BUNDLES
 
-_SOLVERS = (
-    *("auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
-    "conjugate-gradient",
-)
+_SOLVERS = "auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"
 
 
 @fill_doc
@@ -79,12 +76,11 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         For "huber": where the loss becomes linear, in units of y. None means its standard
         deviation.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
-"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
+"line-search", "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
         "newton": L2 and Quadratic, up to 10,000 features.
         "lbfgs": L2 and Quadratic; "squared_error", "huber", "poisson",
         "squared_epsilon_insensitive".
-        "conjugate-gradient": an old name of what "auto" is for "squared_error".
         "coordinate-descent": L1 and elastic net; the losses of "lbfgs".
         "dual-coordinate": L2; all losses but "squared_error" and "poisson".
         "line-search": Algorithm 3 of [1]_, for everything.

@@ -17,7 +17,7 @@ from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.estimators.fitting import along, bound_omega
 from sklearn_bundle.linear.estimators.formulation import makes_zeros, takes_loss
-from sklearn_bundle.linear.losses import Loss, Softmax
+from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.risk import Risk
 
 # If w = 0 is optimal from some value on, values start there, as in lasso_path.
@@ -289,11 +289,7 @@ def _largest_of(risk: Risk, omega: Any) -> float | None:
     will do. None if the best intercept is not known in closed form, or not all features are
     penalized.
     """
-    w, b = np.zeros(risk.dimension), None
-    if risk.n_free and isinstance(risk.loss, Softmax):
-        b = np.log(np.bincount(risk.y, risk.weights, risk.n_outputs))  # the best at w = 0
-        b = b - b.mean()
-    point = risk.at(w, b)
+    point = risk.at(np.zeros(risk.dimension), risk.first_intercepts())
     plane = risk.plane(point)
     if not np.isfinite([point.risk, np.abs(plane.gradient).max(initial=0.0)]).all():
         raise ValueError(

@@ -15,7 +15,7 @@ from sklearn_bundle.linear.losses.one_score import BinaryLoss, RegressionLoss
 from sklearn_bundle.linear.losses.pairs import Ordinal
 from sklearn_bundle.linear.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear.losses.poisson import Poisson
-from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.linear.losses.positions import NDCG
 from sklearn_bundle.linear.losses.regression import (
     AbsoluteError,
     EpsilonInsensitive,
@@ -58,7 +58,7 @@ __all__ = [
     "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "Exponential", "FBeta", "Hinge",
     "Huber", "LogLoss", "Loss", "MeasureLoss", "MulticlassHinge", "MulticlassLoss",
     "NuNovelty", "Ordinal", "Poisson",
-    "PositionMeasure", "PrecisionAtK", "Prepared", "Quantile", "RankingLoss",
+    "Prepared", "Quantile", "RankingLoss",
     "RegressionLoss", "SampleLoss", "Softmax", "SquaredEpsilonInsensitive", "SquaredError",
     "SquaredHinge", "Target",
 ]

@@ -37,8 +37,6 @@ def supports(name: str, loss: Any, omega: Any) -> bool:
         return omega.is_euclidean and (has_dual(loss) or (compiled and loss.dual_steps))
     if not has_form(omega):
         return False
-    if name == "conjugate-gradient":
-        return (compiled or by_class) and loss.quadratic
     if name == "lbfgs":
         return by_class or (one_score and loss.smooth)
     return by_class or compiled

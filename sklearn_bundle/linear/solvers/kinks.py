@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import MOST_SIDE, REFRESHED
+from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import LEAST_ENTRIES, factor_passes
@@ -129,14 +129,11 @@ class Smoothed:
     def __init__(self, risk: ScoreRisk, reg_lambda: float, omega, point: Point, width: float):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
         self.width, self._ridge, self.settled = width, 0.0, False
-        self.point, self._n_moves = point, 0
         self._be_at(point)
 
     def _be_at(self, point: Point) -> None:
-        risk, last, self.point = self._risk, self.point, point
-        last = None if self._n_moves % REFRESHED == 0 else last
-        self._n_moves += 1
-        self._slopes = risk.gradient(point, last) + self._lambda * self._omega.image(point.w)
+        risk, self.point = self._risk, point
+        self._slopes = risk.gradient(point) + self._lambda * self._omega.image(point.w)
         #: What the smoothing alone leaves of the gap of the point and its plane.
         self.hidden = point.risk - point.offset - float(risk.gradient(point) @ point.w)
 
