@@ -307,7 +307,8 @@ class CSRRows(Rows):
         return out
 
     def distances(self, center: Array) -> Array:
-        return self.row_squares() - 2.0 * self.scores(center) + center @ center
+        X = self.X.astype(np.float64, copy=False)  # sums of float32 would be too short
+        return row_norms(X, squared=True) - 2.0 * self.scores(center) + center @ center
 
     def dense(self, rows: Places) -> Array:
         return self.X[rows].toarray().astype(np.float64, copy=False)

@@ -3,6 +3,8 @@
 Each row has four numbers, one after the other: target, weight, curvature and alpha.
 """
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_bundle.jit.decorators import SUMS, jit_by_kind
@@ -15,7 +17,8 @@ STRIDE = 4  # numbers per row: half of a cache line
 LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
 
 
-def _epoch(
+@partial(jit_by_kind, **SUMS)
+def epoch(
     loss,
     data,
     indices,
@@ -104,19 +107,3 @@ def _epoch(
             active[stay] = order[a]
             stay += 1
     return stay, largest, smallest, gap, gained, b
-
-
-epoch = jit_by_kind(_epoch, **SUMS)
-
-
-@jit_by_kind
-def keep_active(loss, margins, rows, high, low, active):
-    """Write the rows that an epoch with these limits would keep, given all margins."""
-    size = 0
-    for i in range(margins.shape[0]):
-        at = STRIDE * i
-        target, alpha = rows[at + TARGET], rows[at + ALPHA]
-        active[size] = i
-        given = target, margins[i], alpha, rows[at + WEIGHT], rows[at + CURVATURE]
-        size += step(loss, *given, high, low)[3]
-    return size

@@ -88,9 +88,7 @@ class ClassDual(Solver):
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self._inner = -1  # sweeps since the center moved; -1 without a center
-        self._before_center = (0.0, np.inf, 0.0)  # passes, gap and rate before it
-        # 10 passes until a next try of a center, then twice as many each time
-        self._pause, self._next_try, self._counted = 10.0, 0.0, 0.0
+        self._may_add_center, self._counted = True, 0.0
 
     @property
     def reusable(self) -> Any:
@@ -177,7 +175,6 @@ class ClassDual(Solver):
         if whole:
             self._gaps.append((self._passes, gap))
         if self._is_slow():
-            self._before_center = self._passes, self._checks.estimate, self._rate
             self._add_center(10.0 * self.reg_lambda)
 
     def _activate_all(self) -> None:
@@ -191,7 +188,7 @@ class ClassDual(Solver):
         Where rows read fewer entries than W has, the center costs more than the sweeps.
         """
         long = self.risk.rows.n_entries >= self.risk.rows.shape[1]
-        if self._passes < self._next_try or len(self._gaps) < _RECENT or not long:
+        if not (self._may_add_center and long) or len(self._gaps) < _RECENT:
             return False
         to_fall = math.log(max(self._checks.estimate / max(self._checks.target, TINY), 1.0))
         # more than 8 passes over all rows at that rate
@@ -240,14 +237,6 @@ class ClassDual(Solver):
         away = self._W - center.Z
         return 0.5 * center.kappa**2 / self.reg_lambda * float(away @ away)
 
-    def _is_faster(self) -> bool:
-        """Whether the gap falls faster than without a proximal term, as far as known."""
-        taken, gap, rate = self._before_center
-        passes = self._passes - taken
-        fallen = math.log(max(gap, TINY) / max(self._checks.at_check, TINY))
-        # judged after 30 passes, against a quarter of the rate before, which would not have lasted
-        return passes < 30.0 or fallen > 0.25 * rate * passes
-
     # ---- checks --------------------------------------------------------------------------------
 
     def _check_is_due(self) -> bool:
@@ -259,12 +248,11 @@ class ClassDual(Solver):
         self._checks.made(objective, bound, calibrates=self._inner >= 0)
         self._idling.note(self.best, bound - self._proved)
         self._dual = self._proved = bound
-        if self._inner >= 0 and (self._idling.enough or not self._is_faster()):
+        if self._inner >= 0 and self._idling.enough:  # steps without a center may still gain
             self._center, self._inner, self._idling = None, -1, Idling(IDLE)
             self._set_curvatures()
             self._checks.forget()
-            self._next_try, self._pause = self._passes + self._pause, 2.0 * self._pause
-            self._gaps.clear()
+            self._may_add_center = False
         self._continue_from(alpha, -a)
         self._activate_all()
 

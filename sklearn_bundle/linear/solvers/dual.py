@@ -137,16 +137,15 @@ class Dual(Solver):
 
     def _check(self) -> None:
         """Certify the dual point, and continue from its w with the best intercept."""
-        w, scores, b, bound, objective = self._prove_alpha()
+        w, b, bound, objective = self._prove_alpha()
         self._checks.made(objective, bound)
         self._idling.note(self.best, bound - self._proved)
         self._dual = self._proved = bound
         self._w[:], self._b, self._off = w, b, 0.0
-        margins = (scores + b) * self._direction
-        given = self._formula, margins, self._numbers.ravel(), *self._limits, self._active
-        self._n_active = epochs.keep_active(*given)
+        self._n_active = len(self._alpha)
+        self._active[:] = np.arange(self._n_active)
 
-    def _prove_alpha(self) -> tuple[Array, Array, float, float, float]:
+    def _prove_alpha(self) -> tuple[Array, float, float, float]:
         """The bound of alpha, and the point that belongs to it: two products."""
         self.spent += _COST
         risk, lam = self.risk, self.reg_lambda
@@ -159,7 +158,7 @@ class Dual(Solver):
         b = risk.best_intercept(scores, self._b) if risk.free else 0.0
         objective = self.objective(w, risk.value(scores, b))
         self.best.offer(objective, At(w, b))
-        return w, scores, b, bound, objective
+        return w, b, bound, objective
 
     def _derivatives(self) -> Array:
         """Those of alpha, after a small change so that they sum to zero with an intercept."""
