@@ -42,7 +42,7 @@ from tests.reference_chain import made
 from tests.reference_segments import drawn
 
 ALGORITHM = {  # parameters that do not change the problem
-    *("solver", "tol", "max_iter", "max_time", "verbose", "bundle_size", "n_jobs"),
+    *("solver", "tol", "max_iter", "max_time", "verbose", "n_jobs"),
     *("random_state", "lipschitz", "sampling"),
     *("cache_size", "n_cached_outputs", "warm_start"),
 }
@@ -161,7 +161,6 @@ _CASES = [
     (linear(), "three, weighted"),
     (linear("log_loss", class_weight="balanced", fit_intercept=False), "three, weighted"),
     (linear(solver="cutting-plane"), "two"),
-    (linear(solver="line-search", bundle_size=3), "two"),
     (linear("squared_hinge", regularizer="l1"), "two, weighted"),
     (linear("log_loss", regularizer="elasticnet", solver="coordinate-descent"), "two, weighted"),
     (linear(regularizer="l1", reg_lambda=0.05), "two"),
@@ -327,5 +326,4 @@ def judged(model, case):
 def tight(case):
     """What every solver gets to; the slowest stop where a lie of 1e-3 can be seen."""
     slow = getattr(case.model, "solver", None) in ("fw", "excessive-gap")
-    slow = slow or getattr(case.model, "bundle_size", None)
     return {"tol": 1e-4 if slow else 1e-9, "max_iter": 100_000}

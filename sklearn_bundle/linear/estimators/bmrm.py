@@ -78,7 +78,6 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
-    %(bundle_size)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per class.
@@ -171,7 +170,6 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         cost: ArrayLike | None = None,
         beta: float = 1.0,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -79,7 +79,6 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     k : int, default=None
         For "ndcg": number of positions that count; None means all.
     %(solver_line_search)s
-    %(bundle_size)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
@@ -172,7 +171,6 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         cost: str = "absolute",
         k: int | None = None,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

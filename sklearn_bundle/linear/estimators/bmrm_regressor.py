@@ -85,7 +85,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         "dual-coordinate": L2; all losses but "squared_error" and "poisson".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
-    %(bundle_size)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per target.
@@ -188,7 +187,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         epsilon: float | None = None,
         delta: float | None = None,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

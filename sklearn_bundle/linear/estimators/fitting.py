@@ -122,7 +122,7 @@ def solve_problems(
     data : MemoryData or BlockedData
     """
     strengths, omega = strengths_of(params, data), bound_omega(params, data)
-    settings = strengths, params.solver, params.bundle_size
+    settings = strengths, params.solver
     run.reuse(lambda: _key(params, data), settings)
 
     def solve(k: int, observe: Observe, seconds: float | None) -> SolverResult:

@@ -14,7 +14,6 @@ from sklearn_bundle.linear.solvers.base import Task
 from sklearn_bundle.linear.solvers.choice import BUNDLES, supports
 
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
-_FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 #: Regularizers that a name says all of; others are passed as an instance.
 BY_NAME = "l2", "l1", "elasticnet"
 
@@ -108,12 +107,4 @@ def refuse_large(params: Any, data: Any, k: int) -> None:
 
 def task_of(params: Any, risk: Risk, reg_lambda: float, omega: Regularizer) -> Task:
     """The problem and how to solve it; ``omega`` is bound to the risk's features."""
-    size, form = params.bundle_size, omega.lasso_form
-    is_l1 = form is not None and form.ridge == 0.0
-    # An average of planes cannot be balanced or scaled again, so too few of them stall.
-    if size is not None and (risk.n_free or is_l1) and size < _FEWEST_PLANES + risk.n_free:
-        raise ValueError(
-            f"bundle_size={size} is too small: with L1, or an intercept that is a coordinate of "
-            f"the planes, it needs at least {_FEWEST_PLANES + risk.n_free} planes."
-        )
-    return Task(risk, reg_lambda, omega, params.tol, size, params.solver)
+    return Task(risk, reg_lambda, omega, params.tol, params.solver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,7 +63,6 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         "regularizer": [Names(BY_NAME), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", *BUNDLES})],
-        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
@@ -126,10 +125,6 @@ class BundleEstimator(CertifiedLinear):
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
         Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
 
-    [bundle_size]
-    bundle_size : int, default=None
-        Maximum number of planes, at least 2, with L1 at least 10. None keeps all.
-
     [max_iter_products]
     max_iter : int, default=1000
         Maximum number of iterations. Each is one product with X and one with X'.
@@ -143,7 +138,6 @@ class BundleEstimator(CertifiedLinear):
     regularizer: str | Regularizer
     l1_ratio: float
     solver: str
-    bundle_size: int | None
 
     _unit: ClassVar[str] = "class"  # what has a problem of its own
     #: Factories of losses, by name.

@@ -59,7 +59,6 @@ class Task:
     reg_lambda: float
     omega: Any
     tol: float
-    max_size: int | None = None
     solver: str = "auto"
     whole: Any = None
     lift: Array | None = None

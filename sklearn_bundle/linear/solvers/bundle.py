@@ -38,14 +38,11 @@ _KEPT, _FEWEST_KEPT = 3, 50
 class Planes:
     """Planes ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` with the last weights alpha of the model.
 
-    With at most ``max_size`` planes the oldest without weight goes, or the two oldest become their
-    mean: the bound does not fall. An anchored set holds the plane 0, below every nonnegative risk.
+    An anchored set holds the plane 0, below every nonnegative risk.
     """
 
-    def __init__(
-        self, dimension: int, max_size: int | None, omega: Any, n_free: int, n_outputs: int = 1
-    ):
-        self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
+    def __init__(self, dimension: int, omega: Any, n_free: int, n_outputs: int = 1):
+        self.size, self.omega, self.n_free = 0, omega, n_free
         self.anchored = n_free > 0 or not omega.is_quadratic
         self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
         self._c, self._alpha = np.empty(8), np.zeros(8)
@@ -64,9 +61,7 @@ class Planes:
         return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
 
     def add(self, plane: Plane) -> None:
-        """Append a plane, and drop or merge one first if there are too many."""
-        if self.max_size is not None and self.size >= self.max_size + self.anchored:
-            self._shrink()
+        """Append a plane, with its products with all if these suffice for the model."""
         t = self.size
         if t == len(self._c):
             self._reserve(2 * t)
@@ -74,7 +69,9 @@ class Planes:
         self._sizes[t, :-2], self._sizes[t, -2:] = plane.norms, plane[4:]
         self._alpha[t] = float(t == 0)
         self.size = t + 1
-        self._fill(t)
+        if self._gram is not None:
+            products = self._A[: t + 1] @ self.omega.conjugate_gradient(self._A[t])
+            self._gram[t, : t + 1] = self._gram[: t + 1, t] = products
 
     def solve(self, reg_lambda: float, tol: float, best: At, primal: float, step: float) -> Any:
         """The minimizer of the model, and the aggregate plane with its bound."""
@@ -116,21 +113,6 @@ class Planes:
         plane = alpha @ self._A[:t], float(alpha @ c), alpha @ self._E[:t]
         return Plane(*plane, sizes[:-2], total, terms)
 
-    def _shrink(self) -> None:
-        t, first = self.size, int(self.anchored)
-        idle = np.flatnonzero(self._alpha[first:t] == 0.0)
-        drop = first + int(idle[0]) if len(idle) else first + 1
-        if not len(idle):
-            pair = self._alpha[first : drop + 1]
-            share = pair[1] / pair.sum() if pair.sum() > 0.0 else 0.5
-            for array in (self._A, self._c, self._E):
-                array[first] += share * (array[drop] - array[first])
-            np.maximum(self._sizes[first], self._sizes[drop], out=self._sizes[first])
-            self._alpha[first] += self._alpha[drop]
-        self._remove(drop)
-        if not len(idle):
-            self._fill(first)
-
     def _remove(self, drop: int) -> None:
         t = self.size
         arrays = [self._A, self._c, self._E, self._alpha, self._sizes]
@@ -139,12 +121,6 @@ class Planes:
         for array in arrays:
             array[drop : t - 1] = array[drop + 1 : t].copy()
         self.size = t - 1
-
-    def _fill(self, row: int) -> None:
-        """Products of a plane with all, if these suffice for the model."""
-        if self._gram is not None:
-            products = self._A[: self.size] @ self.omega.conjugate_gradient(self._A[row])
-            self._gram[row, : self.size] = self._gram[: self.size, row] = products
 
     def _reserve(self, capacity: int) -> None:
         t = self.size
@@ -160,7 +136,7 @@ class Planes:
 
 
 class Bundle(Solver):
-    """Algorithms 2 and 3 of the paper; Algorithm 4 is the latter with two planes."""
+    """Algorithms 2 and 3 of the paper."""
 
     advice = ADVICE
 
@@ -170,7 +146,7 @@ class Bundle(Solver):
         kept = start.of(Planes)
         if kept is None:
             sizes = self.risk.n_free, self.risk.n_outputs or 1
-            kept = Planes(self.risk.dimension, task.max_size, self.omega, *sizes)
+            kept = Planes(self.risk.dimension, self.omega, *sizes)
         self.planes = kept
         self._length, self._end, self._n_steps = 1.0, None, 0
         self._highest = -np.inf  # value of the model's minimum
