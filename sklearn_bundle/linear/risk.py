@@ -20,9 +20,6 @@ from sklearn_bundle.linear.rows import Rows
 
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
-# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
-# take no longer than so many passes over the data.
-_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
 _NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
 
 
@@ -252,7 +249,8 @@ class ClassRisk(Risk):
         if not whole:
             means = rows.gradient(self.weights) if centered else np.zeros(d)
             return rows.squares(self.weights), means
-        enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
+        # 4 rows a feature, or as many as take no longer than 8 passes, are close enough to all
+        enough = max(4 * d, rows.rows_in(8.0))
         drawn = np.arange(0, n, 1 if exact else max(1, n // enough))
         return rows.hessian(drawn, self.weights[drawn] / self.weights[drawn].sum(), centered)
 

@@ -22,9 +22,6 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
 _DENSE_ROWS = 2048  # multiplied at a time: 8 MB at 500 columns
-# Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
-# rows only half of the products are formed.
-_DENSE_PRODUCTS, _CSR_PRODUCTS = 16.0, 2.0
 
 
 class Stored(NamedTuple):
@@ -244,8 +241,8 @@ class DenseRows(Rows):
 
     @property
     def hessian_passes(self) -> float:
-        # a dense Hessian takes 8 passes however short the rows are
-        return max(self.shape[1] / _DENSE_PRODUCTS, 8.0)
+        # BLAS forms 16 products in the time of an entry in a pass, but takes 8 passes at least
+        return max(self.shape[1] / 16.0, 8.0)
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:
@@ -328,7 +325,7 @@ class CSRRows(Rows):
 
     @property
     def hessian_passes(self) -> float:
-        return max(self.n_entries / self.shape[0] / _CSR_PRODUCTS, 1.0)
+        return max(self.n_entries / self.shape[0] / 2.0, 1.0)  # half of the products are formed
 
 
 def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:

@@ -20,7 +20,6 @@ from sklearn_bundle.linear.rows import DenseRows, rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
-_FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
 class At(NamedTuple):
@@ -245,8 +244,8 @@ def step_length(
         low, high = (t, high) if first < 0.0 else (low, t)
         newton = t - first / second if second > 0.0 else np.nan
         slow = np.isfinite(high) and abs(newton - t) > 0.5 * moves[0]
-        if slow or not low < newton < min(high, _FARTHER * t):
-            newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
+        if slow or not low < newton < min(high, 4.0 * t):
+            newton = 0.5 * (low + high) if np.isfinite(high) else 4.0 * t
         if newton in (t, low, high):
             break
         moves, t = (moves[1], abs(newton - t)), newton

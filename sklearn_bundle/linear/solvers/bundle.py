@@ -22,17 +22,7 @@ Array = NDArray[np.float64]
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
 _LARGEST_RISK = 1e100  # squares of larger values may overflow
-# Planes with a risk of more than this times the best objective, or slopes of this times the first
-# plane's, are too steep to be useful; each iteration without progress raises the limit as much.
-_STEEPEST = 10.0
 _RETREAT = 10 * (0.5,) + 20 * (0.1,)  # shares of the way from the best point; then the plane there
-_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-# A line search along a kinked risk ends when at most this share of its gain is left, or at this
-# relative precision of the step: more precise ones gain fewer iterations than they cost.
-_WORTH, _PRECISION = 0.05, 1e-2
-# Planes that are kept, in coordinates of the model, and at least: no more than one each has a
-# weight, and the time of a solution grows with the cube of their number.
-_KEPT, _FEWEST_KEPT = 3, 50
 
 
 class Planes:
@@ -100,9 +90,12 @@ class Planes:
         return found, plane, bound
 
     def _forget_lightest(self) -> None:
-        """Drop the planes with the least weights if there are many more than can have one."""
+        """Drop the planes with the least weights if there are many more than can have one.
+
+        No more than one each coordinate has: the time of a solution grows with their number's cube.
+        """
         first = int(self.anchored)
-        most = _KEPT * sum(self._A.shape[1:] + self._E.shape[1:]) + _FEWEST_KEPT
+        most = 3 * sum(self._A.shape[1:] + self._E.shape[1:]) + 50
         while self.size - first > most:
             self._remove(first + int(np.argmin(self.alpha[first:])))
 
@@ -193,7 +186,7 @@ class Bundle(Solver):
             return
         plane, (w, b) = self.whole.proved(proof), self.best.point
         limits = self.reg_lambda * self.omega.lasso_form.thresholds
-        for share in _PRUNED:
+        for share in (0.999, 0.99, 0.9):  # a gap blurs the limit
             pruned = np.where(np.abs(plane.gradient) >= share * limits, w, 0.0)
             here = self._at(pruned, b)
             objective = self.objective(pruned, here.risk)
@@ -254,7 +247,9 @@ class Bundle(Solver):
         """Whether the plane there is not too steep to be useful: for Algorithm 2 by its slopes."""
         if not point.risk <= _LARGEST_RISK:
             return False
-        lift, primal = _STEEPEST ** (1 + min(self.idle, _PATIENCE)), self.best.primal
+        # Ten times the best objective, or the slopes of the first plane; each iteration without
+        # progress raises the limit as much.
+        lift, primal = 10.0 ** (1 + min(self.idle, _PATIENCE)), self.best.primal
         if self.name == "line-search":
             return not 0.0 < primal < np.inf or point.risk <= lift * primal
         return float(np.abs(self.risk.gradient(point)).max(initial=0.0)) <= lift * self._slope
@@ -288,4 +283,5 @@ class Bundle(Solver):
             return lam * value + risk, slope + lam * omega.slope(w, along)[0]
 
         bend = lam * omega.strong_convexity * float(along @ along)
-        return lowest(objective, bend, _PRECISION, _WORTH)
+        # more precise ones gain fewer iterations than they cost
+        return lowest(objective, bend, precision=1e-2, worth=0.05)

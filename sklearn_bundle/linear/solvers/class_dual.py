@@ -25,13 +25,8 @@ from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.dual import IDLE
 
 Array = NDArray[np.float64]
-_COST, _RATIO = 2.0, 0.8  # of a check, in passes; its gap over that of the rows, a first guess
-# How far a step moves the intercepts, relative to its row's own scores: with larger values rows
-# disturb each other. At least this share of the largest cost, if the weights can do little.
-_PULL, _LEAST_PULL = 0.05, 0.1
 _RECENT = 6  # sweeps over all rows from which the rate is measured
 _INNER = 3  # sweeps between moves of its center
-_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 
 
 @dataclass
@@ -59,8 +54,10 @@ class ClassDual(Solver):
         self._size, k = K, -(-K // WIDTH) * WIDTH
         costs, self._squares = risk.loss.costs(K), risk.rows.row_squares()
         self._costs = np.pad(costs, ((0, 0), (0, k - K)), constant_values=sweeps.NEVER)
-        least = _LEAST_PULL * float(costs.max())
-        steep = _PULL * float(risk.weights @ self._squares) / self.reg_lambda
+        # How far a step moves the intercepts, relative to its row's own scores: with larger values
+        # rows disturb each other. At least a share of the largest cost, if weights can do little.
+        least = 0.1 * float(costs.max())
+        steep = 0.05 * float(risk.weights @ self._squares) / self.reg_lambda
         self._pull = max(steep, least) if risk.n_free else 0.0
         self._of_class = sp.csr_array((risk.weights, (self._labels, np.arange(n))), (K, n))
         self._padded = np.zeros((n, k))
@@ -83,8 +80,9 @@ class ClassDual(Solver):
         self._set_curvatures()
         self._activate_all()
         self._dual = self._proved = 0.0
-        # a check waits for 0.3 of all passes: it activates all rows, which disturbs the sweeps
-        self._checks, self._idling = Checks(self.tol, _COST, _RATIO, 0.3), Idling(IDLE)
+        # A check costs 2 passes, and its gap is at first .8 times that of the rows; it waits for .3
+        # of all passes, since it activates all rows, which disturbs the sweeps.
+        self._checks, self._idling = Checks(self.tol, 2.0, 0.8, 0.3), Idling(IDLE)
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self._inner = -1  # sweeps since the center moved; -1 without a center
@@ -232,8 +230,8 @@ class ClassDual(Solver):
         """Update the running means of W and intercepts; returns the center's part of the gap."""
         center = self._center
         assert center is not None
-        center.mean += _DRAWN_SHARE * (self._W - center.mean)
-        center.b += _DRAWN_SHARE * (self._b - center.b)
+        center.mean += 0.5 * (self._W - center.mean)
+        center.b += 0.5 * (self._b - center.b)
         away = self._W - center.Z
         return 0.5 * center.kappa**2 / self.reg_lambda * float(away @ away)
 

@@ -30,11 +30,6 @@ from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form
 Array = NDArray[np.float64]
 SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
 COARSE = 0.1  # and above which it takes twice the rows
-_ROWS_A_FEATURE = 4  # of the first Hessian,
-_PASSES = 2.0  # or as many rows as take so long
-# Largest derivative in b that is left, in objectives per unit of the scores: balancing the plane
-# costs about that. Its limits are in typical slopes: with 1e-12 nearly separable data stalled.
-_BALANCED, _FINEST, _COARSEST = 1e-9, 1e-14, 1e-6
 
 
 class Descent(Solver):
@@ -159,7 +154,8 @@ class ScoreDescent(Descent):
         self._factor: Array | None = None
         self._mean = np.zeros(d)
         self._detail = 1
-        rows = min(n, max(_ROWS_A_FEATURE * d, risk.rows.rows_in(_PASSES)))
+        # of the first Hessian: 4 a feature, or as many as take two passes
+        rows = min(n, max(4 * d, risk.rows.rows_in(2.0)))
         self._cost = rows / max(risk.rows.rows_in(1.0), 1) + factor_passes(d, risk.rows.n_entries)
         possible = d <= MOST_SIDE and self.task.solver != "lbfgs" and risk.has_curvature
         self._cost = self._cost if possible else np.inf
@@ -212,7 +208,7 @@ class ScoreDescent(Descent):
             return
         d, every = self.risk.dimension, 1
         if not self.risk.loss.quadratic:
-            enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
+            enough = max(4 * d, self.risk.rows.rows_in(2.0))
             every = max(1, len(rows) // (self._detail * enough))
         H, mean = self.risk.rows.hessian(
             rows[::every].copy(), every * coefs[::every], self.risk.free
@@ -250,11 +246,14 @@ class ScoreDescent(Descent):
 
     @property
     def _left(self) -> float:
-        units = self.risk.units
-        finest, coarsest = _FINEST * units.slope, _COARSEST * units.slope
-        value = getattr(self, "value", np.inf)
-        left = _BALANCED * value / units.unit if np.isfinite(value) else coarsest
-        return min(max(left, finest), coarsest)
+        """The largest derivative in b that is left: balancing the plane costs about that.
+
+        It is in objectives per unit of the scores, between limits in typical slopes: with 1e-12
+        nearly separable data stalled.
+        """
+        units, value = self.risk.units, getattr(self, "value", np.inf)
+        left = 1e-9 * value / units.unit if np.isfinite(value) else np.inf
+        return min(max(left, 1e-14 * units.slope), 1e-6 * units.slope)
 
 
 def cholesky(H: Array, reg_lambda: float, omega: Any) -> Array | None:

@@ -23,9 +23,6 @@ from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
 Array = NDArray[np.float64]
 IDLE = 4  # checks in a row without progress, after which only rounding is left
 _COST = 2.0  # of a check, in passes
-# Relative gap of a start that is no better than none: Newton's method stalls from there on data
-# that planes nearly separate.
-_NO_START = 0.7
 
 
 class Dual(Solver):
@@ -205,7 +202,8 @@ class DualThenKinks(Dual):
     def _follow(self) -> None:
         kind = Kinks if np.isfinite(self._budget) else Bundle
         following = kind(self.task, Start(at=None))
-        if self.best.gap <= _NO_START * self.best.primal:
+        # from a start that is no better than none Newton's method stalls on nearly separable data
+        if self.best.gap <= 0.7 * self.best.primal:
             following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
         following.best = self.best
         following.begin()

@@ -21,9 +21,6 @@ from sklearn_bundle.linear.solvers.base import add_form
 Array = NDArray[np.float64]
 _ROWS = 8  # items per unknown: near their kinks to begin with
 _MOST_ROWS = 4  # times as many: with more the gap is still too large for this
-# Times the mean size of a residual: how far from the walls it begins. From 1 it crept along them
-# for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
-_WIDE = 5.0
 _TO_THE_WALL = 0.995  # of the longest step
 _TINY = np.finfo(np.float64).tiny
 
@@ -170,7 +167,9 @@ def interior_point(
     multipliers ``p = jump - q`` and q; ``pairs`` holds all four.
     """
     r = Z @ v - kinks
-    wide = _WIDE * float(np.abs(r).mean()) + _TINY
+    # How far from the walls it begins: from 1 times the mean size of a residual it crept along them
+    # for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
+    wide = 5.0 * float(np.abs(r).mean()) + _TINY
     above, below = np.maximum(r, 0.0) + wide, np.maximum(-r, 0.0) + wide
     p = jumps * below / (above + below)
     pairs = np.array([above, below, p, jumps - p])

@@ -26,8 +26,7 @@ from sklearn_bundle.linear.solvers.newton import (
 
 Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
-_NEARER = 0.1  # and its share from which a method that has failed is tried again
+_NEAR_END = 1e-3  # relative gap from which few rows cross their kinks
 # Derivative in b that is left, in typical slopes: times the unit, it lowers the plane.
 _LEFT, _LEFT_ON_SAMPLE = 1e-9, 1e-6
 
@@ -75,7 +74,7 @@ class Kinks(Solver):
         stuck = self.idle > 0 and self.idle % 15 == 0
         due = self._n_steps >= self._next or stuck
         if due or (self.tol < _NEAR_END and relative <= self._tried_from):
-            self._tried_from = _NEARER * relative
+            self._tried_from = 0.1 * relative  # from where it is tried again if it fails
             self._next = 2 * self._n_steps + 8 if due else self._next
             if self._solve_at_kinks(_SMOOTHED * self.tol):
                 return
