@@ -18,24 +18,7 @@ LEAD = 4  # rows between the prefetch of a row's first lines and its use: the ti
 
 
 @partial(jit_by_kind, **SUMS)
-def epoch(
-    loss,
-    data,
-    indices,
-    indptr,
-    width,
-    rows,
-    active,
-    size,
-    order,
-    w,
-    scale,
-    high,
-    low,
-    b,
-    pull,
-    seed,
-):
+def epoch(loss, stored, rows, active, size, order, w, scale, limits, b, pull, seed):
     """One step for each of the first ``size`` rows of ``active``, in random order.
 
     ``w`` is kept at ``scale X'(y alpha)``, and b moves by ``pull`` times the change of y alpha.
@@ -43,6 +26,8 @@ def epoch(
     squared gradients over the curvature of both signs, the rows' parts of the gap, the gain of the
     dual, and b.
     """
+    data, indices, indptr, width = stored
+    high, low = limits
     random = seed[0]
     for a in range(size):
         order[a] = active[a]

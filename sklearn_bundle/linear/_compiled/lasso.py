@@ -67,22 +67,7 @@ def _dot(data, indices, indptr, j, r):
 
 @jit
 def column_epochs(
-    data,
-    indices,
-    indptr,
-    unit,
-    r,
-    mean,
-    squares,
-    a,
-    v,
-    limits,
-    ridge,
-    low,
-    order,
-    most,
-    tol,
-    seed,
+    columns, unit, r, mean, squares, a, v, limits, ridge, low, order, most, tol, seed
 ):
     """With columns c_j one after the other, ``H_jk = <c_j, c_k> - mean_j mean_k``.
 
@@ -91,6 +76,7 @@ def column_epochs(
     no violation above ``tol``, or after about ``most`` visits; returns the largest violation of the
     last epoch, and the visits.
     """
+    data, indices, indptr = columns
     size = v.shape[0]
     along = 0.0
     for k in range(r.shape[0]):

@@ -135,22 +135,11 @@ class ClassDual(Solver):
             self._move_center()
             self._inner = 0
         n, taken, before = len(self._order), self._n_active, self._b.copy()
+        stored, rows = self.risk.rows.stored(), (self._numbers.ravel(), self._active, taken)
+        duals = self._order, self._padded.ravel(), self._listed
+        moving = self._W, self._padded_b, 1.0 / self._strength, self._pull, self._space, self._seed
         self._n_active, gap, gained = sweeps.sweep(
-            *self.risk.rows.stored(),
-            self._labels,
-            self._costs,
-            self._numbers.ravel(),
-            self._active,
-            taken,
-            self._order,
-            self._padded.ravel(),
-            self._listed,
-            self._W,
-            self._padded_b,
-            1.0 / self._strength,
-            self._pull,
-            self._space,
-            self._seed,
+            stored, self._labels, self._costs, *rows, *duals, *moving
         )
         self._off += self._b - before
         self._b += self._off

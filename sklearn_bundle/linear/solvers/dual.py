@@ -103,19 +103,10 @@ class Dual(Solver):
     def _epoch(self) -> None:
         """Visit the active rows; one reading of a row is two passes."""
         share = self._n_active / len(self._alpha)
+        rows = self._numbers.ravel(), self._active, self._n_active, self._order
+        moving = self._w, 1.0 / self.reg_lambda, self._limits, self._b, self._pull, self._seed
         self._n_active, largest, smallest, gap, gained, b = epochs.epoch(
-            self._formula,
-            *self.risk.rows.stored(),
-            self._numbers.ravel(),
-            self._active,
-            self._n_active,
-            self._order,
-            self._w,
-            1.0 / self.reg_lambda,
-            *self._limits,
-            self._b,
-            self._pull,
-            self._seed,
+            self._formula, self.risk.rows.stored(), *rows, *moving
         )
         # beyond 0.2 times the largest of the last epoch a row is left out
         self._limits = tuple(0.2 * x if x > 0.0 else np.inf for x in (largest, smallest))

@@ -237,9 +237,9 @@ class Columns:
         C = self._columns
         indices = C.indices.astype(np.int32, copy=False).view(np.uint32)
         columns = frozen(self._data), frozen(indices), C.indptr.astype(np.uint64)
-        columns = *columns, self._unit, r, self._mean, self._squares
+        given = columns, self._unit, r, self._mean, self._squares
         visits = int(most * len(v)) + 1
-        lasso.column_epochs(*columns, a, v, limits, ridge, low, order, visits, tol, self._seed)
+        lasso.column_epochs(*given, a, v, limits, ridge, low, order, visits, tol, self._seed)
         return v
 
 
