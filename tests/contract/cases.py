@@ -155,8 +155,6 @@ _CASES = [
     *((linear(loss, solver="newton", reg_lambda=1e-3), "many, weighted") for loss in LOSSES),
     (linear(reg_lambda=1e-3), "many, weighted"),
     (linear(solver="line-search"), "wide"),
-    (linear("exponential", reg_lambda=0.2), "two, weighted"),
-    (linear("exponential", solver="lbfgs"), "two, weighted"),
     (linear("log_loss", solver="lbfgs"), "two, weighted"),
     (linear(), "three, weighted"),
     (linear("log_loss", class_weight="balanced", fit_intercept=False), "three, weighted"),

@@ -164,7 +164,7 @@ def regularizer(rng, d):
 
 KINDS = ["l2", "l1", "elasticnet", "quadratic"]
 OMEGAS = [0.55, 0.16, 0.16, 0.13]
-BINARY = ["hinge", "squared_hinge", "log_loss", "exponential"]
+BINARY = ["hinge", "squared_hinge", "log_loss"]
 JOINT = ["softmax", "multiclass_hinge"]
 
 

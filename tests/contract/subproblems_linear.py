@@ -265,7 +265,6 @@ _BINARY = {
     "hinge": lambda model, s, y: _below(s, y, 1.0),
     "squared_hinge": lambda model, s, y: programmes.SquaredHinge(s, y),
     "log_loss": lambda model, s, y: programmes.Logistic(s, y),
-    "exponential": lambda model, s, y: programmes.Exponential(s, y),
     "roc_auc": _roc_auc,
     "fbeta": lambda model, s, y: _blocks(reference_measures.f_beta(y, model.beta)),
 }

@@ -41,7 +41,6 @@ STRONG = {"reg_lambda": 1e-2}
 
 CLASSIFIERS = [
     *(BMRMClassifier(loss, **STRONG) for loss in ("hinge", "squared_hinge", "log_loss")),
-    BMRMClassifier("exponential", **STRONG),
     BMRMClassifier("hinge", regularizer="elasticnet", **STRONG),
     BMRMClassifier("log_loss", fit_intercept=False, **STRONG),
     BMRMClassifier("multiclass_hinge", fit_intercept=False, **STRONG),

@@ -316,7 +316,7 @@ OMEGAS = {
     "quadratic": Quadratic(np.diag([1.0, 2.0, 0.5, 1.0]) + 0.2),
     "weighted_l1": WeightedL1([1.0, 0.5, 2.0, 1.0]),
 }
-BINARY = ["hinge", "squared_hinge", "log_loss", "exponential", "roc_auc"]
+BINARY = ["hinge", "squared_hinge", "log_loss", "roc_auc"]
 JOINT = ["softmax", "multiclass_hinge"]
 REGRESSION = ["squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber"]
 REGRESSION += ["squared_epsilon_insensitive", "poisson"]

@@ -51,10 +51,10 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
-"multiclass_hinge", "softmax"} or loss, default="hinge"
+    loss : {"hinge", "squared_hinge", "log_loss", "roc_auc", "fbeta", "multiclass_hinge", \
+"softmax"} or loss, default="hinge"
         With the score f and y in {-1, +1}: ``max(0, 1 - y f)``; ``max(0, 1 - y f)^2 / 2``;
-        ``log(1 + exp(-y f))``; ``exp(-y f)``. In place of the sum, "roc_auc" is the mean of
+        ``log(1 + exp(-y f))``. In place of the sum, "roc_auc" is the mean of
         ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j, and "fbeta" is
         :class:`~sklearn_bundle.losses.FBeta`. The last two are joint: ``max_k f_k - f_y +
         Delta(y, k)``; ``log sum_k exp f_k - f_y``. Or an instance from
@@ -72,7 +72,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
-        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
+        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss".
         "lbfgs": L2 and Quadratic; the same losses and "softmax".
         "newton": L2 and Quadratic, up to 10,000 features; all these losses and "hinge".
         "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".

@@ -5,7 +5,6 @@ Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`
 """
 
 from sklearn_bundle.linear.losses.base import Loss, Prepared, SampleLoss, Target
-from sklearn_bundle.linear.losses.exponential import Exponential
 from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.linear.losses.logistic import LogLoss
 from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta
@@ -31,7 +30,6 @@ BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
     "log_loss": LogLoss,
-    "exponential": Exponential,
 }
 MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
     "multiclass_hinge": MulticlassHinge,
@@ -55,7 +53,7 @@ RANKING_LOSSES: dict[str, type[RankingLoss]] = {
 # fmt: off
 __all__ = [
     "BINARY_LOSSES", "MEASURES", "MULTICLASS_LOSSES", "NDCG", "RANKING_LOSSES", "REGRESSION_LOSSES",
-    "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "Exponential", "FBeta", "Hinge",
+    "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "FBeta", "Hinge",
     "Huber", "LogLoss", "Loss", "MeasureLoss", "MulticlassHinge", "MulticlassLoss",
     "NuNovelty", "Ordinal", "Poisson",
     "Prepared", "Quantile", "RankingLoss",
