@@ -103,7 +103,6 @@ OF_MODELS = [
     (losses.FBeta, "beta", BMRMClassifier),
     (losses.Huber, "delta", BMRMRegressor),
     (losses.MulticlassHinge, "cost", BMRMClassifier),
-    (losses.NDCG, "discount", BMRMRanker),
     (losses.NDCG, "gain", BMRMRanker),
     (losses.NDCG, "k", BMRMRanker),
     (losses.Ordinal, "cost", BMRMRanker),

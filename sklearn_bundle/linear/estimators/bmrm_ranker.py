@@ -69,7 +69,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         "ordinal": y holds grades, and R is the mean of ``C(y_i, y_j) max(0, 1 + f_i - f_j)`` over
         all pairs with y_i < y_j, within queries if there is a `group`.
         "ndcg": y holds relevances, `group` is required, and R is the mean over queries of a bound
-        of 1 - NDCG@k. :class:`~sklearn_bundle.losses.NDCG` has other measures of positions.
+        of 1 - NDCG@k; :class:`~sklearn_bundle.losses.NDCG` has a parameter for the gains.
     reg_lambda : float, default=1e-4
         Regularization strength relative to the mean loss: try 1e-1 to 1e-5; larger is simpler.
     %(regularizer)s
@@ -114,7 +114,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
 
     See Also
     --------
-    sklearn_bundle.losses.NDCG : Other measures of positions, as a loss.
+    sklearn_bundle.losses.NDCG : With linear gains.
 
     Notes
     -----

@@ -1,28 +1,16 @@
 """Losses of the positions in which documents are listed, and their targets."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_bundle.core.values import as_numbers, plain, shown
-from sklearn_bundle.linear.losses.base import Array
+from sklearn_bundle.core.values import plain, shown
+from sklearn_bundle.linear.losses.base import Array, must_be
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 _LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
-# Functions of positions 1, 2, ..., and of relevances, by their names as parameters.
-_DISCOUNTS = {
-    "log2": lambda position: 1.0 / np.log2(position + 1.0),
-    "reciprocal": lambda position: 1.0 / position,
-    "flat": np.ones_like,
-}
-_GAINS = {
-    "exp2": lambda relevance: np.exp2(relevance) - 1.0,
-    "linear": lambda relevance: relevance,
-    "binary": lambda relevance: np.where(relevance > 0.0, 1.0, 0.0),
-}
 
 
 class Query(NamedTuple):
@@ -48,7 +36,7 @@ class Queries(NamedTuple):
 
 
 class NDCG(RankingLoss):
-    """Structured loss of the order of a query's documents; bounds 1 - NDCG@k, or a measure like it.
+    """Structured loss of the order of a query's documents; bounds 1 - NDCG@k.
 
     A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
     as a share of the best possible one. Here a_i is the discount of the position, 0 from position k
@@ -71,18 +59,15 @@ class NDCG(RankingLoss):
     ----------
     k : int, default=None
         Number of positions that count; None means all.
-    discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
-        Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
-    gain : {"exp2", "linear", "binary"} or callable, default="exp2"
-        Of relevances r >= 0: 2^r - 1 for r of at most 1000, r, or 1 where r > 0. Not negative.
+    gain : {"exp2", "linear"}, default="exp2"
+        Of relevances r >= 0: 2^r - 1 for r of at most 1000, or r.
 
     Raises
     ------
     ValueError
-        Raised by `fit`: if `k` is not None or an int of at least 1; for a `discount` or `gain` with
-        an unknown name, or with negative or nonfinite values; for an increasing `discount`; if y
-        has negative values, or values above 1000 with gain="exp2"; if no query has two different
-        gains; without `group`.
+        Raised by `fit`: if `k` is not None or an int of at least 1; for an unknown `gain`; if y has
+        negative values, or values above 1000 with gain="exp2"; if no query has two different gains;
+        without `group`.
 
     References
     ----------
@@ -101,28 +86,11 @@ class NDCG(RankingLoss):
     0.38
     >>> round(float(ndcg_score([relevance], [scores], k=2)), 3)
     0.38
-
-    Others are the precision at k, ``NDCG(k, discount="flat", gain="binary")``, and the mean
-    reciprocal rank of the one relevant document of a query:
-
-    >>> from sklearn_bundle import BMRMRanker
-    >>> X = np.array([[0.1, 3.0], [0.9, 2.0], [0.2, 1.0], [0.3, 4.0], [0.8, 9.0], [0.1, 2.0]])
-    >>> relevance, query = [0, 1, 0, 0, 1, 0], [0, 0, 0, 1, 1, 1]
-    >>> loss = NDCG(discount="reciprocal", gain="binary")
-    >>> model = BMRMRanker(loss, reg_lambda=1e-2).fit(X, relevance, group=query)
-    >>> model.score(X, relevance, group=query)
-    1.0
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        discount: str | Callable[[Array], Array] = "log2",
-        gain: str | Callable[[Array], Array] = "exp2",
-    ):
-        self.discount = discount
-        self.gain = gain
+    def __init__(self, k: int | None = None, gain: str = "exp2"):
         self.k = plain(k)
+        self.gain = gain
 
     def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
@@ -139,15 +107,10 @@ class NDCG(RankingLoss):
             )
         if self.k is not None and not (type(self.k) is int and self.k >= 1):
             raise ValueError(f"k must be None or an int of at least 1, but is {shown(self.k)}.")
-        gains = self._apply("gain", _GAINS, y)
-        discounts = self._apply("discount", _DISCOUNTS, np.arange(1.0, n_samples + 1.0))
-        rising = np.flatnonzero(np.diff(discounts) > 0.0)
-        if len(rising):
-            p = rising[0]
-            raise ValueError(
-                "discount must not increase with the position, but rises from "
-                f"{discounts[p]:g} at position {p + 1} to {discounts[p + 1]:g}."
-            )
+        if self.gain not in ("exp2", "linear"):
+            raise must_be("gain", "'exp2' or 'linear'", self.gain)
+        gains = np.exp2(y) - 1.0 if self.gain == "exp2" else y
+        discounts = 1.0 / np.log2(np.arange(2.0, n_samples + 2.0))
         # stable, and by rows: equal gains stay in the order of the rows
         order = np.lexsort((-gains, number))
         parts = np.split(order, starts_of(number)[1:-1])
@@ -181,18 +144,6 @@ class NDCG(RankingLoss):
             means = np.bincount(tied, query.gains[order]) / counts
             total += share * float(query.discounts @ means[tied[: len(query.discounts)]])
         return float(min(total, 1.0))
-
-    def _apply(self, name, known, argument):
-        chosen = getattr(self, name)
-        if not (callable(chosen) or (isinstance(chosen, str) and chosen in known)):
-            raise ValueError(
-                f"{name} must be one of {list(known)} or callable, not {shown(chosen)}."
-            )
-        function = known[chosen] if isinstance(chosen, str) else chosen
-        values = as_numbers(f"What {name} returns", function(argument))
-        if not (values.shape == argument.shape and np.isfinite(values).all() and values.min() >= 0):
-            raise ValueError(f"{name} must return one finite number >= 0 per entry.")
-        return values
 
     def _query(self, rows, gains, discounts):
         m = len(rows)
