@@ -42,13 +42,6 @@ class BlockDescent(Descent):
         self._mean, self._total, self._scale = np.zeros(0), 1.0, 1.0
         self._every = self._next_every()
 
-    def begin(self) -> None:
-        """Go to the start, without a round at w = 0: the next steps lead away from a bad one."""
-        self.start_moving()
-        self.go(*self.first())
-        self.slopes = self.differentiate()
-        self.offer()
-
     @property
     def reusable(self) -> float | None:
         return self._width or None

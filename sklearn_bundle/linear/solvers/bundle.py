@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED
 from sklearn_bundle.linear.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear.losses import Softmax
 from sklearn_bundle.linear.risk import Plane, Point
@@ -151,15 +151,9 @@ class Bundle(Solver):
         return self.planes
 
     def begin(self) -> None:
-        """Cut a plane at the start, or closer to 0 where the risk is finite."""
-        w, b = self.first()
-        here = self._at(w, b)
-        for _ in range(SEARCH_STEPS if w.any() else 0):
-            if here.risk <= _LARGEST_RISK or self.omega.value(0.1 * here.w) == np.inf:
-                break
-            here = self._at(0.1 * here.w, here.b)
-        self._here = here
-        self._cut(here)
+        """Cut a plane at the start."""
+        self._here = self._at(*self.first())
+        self._cut(self._here)
 
     def step(self) -> None:
         """One iteration of the algorithm."""

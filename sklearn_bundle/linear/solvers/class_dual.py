@@ -63,7 +63,8 @@ class ClassDual(Solver):
         self._padded = np.zeros((n, k))
         self._alpha = self._padded[:, :K]
         self._alpha[self._own] = 1.0
-        if isinstance(start.state, np.ndarray) and start.state.shape == (n, K):
+        known = isinstance(start.state, np.ndarray) and start.state.shape == (n, K)
+        if known and start.reg_lambda == self.reg_lambda:  # that of another one gains nothing
             self._alpha[:] = start.state
         index = np.int32 if n < 2**31 else np.int64
         self._order, self._active = np.empty(n, dtype=index), np.arange(n, dtype=index)
@@ -98,17 +99,12 @@ class ClassDual(Solver):
         return self._idling.enough
 
     def begin(self) -> None:
-        """Offer the start; a dual point of another reg_lambda is scaled to its best multiple."""
+        """Offer the start, and take up its dual point."""
         w, b = self.first()
         here = self.risk.at(w, b)
         self.best.offer(self.objective(w, here.risk), At(w, here.b))
         if (self._alpha[self._own] != 1.0).any():
-            g, a = self._plane(self._alpha)
-            share = self.reg_lambda * self.risk.offset(g) / max(float(a @ a), TINY)
-            share = min(max(share, 0.0), 1.0)
-            self._alpha *= share
-            self._alpha[self._own] += 1.0 - share
-            self._continue_from(self._alpha, -share * a)
+            self._continue_from(self._alpha, -self._plane(self._alpha)[1])
         if self.risk.n_free and b is not None:
             self._b[:] = b
 

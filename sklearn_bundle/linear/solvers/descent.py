@@ -46,15 +46,9 @@ class Descent(Solver):
         self.gain, self.fall = np.inf, 1.0  # of the last step, and over that of the one before
 
     def begin(self) -> None:
-        """Go to the start, or to w = 0 if that is better: a start may be far off."""
+        """Go to the start: the next steps lead away from a bad one."""
         self.start_moving()
-        start = self.first()
-        self.go(np.zeros(self.risk.dimension), None)
-        if start.w.any():
-            zero, highest = self.point, self.value
-            self.go(start.w, start.b)
-            if not self.value <= highest:
-                self.arrive(zero)
+        self.go(*self.first())
         self.slopes = self.differentiate()
         self.offer()
 
