@@ -157,13 +157,8 @@ class Solver(ABC):
                 f"The objective is {found.objective:.8g}, although its risk is said to be nowhere "
                 "negative: add a constant to the loss, or set nonnegative = False."
             )
-        best.recompute(
-            found.objective,
-            At(w, found.b),
-            found.bound,
-            proof,
-            rounding=found.rounding,
-        )
+        given = found.objective, At(w, found.b), found.bound, proof
+        best.recompute(*given, rounding=found.rounding)
         # A gap that steps take back, and the data do not confirm, is no progress.
         # a gap that is smaller by a hundredth is progress
         self._in_vain = 0 if best.gap < 0.99 * self._least_confirmed else self._in_vain + 1

@@ -54,7 +54,7 @@ class Planes:
         """Append a plane, with its products with all if these suffice for the model."""
         t = self.size
         if t == len(self._c):
-            self._reserve(2 * t)
+            self._reserve()
         self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
         self._sizes[t, :-2], self._sizes[t, -2:] = plane.norms, plane[4:]
         self._alpha[t] = float(t == 0)
@@ -69,13 +69,14 @@ class Planes:
         A, c, E = self._A[:t], self._c[:t], self._E[:t]
         if not is_l1(omega):
             gram = None if self._gram is None else self._gram[:t, :t]
-            found = master.solve(A, c, E, omega, reg_lambda, gram, self.alpha, tol)
+            model = master.Model(A, c, omega, reg_lambda, gram)
         else:
             limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, A.shape[1])
             if self.near is None or self.near[0] != reg_lambda:
                 self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
             near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
-            found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
+            model = master.Model(A, c, near, 1.0, None)
+        found = master.solve(model, E, self.alpha, tol)
         self._alpha[:t] = found.alpha
         plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)
@@ -115,17 +116,13 @@ class Planes:
             array[drop : t - 1] = array[drop + 1 : t].copy()
         self.size = t - 1
 
-    def _reserve(self, capacity: int) -> None:
-        t = self.size
+    def _reserve(self) -> None:
+        """Room for twice as many."""
         for name in ("_A", "_c", "_E", "_alpha", "_sizes"):
             old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]))
-            new[:t] = old[:t]
-            setattr(self, name, new)
+            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
         if self._gram is not None:
-            gram = np.empty((capacity, capacity))
-            gram[:t, :t] = self._gram[:t, :t]
-            self._gram = gram
+            self._gram = np.pad(self._gram, (0, self.size))
 
 
 class Bundle(Solver):

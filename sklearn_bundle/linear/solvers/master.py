@@ -28,23 +28,13 @@ class Solution(NamedTuple):
     b: Array
 
 
-def solve(
-    A: Array,
-    c: Array,
-    E: Array,
-    omega: Any,
-    lam: float,
-    gram: Array | None,
-    start: Array,
-    tol: float,
-) -> Solution:
-    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+def solve(model: "Model", E: Array, start: Array, tol: float) -> Solution:
+    """A solution with a gap of about ``tol``.
 
     On a face, where the other weights are 0, a Newton step ends where a weight would be negative.
     Where its planes are equally high, the highest of all joins them.
     """
-    model = _Model(A, c, omega, lam, gram)
-    B = np.column_stack([np.ones(len(c)), -E])
+    B = np.column_stack([np.ones(len(start)), -E])
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
     B, alpha, y, repeated = B / scale, start / start.sum(), np.zeros(B.shape[1]), 0
@@ -76,15 +66,18 @@ def solve(
         if alpha[highest] == 0.0 and above[face].max() <= 0.3 * above[highest]:
             face, repeated = np.append(face, highest), 0
     alpha /= alpha.sum()
-    w = omega.conjugate_gradient(-(alpha @ A) / lam)
+    w = model.omega.conjugate_gradient(-(alpha @ model.A) / model.lam)
     b = (y / scale)[1:]
     if len(b) > 1:  # what no plane sees of it is rounding, over the ridge
         b = np.linalg.lstsq(E, E @ b, rcond=None)[0]
     return Solution(rebalanced(alpha, E), w, b)
 
 
-class _Model(NamedTuple):
-    """The dual objective: its derivatives are the heights of the planes."""
+class Model(NamedTuple):
+    """The dual objective: its derivatives are the heights of the planes.
+
+    ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+    """
 
     A: Array
     c: Array
