@@ -160,7 +160,9 @@ class ScoreRisk(Risk):
             drawn = np.random.default_rng(0).integers(0, share, n // share)
             chosen = np.arange(n // share) * share + drawn
             y, weights = self.y[chosen], self.weights[chosen]
-            if not isinstance(self.loss, BinaryLoss) or _has_both(y):
+            # at least 20 rows of each class, or its solution is of no use
+            rarest = min(np.count_nonzero(y > 0.0), np.count_nonzero(y <= 0.0))
+            if not isinstance(self.loss, BinaryLoss) or rarest >= 20:
                 given = self.rows.take(chosen), y, weights / weights.sum(), self.loss, self.free
                 sampled = ScoreRisk(*given)
                 sampled.units = self.units
@@ -180,12 +182,6 @@ class ScoreRisk(Risk):
     @cached_property
     def _distances(self) -> Array:
         return np.abs(self.y - self.center)
-
-
-def _has_both(y: Array) -> bool:
-    """Whether a sample has enough rows of each class for its solution to be of use."""
-    positive = np.count_nonzero(y > 0.0)
-    return bool(min(positive, len(y) - positive) >= 20)
 
 
 class _Compiled:
@@ -267,9 +263,6 @@ class _Numpy:
         coefs = s if bend is None else s * bend
         rows = np.flatnonzero(coefs > 0.0)
         return rows, coefs[rows]
-
-    def offset(self, g, y, s, center: float) -> float:
-        raise NotImplementedError("a user's loss has no conjugate")
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
         ends = (s * np.abs(self.loss.gradient(moved + step, y)) for step in (-off, 0.0, off))

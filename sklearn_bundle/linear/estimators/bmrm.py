@@ -18,7 +18,7 @@ from sklearn_bundle.core.validation import check_classification_data, check_pred
 from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily
 from sklearn_bundle.linear.estimators.fitting import MemoryData, one_versus_rest, solve_problems
-from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of, refuse_large
+from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of
 from sklearn_bundle.linear.estimators.linear import (
     BundleEstimator,
     CertifiedLinear,
@@ -74,7 +74,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         "auto": by the loss, the regularizer and the shape of X.
         "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss".
         "lbfgs": L2 and Quadratic; the same losses and "softmax".
-        "newton": L2 and Quadratic, up to 10,000 features; all these losses and "hinge".
+        "newton": L2 and Quadratic; a square matrix of the features; all these losses and "hinge".
         "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
@@ -225,12 +225,10 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
             )
         if in_blocks:
             blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
-            refuse_large(self, blocked, len(blocked.classes) if loss.joint else 1)
             blocked.prepare([loss], self.loss)
             return blocked
         samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        n, classes = samples.n_samples, samples.classes
-        refuse_large(self, samples, len(classes) if loss.joint else 1)
+        n = samples.n_samples
         if loss.joint:
             targets, names = [losses.Target(samples.labels.astype(np.int64), n)], [""]
         else:

@@ -25,7 +25,6 @@ from sklearn_bundle.linear.estimators.formulation import (
     loss_of,
     loss_values,
     omega_of,
-    refuse_large,
     takes_loss,
 )
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLinear
@@ -78,7 +77,7 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "line-search", "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
-        "newton": L2 and Quadratic, up to 10,000 features.
+        "newton": L2 and Quadratic; a square matrix of the features.
         "lbfgs": L2 and Quadratic; "squared_error", "huber", "poisson",
         "squared_epsilon_insensitive".
         "coordinate-descent": L1 and elastic net; the losses of "lbfgs".
@@ -235,7 +234,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
             data.prepare([loss_of(self, size) for size in spreads], self.loss)
         else:
             samples = check_regression_data(self, X, y, sample_weight)
-            refuse_large(self, samples, (samples.n_targets or 1) if loss.multi_output else 1)
             y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
             spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
             together = y.ndim == 1 or loss.multi_output

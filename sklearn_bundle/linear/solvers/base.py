@@ -15,7 +15,7 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, MOST_STEPS, SEARCH_STEPS
 from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Plane, Risk
+from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
@@ -200,10 +200,6 @@ class Solver(ABC):
             proof = Proof(derivatives=flattened(self.risk, self.omega, proof.derivatives))
             bound = bound_of(self.risk.proved(proof), self.omega, self.reg_lambda)
         return self.best.raise_bound(bound, proof)
-
-    def prove_plane(self, plane: Plane, b: Any = 0.0) -> bool:
-        """Keep the bound of a plane if it is the best."""
-        return self.prove(Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, b))
 
     def count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count steps after which the gap is no smaller than before, up to rounding."""

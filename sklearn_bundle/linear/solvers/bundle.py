@@ -252,7 +252,7 @@ class Bundle(Solver):
             return
         plane = risk.balanced_plane(here)
         self.planes.add(plane._replace(balance=np.zeros(risk.n_free)))
-        self.prove_plane(plane, here.b)
+        self.prove(Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, here.b))
 
     def _search(self, start: Point, end: Point) -> None:
         """Offer the best point on the line from start through end."""

@@ -5,8 +5,6 @@ the sums over the rows, which have to vanish. Where many passes remain, a proxim
 moving center accelerates.
 """
 
-import math
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +23,6 @@ from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.dual import IDLE
 
 Array = NDArray[np.float64]
-_RECENT = 6  # sweeps over all rows from which the rate is measured
 _INNER = 3  # sweeps between moves of its center
 
 
@@ -85,7 +82,6 @@ class ClassDual(Solver):
         # of all passes, since it activates all rows, which disturbs the sweeps.
         self._checks, self._idling = Checks(self.tol, 2.0, 0.8, 0.3), Idling(IDLE)
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
-        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self._inner = -1  # sweeps since the center moved; -1 without a center
         self._may_add_center, self._counted = True, 0.0
 
@@ -155,33 +151,16 @@ class ClassDual(Solver):
             return
         self._dual += gained
         self._checks.note(gap, self._dual, share)
-        if whole:
-            self._gaps.append((self._passes, gap))
-        if self._is_slow():
+        # After so many passes others remain. Where rows read fewer entries than W has, a center
+        # costs more than the sweeps.
+        long = self.risk.rows.n_entries >= self.risk.rows.shape[1]
+        if self._passes > 12.0 and long and self._may_add_center:
             self._add_center(10.0 * self.reg_lambda)
 
     def _activate_all(self) -> None:
         self._n_active = len(self._order)
         self._active[:] = np.arange(self._n_active)
         self._listed[:] = np.arange(self._size + 1)
-
-    def _is_slow(self) -> bool:
-        """Whether many passes remain at the rate of the last sweeps over all rows.
-
-        Where rows read fewer entries than W has, the center costs more than the sweeps.
-        """
-        long = self.risk.rows.n_entries >= self.risk.rows.shape[1]
-        if not (self._may_add_center and long) or len(self._gaps) < _RECENT:
-            return False
-        to_fall = math.log(max(self._checks.estimate / max(self._checks.target, TINY), 1.0))
-        # more than 8 passes over all rows at that rate
-        return to_fall > 8.0 * self._rate
-
-    @property
-    def _rate(self) -> float:
-        """Mean fall of the logarithm of the gap per pass over all rows, of the recent ones."""
-        (first, before), (last, now) = self._gaps[0], self._gaps[-1]
-        return max(math.log(max(before, TINY) / max(now, TINY)), 0.0) / (last - first)
 
     # ---- the proximal term ---------------------------------------------------------------------
 

@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import (
-    CONSTANT,
-    MEMORY,
-    MOST_SIDE,
-    REFRESHED,
-    RIDGES,
-    SLOPE_LEFT,
-)
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, REFRESHED, RIDGES, SLOPE_LEFT
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import factor_passes

@@ -70,11 +70,6 @@ class Dual(Solver):
     def is_at_end(self) -> bool:
         return self._idling.enough
 
-    @property
-    def estimate(self) -> float:
-        """About the relative gap."""
-        return self._checks.estimate
-
     def begin(self) -> None:
         """Offer the start, and scale the dual point of another reg_lambda to its best multiple."""
         w, b = self.first()

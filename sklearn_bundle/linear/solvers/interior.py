@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.certificate import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE, TINY
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import add_form
@@ -22,7 +22,6 @@ Array = NDArray[np.float64]
 _ROWS = 8  # items per unknown: near their kinks to begin with
 _MOST_ROWS = 4  # times as many: with more the gap is still too large for this
 _TO_THE_WALL = 0.995  # of the longest step
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass
@@ -155,7 +154,7 @@ def interior_point(program: Program, v: Array, tol: float) -> tuple[Array, Array
     r, image = Z @ v - kinks, np.zeros_like(v)
     # How far from the walls it begins: from 1 times the mean size of a residual it crept along them
     # for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
-    wide = 5.0 * float(np.abs(r).mean()) + _TINY
+    wide = 5.0 * float(np.abs(r).mean()) + TINY
     above, below = np.maximum(r, 0.0) + wide, np.maximum(-r, 0.0) + wide
     p = jumps * below / (above + below)
     pairs = np.array([above, below, p, jumps - p])

@@ -49,10 +49,8 @@ class Lasso(Solver):
     def begin(self) -> None:
         """Evaluate the start."""
         w, b = self.first()
-        w = np.maximum(w, self._low)
-        self._evaluate(
-            self.risk.arrive(w, self.risk.scores(w), self.risk.units.intercept if b is None else b)
-        )
+        w, b = np.maximum(w, self._low), self.risk.units.intercept if b is None else b
+        self._evaluate(self.risk.arrive(w, self.risk.scores(w), b))
 
     def step(self) -> None:
         """Improve the point on a working set, and evaluate it."""
@@ -213,7 +211,7 @@ class Matrix:
 class Columns:
     """The same by the columns of sparse rows times the roots of the curvature."""
 
-    def __init__(self, rows: Rows, which: Places):
+    def __init__(self, rows: Any, which: Places):
         self.which = which
         self._columns = rows.transposed[which]
         self._seed = np.full(1, np.uint64(0x9E3779B97F4A7C15))  # any number except 0
