@@ -9,7 +9,6 @@ LOSSES = {
     "hinge": lambda z: np.maximum(0.0, 1.0 - z),
     "squared_hinge": lambda z: 0.5 * np.maximum(0.0, 1.0 - z) ** 2,
     "log_loss": lambda z: np.logaddexp(0.0, -z),
-    "exponential": lambda z: np.exp(-z),
 }
 
 
@@ -34,10 +33,6 @@ def optimum(loss, X, y, weights, reg_lambda, fit_intercept):
             quadratic[p : p + n], linear[p : p + n] = weights, 0.0
         A = sp.bmat([[-margins, -eye], [sp.csc_matrix((n, p)), -eye]])
         b, cones = np.r_[-np.ones(n), np.zeros(n)], halflines(2 * n)
-    elif loss == "exponential":  # (-z, 1, t) in the exponential cone
-        A = _interleaved([sp.hstack([margins, zero]), None, sp.hstack([0 * margins, -eye])])
-        b = np.tile([0.0, 1.0, 0.0], n)
-        cones = exponential(n)
     else:  # exp(-t) <= u, exp(-z - t) <= v, u + v <= 1
         blank = 0 * margins
         first = _interleaved(

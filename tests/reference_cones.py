@@ -30,8 +30,3 @@ def halflines(n):
 def exponential(n):
     """n triples (x, y, z) with y exp(x / y) <= z."""
     return [pytest.importorskip("clarabel").ExponentialConeT()] * n
-
-
-def power(p, n):
-    """n triples (x, y, z) with |z| <= x^(1/p) y^(1 - 1/p)."""
-    return [pytest.importorskip("clarabel").PowerConeT(1 / p)] * n

@@ -206,22 +206,6 @@ class SquaredHinge(EachSample):
         programme.require(halflines(len(self.y)), -np.ones(len(self.y)), (xi, eye), *margins)
 
 
-class Exponential(EachSample):
-    def loss(self, f):
-        return np.exp(-self.y * f)
-
-    def derivatives(self, f):
-        e = np.exp(-self.y * f)
-        return -self.y * e, e
-
-    def require(self, programme, scores):
-        n = len(self.y)
-        t = programme.variables(n, np.asarray(self.weights, float))
-        margins = on(-into_triples(n, 0) @ sp.diags(np.asarray(self.y, float)), scores)
-        side = np.tile([0.0, 1.0, 0.0], n)
-        programme.require(exponential(n), side, (t, into_triples(n, 2)), *margins)
-
-
 class Logistic(EachSample):
     def loss(self, f):
         return np.logaddexp(0, -self.y * f)

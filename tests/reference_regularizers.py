@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from tests.reference_cones import exponential, halflines, power, zeros
+from tests.reference_cones import exponential, halflines, zeros
 from tests.reference_programme import LONG, into_triples
 
 
@@ -65,33 +65,6 @@ class Nonnegative:
     def into_domain(self, W):
         """Rounding of a solver may leave it."""
         return np.maximum(W, 0)
-
-
-class Lp:
-    """``||w||_p^2 / 2``."""
-
-    def __init__(self, p):
-        self.p = p
-        self.modulus = float(p) - 1.0
-
-    def value(self, W):
-        top = np.abs(W).max()
-        if top == 0:
-            return LONG(0)
-        return top**2 * np.sum((np.abs(W) / top) ** self.p) ** (2 / LONG(self.p)) / 2
-
-    terms = value
-
-    def variables(self, programme, shape, reg_lambda):
-        """t_j^(1/p) s^(1 - 1/p) >= |w_j| and sum t <= s."""
-        p = shape[0] * shape[1]
-        w, t = programme.variables(p), programme.variables(p)
-        s = programme.variables(1, bend=reg_lambda)
-        ones = np.ones((p, 1))
-        terms = (t, into_triples(p, 0)), (s, into_triples(p, 1) @ ones), (w, into_triples(p, 2))
-        programme.require(power(self.p, p), np.zeros(3 * p), *terms)
-        programme.require(halflines(1), [0.0], (s, np.ones((1, 1))), (t, -ones.T))
-        return w
 
 
 class Entropy:

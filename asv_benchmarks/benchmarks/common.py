@@ -18,7 +18,6 @@ _LOSSES: dict[str, Callable[[Array], Array]] = {
     "hinge": lambda margins: np.maximum(0.0, 1.0 - margins),
     "squared_hinge": lambda margins: 0.5 * np.maximum(0.0, 1.0 - margins) ** 2,
     "log_loss": lambda margins: np.logaddexp(0.0, -margins),
-    "exponential": lambda margins: np.exp(-margins),
 }
 
 

@@ -1,6 +1,6 @@
 """Section 5 of Teo, Vishwanathan, Smola and Le (2010), Bundle methods for risk minimization.
 
-Figures 4 and 5 (iterations to a gap by lambda and by bundle size), figure 8 (BMRM and LS-BMRM),
+Figure 4 (iterations to a gap by lambda), figure 8 (BMRM and LS-BMRM),
 figure 7 and table 2 (accuracy against the gap, by share of the data) and figure 9 (CPU time, beside
 LIBLINEAR), without intercepts. BMRM is solver="cutting-plane", LS-BMRM solver="line-search".
 
@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle import BMRMClassifier
 
 LAMBDAS = (1e-3, 1e-4, 1e-5, 1e-6)
-SIZES = (2, 10, 50, None)  # planes; None keeps all
 GAPS = (1e-1, 1e-2, 1e-3)  # absolute
 SHARES = (0.1, 0.3, 1.0)
 TOLS = (1e-1, 1e-2, 1e-3, 1e-4)  # relative gaps of the models whose accuracy is measured
@@ -99,7 +98,6 @@ def reproduce(study: Study) -> None:
         for name, solver in METHODS.items()
     }
     _lambdas(study, binary, curves)
-    _sizes(study, binary)
     _methods(study, binary, several, curves)
     _accuracies(study, binary)
     _race(study, binary)
@@ -159,36 +157,6 @@ def _lambdas(study: Study, sets: list[Set], curves: dict[Any, Curve]) -> None:
             f"others at least {least}.",
             all(a < b for a, b in zip(most, least, strict=True)),
         )
-
-
-def _sizes(study: Study, sets: list[Set]) -> None:
-    """Figure 5."""
-    rows, ordered, bounded = [], [], []
-    for data in sets:
-        counts = []
-        for size in SIZES:
-            curve = curve_of(fit(data, 1e-4, "cutting-plane", bundle_size=size))
-            found = [curve.first(curve.gap <= gap) for gap in GAPS]
-            counts.append(found[1] or np.inf)
-            cells = [counted(t, curve.iteration[-1]) for t in found]
-            rows.append([data.name, size or "all", *cells])
-            if size == 2:
-                bounded.append(bool(np.all(curve.gap * 1e-4 * curve.iteration <= 1.0)))
-        ordered += [many <= 1.1 * few for few, many in pairwise(counts)]
-    columns = ["data", "k", *(f"gap {gap:g}" for gap in GAPS)]
-    study.show("Figure 5: iterations by bundle size k, lambda = 1e-4", columns, rows)
-    study.compare(
-        "figure 5",
-        "The larger k is, the faster the algorithm converges.",
-        f"{sum(ordered)} of {len(ordered)} neighboring values of k in this order, to {GAPS[1]:g}.",
-        all(ordered),
-    )
-    study.compare(
-        "figure 5",
-        "k = 2 is still faster than the bound 1/(lambda eps).",
-        f"After every iteration on {sum(bounded)} of {len(bounded)} sets.",
-        all(bounded),
-    )
 
 
 def _methods(study: Study, sets: list[Set], several: list[Set], curves: dict[Any, Curve]) -> None:

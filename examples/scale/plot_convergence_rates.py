@@ -50,7 +50,6 @@ constant = {"lipschitz": largest**2 / (n_samples * reg_lambda)}
 methods = {
     "BMRM, cutting-plane": BMRMClassifier(solver="cutting-plane", **limits),
     "BMRM, line-search": BMRMClassifier(solver="line-search", **limits),
-    "BMRM, aggregated to 2 planes": BMRMClassifier(solver="cutting-plane", bundle_size=2, **limits),
     "Pragam, Algorithm 1": PragamSVC(fit_intercept=False, **constant, **limits),
     "Pragam-b, Algorithm 1": PragamSVC(**constant, **limits),
     "PragamSVC, adaptive": PragamSVC(**limits),
@@ -131,10 +130,8 @@ plt.show()
 # gap of cutting planes falls at least as fast as 1/k, that of the excessive gap technique at least
 # as fast as 1/k^2.
 #
-# Algorithm 1 with an intercept passes the bundle aggregated to 2 planes, the paper's ls-bmrm, after
-# some tens of iterations. Counted in products, most of that lead is gone. Without an intercept its
-# L is larger, because then it cannot be that of centered data. The full bundle is faster than its
-# worst case.
+# Without an intercept the L of Algorithm 1 is larger, because then it cannot be that of centered
+# data. The bundle is faster than its worst case.
 
 figure, ax = plt.subplots(figsize=(6.4, 5.4), layout="constrained")
 draw(ax, "iteration")

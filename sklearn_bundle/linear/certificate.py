@@ -25,11 +25,7 @@ from sklearn_bundle.linear.risk import Plane, Risk
 
 Array = NDArray[np.float64]
 _FEW = 16.0  # roundings of a term beside those of its sum
-# Times the rounding of a slope: a plane that is steeper in a direction without a penalty proves
-# nothing, since no one knows how far the optimum is there.
-_STEEP = 1e6
 _SAME = 1e-12  # relative size of what is left of a sum that cancels
-_RIDGE, _SHORTEST = 1e-9, 1e-6  # times the identity, in its Hessians of at most 1; and a step
 
 
 class Proof(NamedTuple):
@@ -109,7 +105,9 @@ def _is_flat(plane: Plane, omega: Regularizer, errors: Array) -> bool:
         return True
     along = _along_free(plane.gradient, omega, plane.norms.size)
     rounded = _along_free(errors, omega, plane.norms.size)
-    return bool((np.abs(along) <= _STEEP * np.abs(rounded)).all())
+    # A plane that is steeper in a direction without a penalty proves nothing, since no one knows
+    # how far the optimum is there.
+    return bool((np.abs(along) <= 1e6 * np.abs(rounded)).all())
 
 
 def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
@@ -136,9 +134,9 @@ def flattened(risk: Risk, omega: Regularizer, g: Array) -> Array:
             return g * (1.0 - t)
         inside = (t > 0.0) & (t < 1.0)
         used = A[:, inside] if inside.any() else A
-        step = np.linalg.solve(used @ used.T + _RIDGE * np.eye(len(A)), missing)
+        step = np.linalg.solve(used @ used.T + 1e-9 * np.eye(len(A)), missing)
         before, length = z @ wanted - t @ (z @ A - 0.5 * t), 1.0
-        while length > _SHORTEST:
+        while length > 1e-6:
             there = z + length * step
             x = there @ A
             t = np.clip(x, 0.0, 1.0)

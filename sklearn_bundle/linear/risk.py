@@ -20,9 +20,6 @@ from sklearn_bundle.linear.rows import Rows
 
 Array = NDArray[np.float64]
 Line = Callable[[float], tuple[float, float, float]]  # a step: risk, first and second derivative
-# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
-# take no longer than so many passes over the data.
-_GRAM_ROWS, _GRAM_PASSES = 4, 8.0
 _NEAR = 1e-3  # of the scores' size: where derivatives of a loss by planes or classes are also taken
 
 
@@ -101,6 +98,10 @@ class Risk(ABC):
         d = self.rows.shape[1]
         return (d,) if self.n_outputs is None else (self.n_outputs, d)
 
+    def first_intercepts(self) -> Any:
+        """A good b at w = 0, where it is a coordinate; None of others."""
+        return None
+
     def limit(self, seconds: float | None) -> None:
         """Give rounds on workers so much time from now on; in memory solvers see to it."""
         return
@@ -131,15 +132,9 @@ class Risk(ABC):
         The second derivative is NaN where the loss has none.
         """
 
-    def gradient(self, point: Point, last: Point | None = None) -> Array:
-        """``X'g``: one product, once, or the change from a last point if few derivatives differ."""
+    def gradient(self, point: Point) -> Array:
+        """``X'g``: one product, once."""
         if point.gradient is None:
-            if last is not None and last.gradient is not None:
-                change = point.g - last.g
-                # if few derivatives change, only their rows update a gradient
-                if np.count_nonzero(change) < 0.15 * change.size:
-                    point.gradient = last.gradient + self.rows.gradient(change).ravel()
-                    return point.gradient
             point.gradient = self.rows.gradient(point.g).ravel()
         return point.gradient
 
@@ -221,7 +216,6 @@ class ClassRisk(Risk):
         return np.bincount(self.y, self.weights, self.n_outputs).astype(float, copy=False)
 
     def first_intercepts(self) -> Array:
-        """A good b at W = 0, where it is a coordinate."""
         if not (self.n_free and isinstance(self.loss, Softmax)):
             return np.zeros(self.n_outputs)
         return np.log(self.shares) - np.log(self.shares).mean()
@@ -255,7 +249,8 @@ class ClassRisk(Risk):
         if not whole:
             means = rows.gradient(self.weights) if centered else np.zeros(d)
             return rows.squares(self.weights), means
-        enough = max(_GRAM_ROWS * d, rows.rows_in(_GRAM_PASSES))
+        # 4 rows a feature, or as many as take no longer than 8 passes, are close enough to all
+        enough = max(4 * d, rows.rows_in(8.0))
         drawn = np.arange(0, n, 1 if exact else max(1, n // enough))
         return rows.hessian(drawn, self.weights[drawn] / self.weights[drawn].sum(), centered)
 

@@ -22,9 +22,6 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
 _DENSE_ROWS = 2048  # multiplied at a time: 8 MB at 500 columns
-# Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
-# rows only half of the products are formed.
-_DENSE_PRODUCTS, _CSR_PRODUCTS = 16.0, 2.0
 
 
 class Stored(NamedTuple):
@@ -95,10 +92,6 @@ class Rows(ABC):
     @abstractmethod
     def columns(self, which: Places) -> "Rows":
         """A copy of some columns."""
-
-    @abstractmethod
-    def transposed(self, which: Places | None = None) -> Any:
-        """A copy in float64 with one column of X, or of these columns, per row."""
 
     @abstractmethod
     def stored(self) -> Stored:
@@ -242,18 +235,14 @@ class DenseRows(Rows):
     def columns(self, which: Places) -> Rows:
         return DenseRows(np.take(self._arrays[0], which, axis=1), self._runner)
 
-    def transposed(self, which: Places | None = None) -> Array:
-        X = self._arrays[0] if which is None else np.take(self._arrays[0], which, axis=1)
-        return np.ascontiguousarray(X.T, dtype=np.float64)
-
     def stored(self) -> Stored:
         none = frozen(np.zeros(0, dtype=np.uint32)), np.zeros(0, dtype=np.uint64)
         return Stored(self._arrays[0].reshape(-1), *none, self.shape[1])
 
     @property
     def hessian_passes(self) -> float:
-        # a dense Hessian takes 8 passes however short the rows are
-        return max(self.shape[1] / _DENSE_PRODUCTS, 8.0)
+        # BLAS forms 16 products in the time of an entry in a pass, but takes 8 passes at least
+        return max(self.shape[1] / 16.0, 8.0)
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:
@@ -315,7 +304,8 @@ class CSRRows(Rows):
         return out
 
     def distances(self, center: Array) -> Array:
-        return self.row_squares() - 2.0 * self.scores(center) + center @ center
+        X = self.X.astype(np.float64, copy=False)  # sums of float32 would be too short
+        return row_norms(X, squared=True) - 2.0 * self.scores(center) + center @ center
 
     def dense(self, rows: Places) -> Array:
         return self.X[rows].toarray().astype(np.float64, copy=False)
@@ -325,16 +315,17 @@ class CSRRows(Rows):
         part.sum_duplicates()
         return CSRRows(part, self._runner)
 
-    def transposed(self, which: Places | None = None) -> sp.csr_array:
-        whole = self.X if which is None else self.X[:, which]
-        return sp.csr_array(whole.T.tocsr(), dtype=np.float64)
+    @cached_property
+    def transposed(self) -> sp.csr_array:
+        """A copy in float64 with one column of X per row."""
+        return sp.csr_array(self.X.T.tocsr(), dtype=np.float64)
 
     def stored(self) -> Stored:
         return Stored(*self._arrays, 0)
 
     @property
     def hessian_passes(self) -> float:
-        return max(self.n_entries / self.shape[0] / _CSR_PRODUCTS, 1.0)
+        return max(self.n_entries / self.shape[0] / 2.0, 1.0)  # half of the products are formed
 
 
 def _arrays_of(X: Any) -> tuple[np.ndarray, ...]:

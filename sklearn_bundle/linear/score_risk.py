@@ -16,9 +16,6 @@ from sklearn_bundle.linear.rows import Rows
 
 Array = NDArray[np.float64]
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
-_REACH = 4.0  # factor between steps in b while no row has curvature
-_LEAP = 1e3  # units that a step in b goes at first: where a loss is flat it would be 1e130
-_SHARES = (16, 4)  # one row out of so many for a sample: the first that leaves enough
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
 _FEW = 16.0  # roundings of a score beside those of its product
 
@@ -29,7 +26,9 @@ class ScoreRisk(Risk):
     def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
         super().__init__(rows, y, weights, loss, fit_intercept)
         self.form: Any = _Numpy(loss) if loss.formula is None else _Compiled(loss)
-        self.span: tuple[Array, Rows] | None = None  # for wide rows, see in_span
+        # Kept for the next value of a path: of wide rows, see in_span, and a working set.
+        self.span: tuple[Array, Rows] | None = None
+        self.chosen: Any = None
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0
 
@@ -127,7 +126,8 @@ class ScoreRisk(Risk):
         still, reach = np.zeros_like(scores), self.units.unit
         low, high = (-np.inf, np.nan), (np.inf, np.nan)  # with the derivatives there
         left = max(left, likely(len(scores)) * DOUBLE * self.units.slope)  # else of rounding
-        # usually two or three; at most a bisection
+        # Usually two or three; at most a bisection. Steps go no farther than 1000 units at first:
+        # where a loss is flat it would be 1e130. They grow by a factor of 4.
         for k in range(500):
             first, second = self.slopes(Point(still, scores, b), still, 1.0, width, 0.0)
             if abs(first) <= left:
@@ -136,12 +136,12 @@ class ScoreRisk(Risk):
             rise, apart = high[1] - low[1], high[0] - low[0]
             if second > 0.0:
                 moved = b - first / second
-                if not np.isfinite(apart) and abs(moved - b) > _LEAP * reach:
-                    moved, reach = b + np.copysign(_LEAP * reach, moved - b), _REACH * reach
+                if not np.isfinite(apart) and abs(moved - b) > 1e3 * reach:
+                    moved, reach = b + np.copysign(1e3 * reach, moved - b), 4.0 * reach
             elif np.isfinite(apart):
                 moved = low[0] - low[1] * apart / rise if k % 3 else 0.5 * (low[0] + high[0])
             else:
-                moved, reach = b - np.copysign(reach, first), _REACH * reach
+                moved, reach = b - np.copysign(reach, first), 4.0 * reach
             if not low[0] < moved < high[0]:
                 moved = 0.5 * (low[0] + high[0]) if np.isfinite(apart) else b + 2.0 * (moved - b)
             if moved in (b, low[0], high[0]):
@@ -152,15 +152,17 @@ class ScoreRisk(Risk):
     def sample(self) -> "tuple[ScoreRisk, int] | None":
         """The risk of one row out of every so many neighbors; None if there are too few."""
         (n, d), bytes_ = self.rows.shape, self.rows.n_entries * 8
-        # a copy of rows may take 32 MB: few beside X itself
-        for share in (max(share, -(-bytes_ // (1 << 25))) for share in _SHARES):
+        # one row out of 16 or 4: a copy of rows may take 32 MB, few beside X itself
+        for share in (max(share, -(-bytes_ // (1 << 25))) for share in (16, 4)):
             if n // share < ROWS_A_FEATURE * d:
                 continue
             # any seed would do, but equal fits have to draw the same
             drawn = np.random.default_rng(0).integers(0, share, n // share)
             chosen = np.arange(n // share) * share + drawn
             y, weights = self.y[chosen], self.weights[chosen]
-            if not isinstance(self.loss, BinaryLoss) or _has_both(y):
+            # at least 20 rows of each class, or its solution is of no use
+            rarest = min(np.count_nonzero(y > 0.0), np.count_nonzero(y <= 0.0))
+            if not isinstance(self.loss, BinaryLoss) or rarest >= 20:
                 given = self.rows.take(chosen), y, weights / weights.sum(), self.loss, self.free
                 sampled = ScoreRisk(*given)
                 sampled.units = self.units
@@ -180,12 +182,6 @@ class ScoreRisk(Risk):
     @cached_property
     def _distances(self) -> Array:
         return np.abs(self.y - self.center)
-
-
-def _has_both(y: Array) -> bool:
-    """Whether a sample has enough rows of each class for its solution to be of use."""
-    positive = np.count_nonzero(y > 0.0)
-    return bool(min(positive, len(y) - positive) >= 20)
 
 
 class _Compiled:
@@ -267,9 +263,6 @@ class _Numpy:
         coefs = s if bend is None else s * bend
         rows = np.flatnonzero(coefs > 0.0)
         return rows, coefs[rows]
-
-    def offset(self, g, y, s, center: float) -> float:
-        raise NotImplementedError("a user's loss has no conjugate")
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
         ends = (s * np.abs(self.loss.gradient(moved + step, y)) for step in (-off, 0.0, off))

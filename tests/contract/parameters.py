@@ -54,7 +54,7 @@ SHOWN = {  # as a message has to have them
     "int64": "-3",
     "float32": "nan",
 }
-OPTIONAL = "bundle_size class_weight cost cv k max_time n_jobs"
+OPTIONAL = "class_weight cost cv k max_time n_jobs"
 OPTIONAL = {*OPTIONAL.split(), "eps", "gammas", "random_state", "reg_lambdas", "scoring"}
 
 

@@ -157,8 +157,6 @@ def _reference(given, model, d):
     if name == "quadratic":
         B = given.B.toarray() if sp.issparse(given.B) else np.asarray(given.B, float)
         return regularizers.Quadratic(np.diag(B) if B.ndim == 1 else B)
-    if name == "lp":
-        return regularizers.Lp(getattr(given, "p", 1.5))
     if name == "weightedl1":
         return regularizers.L1(given.weights)
     if name == "elasticnet":
@@ -267,7 +265,6 @@ _BINARY = {
     "hinge": lambda model, s, y: _below(s, y, 1.0),
     "squared_hinge": lambda model, s, y: programmes.SquaredHinge(s, y),
     "log_loss": lambda model, s, y: programmes.Logistic(s, y),
-    "exponential": lambda model, s, y: programmes.Exponential(s, y),
     "roc_auc": _roc_auc,
     "fbeta": lambda model, s, y: _blocks(reference_measures.f_beta(y, model.beta)),
 }

@@ -20,7 +20,7 @@ from tests.contract.cases import CASES, Data, fitted
 from tests.contract.fits import quiet
 
 TIGHT = {"tol": 1e-6, "max_iter": 10_000}
-SLOW = "fw", "bundle_size", "lipschitz", "BoundedGrid", "'l1'-numbers"
+SLOW = "fw", "lipschitz", "BoundedGrid", "'l1'-numbers"
 SINGLE = [case for case in CASES if not case.is_search and not any(p in str(case) for p in SLOW)]
 ROWS = [case for case in SINGLE if not isinstance(case.data.X, list) and case.name != "matrix"]
 every_single = pytest.mark.parametrize("case", SINGLE, ids=str)

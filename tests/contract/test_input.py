@@ -36,7 +36,6 @@ from tests.contract.user_losses import SmoothHinge, SquaredMargins
         {"max_iter": 2.5},
         {"max_time": 0.0},
         {"max_time": -1.0},
-        {"bundle_size": 1},
         {"loss": "hinges"},
         {"loss": Hinge},
         {"solver": "simplex"},

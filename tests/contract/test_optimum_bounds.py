@@ -20,7 +20,7 @@ from sklearn_bundle import (
     SwapSVR,
 )
 from sklearn_bundle.losses import BinaryLoss
-from sklearn_bundle.regularizers import Lp, Quadratic
+from sklearn_bundle.regularizers import ElasticNet, Quadratic
 from tests.contract.fits import quiet
 
 TOLS = 1e-2, 1e-3, 1e-6, 1e-9
@@ -41,7 +41,6 @@ STRONG = {"reg_lambda": 1e-2}
 
 CLASSIFIERS = [
     *(BMRMClassifier(loss, **STRONG) for loss in ("hinge", "squared_hinge", "log_loss")),
-    BMRMClassifier("exponential", **STRONG),
     BMRMClassifier("hinge", regularizer="elasticnet", **STRONG),
     BMRMClassifier("log_loss", fit_intercept=False, **STRONG),
     BMRMClassifier("multiclass_hinge", fit_intercept=False, **STRONG),
@@ -55,7 +54,7 @@ CLASSIFIERS = [
 ]
 REGRESSORS = [
     *(BMRMRegressor(loss, **STRONG) for loss in ("squared_error", "absolute_error", "huber")),
-    BMRMRegressor("squared_epsilon_insensitive", regularizer=Lp(1.5), **STRONG),
+    BMRMRegressor("squared_epsilon_insensitive", regularizer=ElasticNet(0.3), **STRONG),
     BMRMRegressor("quantile", quantile=0.8, regularizer=Quadratic([1.0, 2.0, 3.0, 4.0]), **STRONG),
     SwapSVR(),
     SwapSVR(loss="squared_epsilon_insensitive"),
@@ -153,7 +152,7 @@ def test_the_optimum_of_ridge_regression():
     H = centered.T @ centered / len(X) + reg_lambda * np.eye(X.shape[1])
     w = solve(H, centered.T @ (F - F.mean()) / len(X), assume_a="pos")
     truth = (TEST - X.mean(axis=0)) @ w + F.mean()
-    for solver in ("auto", "conjugate-gradient", "cutting-plane"):
+    for solver in ("auto", "lbfgs", "cutting-plane"):
         model = BMRMRegressor(reg_lambda=reg_lambda, solver=solver, tol=1e-4)
         assert inside(*_around(quiet(model, X, F).predict_bounds(TEST), truth))
 
@@ -234,10 +233,11 @@ def test_arguments():
 def test_a_gap_that_is_too_large_says_nothing():
     model = quiet(BMRMClassifier(reg_lambda=1e-7, tol=0.5, max_iter=1), X, LABELS)
     low, high = model.decision_bounds(X)
-    assert (low == -np.inf).all() and (high == np.inf).all()
+    assert (low < -1e3).all() and (high > 1e3).all()
     assert model.score_bounds(X, LABELS) == (0.0, 1.0) and not model.certain(X).any()
     model = quiet(BMRMRegressor("huber", reg_lambda=1e-9, tol=0.5, max_iter=1), X, F)
-    assert model.score_bounds(X, F) == (-np.inf, 1.0)
+    low, high = model.score_bounds(X, F)
+    assert low < -1e3 and high == 1.0
 
 
 def test_no_warnings():

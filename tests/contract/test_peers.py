@@ -27,7 +27,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVR,
 )
-from sklearn_bundle.regularizers import Lp, Quadratic, WeightedL1
+from sklearn_bundle.regularizers import Quadratic, WeightedL1
 from tests.contract.cases import data
 from tests.contract.draws import Problem, verdict
 from tests.contract.fits import quiet
@@ -313,11 +313,10 @@ OMEGAS = {
     "l2": "l2",
     "l1": "l1",
     "elasticnet": "elasticnet",
-    "lp": Lp(1.4),
     "quadratic": Quadratic(np.diag([1.0, 2.0, 0.5, 1.0]) + 0.2),
     "weighted_l1": WeightedL1([1.0, 0.5, 2.0, 1.0]),
 }
-BINARY = ["hinge", "squared_hinge", "log_loss", "exponential", "roc_auc"]
+BINARY = ["hinge", "squared_hinge", "log_loss", "roc_auc"]
 JOINT = ["softmax", "multiclass_hinge"]
 REGRESSION = ["squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber"]
 REGRESSION += ["squared_epsilon_insensitive", "poisson"]

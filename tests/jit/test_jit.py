@@ -120,8 +120,8 @@ print(value, seconds_compiled() > 0.0)
 OTHER_VALUE = """
 import numpy as np
 from sklearn_bundle.linear._compiled import scores
-from sklearn_bundle.linear.losses import Exponential
-print(scores.risk(Exponential().formula, np.zeros(1), np.ones(1), np.ones(1), 0.0))
+from sklearn_bundle.linear.losses import Hinge
+print(scores.risk(Hinge().formula, np.zeros(1), np.ones(1), np.ones(1), 0.0))
 """
 
 

@@ -130,7 +130,7 @@ def test_a_semidefinite_form():
 @pytest.mark.parametrize(
     "kind, message",
     [
-        ({"regularizer": Nonnegative(L2()), "positive": True}, "must be one of L2, Lp"),
+        ({"regularizer": Nonnegative(L2()), "positive": True}, "must be one of L2, Quad"),
         ({"regularizer": WeightedL1([0.0, 1, 1, 1, 1, 1]), "positive": True}, "a small one serves"),
         ({"regularizer": Quadratic(WEIGHTS), "solver": "line-search"}, "Use solver='auto'"),
         ({"loss": "softmax", "positive": True}, "positive=True is for losses of two classes"),

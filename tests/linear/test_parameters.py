@@ -61,8 +61,8 @@ def test_a_grid_reaches_them():
         search = GridSearchCV(Outer(made), {f"loss__{name}": values}, cv=2)
         best = search.fit(np.ones((4, 1)), np.arange(4.0)).best_estimator_.loss
         assert getattr(best, name) in values and made.get_params() != best.get_params()
-    omega = regularizers.Nonnegative(regularizers.Lp()).set_params(omega__p=2)
-    assert omega.get_params()["omega__p"] == 2.0 and isinstance(omega.omega.p, float)
+    omega = regularizers.Nonnegative(regularizers.ElasticNet()).set_params(omega__l1_ratio=1)
+    assert omega.get_params()["omega__l1_ratio"] == 1.0 and isinstance(omega.omega.l1_ratio, float)
 
 
 class Doubled:

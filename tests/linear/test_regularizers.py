@@ -8,7 +8,6 @@ from sklearn_bundle.linear.regularizers import (
     L1,
     L2,
     ElasticNet,
-    Lp,
     Nonnegative,
     Quadratic,
     WeightedL1,
@@ -21,7 +20,6 @@ WIDE = np.diff(np.eye(D), axis=0)  # differences of neighbors, which constants d
 POSITIVE = RANDOM.random(D) + 0.5
 KINDS = {
     "l2": L2(),
-    "lp": Lp(1.3),
     "diagonal": Quadratic(POSITIVE),
     "dense": Quadratic(ROOT @ ROOT.T),
     "sparse": Quadratic(
@@ -33,7 +31,7 @@ KINDS = {
     "l1": L1(),
     "weighted": WeightedL1(np.r_[0.0, np.inf, POSITIVE[2:]]),
 }
-CONES = ("l2", "lp", "diagonal", "elastic", "l1")
+CONES = ("l2", "diagonal", "elastic", "l1")
 KINDS |= {f"{name}+": Nonnegative(KINDS[name]) for name in CONES}
 KINDS["excluded+"] = Nonnegative(Quadratic(np.r_[np.inf, POSITIVE[1:]]))
 CASES = [(name, 2 * D if name in ("diagonal", "smooth", "weighted") else D) for name in KINDS]
@@ -106,7 +104,6 @@ def test_domains_and_free_directions():
 @pytest.mark.parametrize(
     ("omega", "message"),
     [
-        (Lp(2.5), "p=2.5 must be greater than 1"),
         (ElasticNet(1.5), "a number from 0 to 1"),
         (WeightedL1([1.0, -1.0]), r"must not be negative; weights\[1\] is -1.0"),
         (WeightedL1([0.0, np.inf]), "one that is positive and finite"),

@@ -3,6 +3,8 @@
 Each row has four numbers, one after the other: target, weight, curvature and alpha.
 """
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_bundle.jit.decorators import SUMS, jit_by_kind
@@ -15,24 +17,8 @@ STRIDE = 4  # numbers per row: half of a cache line
 LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
 
 
-def _epoch(
-    loss,
-    data,
-    indices,
-    indptr,
-    width,
-    rows,
-    active,
-    size,
-    order,
-    w,
-    scale,
-    high,
-    low,
-    b,
-    pull,
-    seed,
-):
+@partial(jit_by_kind, **SUMS)
+def epoch(loss, stored, rows, active, size, order, w, scale, limits, b, pull, seed):
     """One step for each of the first ``size`` rows of ``active``, in random order.
 
     ``w`` is kept at ``scale X'(y alpha)``, and b moves by ``pull`` times the change of y alpha.
@@ -40,6 +26,8 @@ def _epoch(
     squared gradients over the curvature of both signs, the rows' parts of the gap, the gain of the
     dual, and b.
     """
+    data, indices, indptr, width = stored
+    high, low = limits
     random = seed[0]
     for a in range(size):
         order[a] = active[a]
@@ -104,19 +92,3 @@ def _epoch(
             active[stay] = order[a]
             stay += 1
     return stay, largest, smallest, gap, gained, b
-
-
-epoch = jit_by_kind(_epoch, **SUMS)
-
-
-@jit_by_kind
-def keep_active(loss, margins, rows, high, low, active):
-    """Write the rows that an epoch with these limits would keep, given all margins."""
-    size = 0
-    for i in range(margins.shape[0]):
-        at = STRIDE * i
-        target, alpha = rows[at + TARGET], rows[at + ALPHA]
-        active[size] = i
-        given = target, margins[i], alpha, rows[at + WEIGHT], rows[at + CURVATURE]
-        size += step(loss, *given, high, low)[3]
-    return size

@@ -58,37 +58,16 @@ def matrix_epochs(H, slopes, v, limits, ridge, low, most, tol):
 
 
 @inner
-def _dot(data, indices, indptr, width, j, r):
+def _dot(data, indices, indptr, j, r):
     total = 0.0
-    if width > 0:
-        column = data[j * width : (j + 1) * width]
-        for k in range(width):
-            total += column[k] * r[k]
-    else:
-        for k in range(indptr[j], indptr[j + 1]):
-            total += data[k] * r[indices[k]]
+    for k in range(indptr[j], indptr[j + 1]):
+        total += data[k] * r[indices[k]]
     return total
 
 
 @jit
 def column_epochs(
-    data,
-    indices,
-    indptr,
-    width,
-    unit,
-    r,
-    mean,
-    squares,
-    a,
-    v,
-    limits,
-    ridge,
-    low,
-    order,
-    most,
-    tol,
-    seed,
+    columns, unit, r, mean, squares, a, v, limits, ridge, low, order, most, tol, seed
 ):
     """With columns c_j one after the other, ``H_jk = <c_j, c_k> - mean_j mean_k``.
 
@@ -97,6 +76,7 @@ def column_epochs(
     no violation above ``tol``, or after about ``most`` visits; returns the largest violation of the
     last epoch, and the visits.
     """
+    data, indices, indptr = columns
     size = v.shape[0]
     along = 0.0
     for k in range(r.shape[0]):
@@ -114,7 +94,7 @@ def column_epochs(
         while k < among:
             j = order[k]
             curvature = squares[j] - mean[j] * mean[j] + ridge
-            product = _dot(data, indices, indptr, width, j, r) - mean[j] * along
+            product = _dot(data, indices, indptr, j, r) - mean[j] * along
             slope = a[j] + product + ridge * v[j]
             if v[j] == 0.0 and abs(slope) < limits[j] - before:
                 among -= 1
@@ -125,13 +105,8 @@ def column_epochs(
             if move != 0.0:
                 v[j] += move
                 along += move * mean[j]
-                if width > 0:
-                    column = data[j * width : (j + 1) * width]
-                    for p in range(width):
-                        r[p] += move * column[p]
-                else:
-                    for p in range(indptr[j], indptr[j + 1]):
-                        r[indices[p]] += move * data[p]
+                for p in range(indptr[j], indptr[j + 1]):
+                    r[indices[p]] += move * data[p]
             k += 1
         before = worst
         if not worst > tol:

@@ -105,24 +105,7 @@ def _shorten(scores, alpha, at, classes):
 
 @jit
 def sweep(
-    data,
-    indices,
-    indptr,
-    width,
-    labels,
-    costs,
-    rows,
-    active,
-    size,
-    order,
-    alpha,
-    listed,
-    W,
-    b,
-    scale,
-    pull,
-    space,
-    seed,
+    stored, labels, costs, rows, active, size, order, alpha, listed, W, b, scale, pull, space, seed
 ):
     """One step for each of the first ``size`` rows of ``active``, in random order.
 
@@ -132,6 +115,7 @@ def sweep(
     the best one leave ``active``. Returns how many stay, the rows' parts of the gap, and the gain
     of the dual.
     """
+    data, indices, indptr, width = stored
     K, k = costs.shape
     flat, by_class = costs.reshape(-1), listed.shape[0] > 0
     scores, change = space[0], space[1]

@@ -19,7 +19,6 @@ from sklearn_bundle.linear.solvers.descent import COARSE, SLOW, Descent, cholesk
 from sklearn_bundle.linear.solvers.newton import narrower, next_ridge
 
 Array = NDArray[np.float64]
-_PRODUCTS, _AT_ONCE = 4, 1e8  # as two passes over all rows, or 10 ms, which a round takes anyway
 
 
 class BlockDescent(Descent):
@@ -42,13 +41,6 @@ class BlockDescent(Descent):
         self._factor: Array | None = None
         self._mean, self._total, self._scale = np.zeros(0), 1.0, 1.0
         self._every = self._next_every()
-
-    def begin(self) -> None:
-        """Go to the start, without a round at w = 0: the next steps lead away from a bad one."""
-        self.start_moving()
-        self.go(*self.first())
-        self.slopes = self.differentiate()
-        self.offer()
 
     @property
     def reusable(self) -> float | None:
@@ -155,8 +147,8 @@ class BlockDescent(Descent):
             return 0
         if loss.quadratic:
             return 1
-        # 4 rows a feature, or as many as take about as long
-        enough = max(4 * d, _PRODUCTS * n / entries, _AT_ONCE / entries**2)
+        # 4 rows a feature, or as many as take as long as two passes over all rows, or 10 ms
+        enough = max(4 * d, 4 * n / entries, 1e8 / entries**2)
         return max(1, int(self._n_bent / (self._detail * enough)))
 
     def solve(self, x: Array) -> Array:

@@ -35,8 +35,6 @@ from sklearn_bundle.linear.rows import rows_of
 from sklearn_bundle.linear.score_risk import ROWS_A_FEATURE, ScoreRisk
 
 Array = NDArray[np.float64]
-# Rows of each block that a sample has, if they take no more than so many bytes; always targets.
-_SOME, _FEW_BYTES = 1000, 1 << 20
 
 
 @dataclass
@@ -168,9 +166,10 @@ def summary_of(block: Block | str) -> Summary | str:
     columns, rows = np.zeros((2, d)), rows_of(X)
     if n:
         columns[:] = rows.gradient(np.ones(n)), rows.squares(np.ones(n))
-    every = slice(None, None, max(-(-n // _SOME), 1))
+    # a sample has 1,000 rows of each block, if they take no more than 1 MB, and always the targets
+    every = slice(None, None, max(-(-n // 1000), 1))
     some = X[every] if n else X
-    is_small = sum(part.nbytes for part in _parts(some)) <= _FEW_BYTES
+    is_small = sum(part.nbytes for part in _parts(some)) <= 1 << 20
     some = some if is_small else None, None if y is None else y[every], weights[every]
     return Summary(like, names, rows.n_entries, columns, classes, counts, sums, numbers, some)
 

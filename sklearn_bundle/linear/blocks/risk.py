@@ -234,7 +234,7 @@ class BlockRisk(Risk):
     def value(self, scores: Array, b: Any) -> float:
         return self.arrive(scores, scores, b).risk
 
-    def gradient(self, point: Any, last: Any = None) -> Array:
+    def gradient(self, point: Any) -> Array:
         return point.gradient
 
     def balance(self, point: Any) -> Array:

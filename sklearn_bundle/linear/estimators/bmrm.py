@@ -18,7 +18,7 @@ from sklearn_bundle.core.validation import check_classification_data, check_pred
 from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily
 from sklearn_bundle.linear.estimators.fitting import MemoryData, one_versus_rest, solve_problems
-from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of, refuse_large
+from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of
 from sklearn_bundle.linear.estimators.linear import (
     BundleEstimator,
     CertifiedLinear,
@@ -51,10 +51,10 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
-"multiclass_hinge", "softmax"} or loss, default="hinge"
+    loss : {"hinge", "squared_hinge", "log_loss", "roc_auc", "fbeta", "multiclass_hinge", \
+"softmax"} or loss, default="hinge"
         With the score f and y in {-1, +1}: ``max(0, 1 - y f)``; ``max(0, 1 - y f)^2 / 2``;
-        ``log(1 + exp(-y f))``; ``exp(-y f)``. In place of the sum, "roc_auc" is the mean of
+        ``log(1 + exp(-y f))``. In place of the sum, "roc_auc" is the mean of
         ``max(0, 1 - (f_i - f_j))`` over pairs of a positive i and a negative j, and "fbeta" is
         :class:`~sklearn_bundle.losses.FBeta`. The last two are joint: ``max_k f_k - f_y +
         Delta(y, k)``; ``log sum_k exp f_k - f_y``. Or an instance from
@@ -72,13 +72,12 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
-        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss", "exponential".
+        "coordinate-descent": L1 and elastic net; "squared_hinge", "log_loss".
         "lbfgs": L2 and Quadratic; the same losses and "softmax".
-        "newton": L2 and Quadratic, up to 10,000 features; all these losses and "hinge".
+        "newton": L2 and Quadratic; a square matrix of the features; all these losses and "hinge".
         "dual-coordinate": L2; "hinge", "squared_hinge", "log_loss", "multiclass_hinge".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
-    %(bundle_size)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per class.
@@ -171,7 +170,6 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
         cost: ArrayLike | None = None,
         beta: float = 1.0,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -227,12 +225,10 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
             )
         if in_blocks:
             blocked = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
-            refuse_large(self, blocked, len(blocked.classes) if loss.joint else 1)
             blocked.prepare([loss], self.loss)
             return blocked
         samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        n, classes = samples.n_samples, samples.classes
-        refuse_large(self, samples, len(classes) if loss.joint else 1)
+        n = samples.n_samples
         if loss.joint:
             targets, names = [losses.Target(samples.labels.astype(np.int64), n)], [""]
         else:

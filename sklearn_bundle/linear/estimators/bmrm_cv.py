@@ -207,7 +207,6 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     %(BMRMClassifier.cost)s
     %(BMRMClassifier.beta)s
     %(BMRMClassifier.solver: As in :class:`BMRMClassifier`, which says what each takes.)s
-    %(BMRMClassifier.bundle_size)s
     %(search_tol: 1e-3)s
     %(search_max_iter: 1000)s
     %(search_max_time)s
@@ -273,7 +272,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         cost: ArrayLike | None = None,
         beta: float = 1.0,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -313,7 +311,6 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     %(BMRMRegressor.delta)s
         In a fold it is that of its own y.
     %(BMRMRegressor.solver: As in :class:`BMRMRegressor`, which says what each takes.)s
-    %(BMRMRegressor.bundle_size)s
     %(search_tol: 1e-3)s
     %(search_max_iter: 1000)s
     %(search_max_time)s
@@ -377,7 +374,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         epsilon: float | None = None,
         delta: float | None = None,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -54,7 +54,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
     regularizer : {"l2"} or Quadratic, default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
     %(solver_line_search)s
-    %(bundle_size)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
@@ -143,7 +142,6 @@ class BMRMNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, BundleE
         reg_lambda: float = 1e-2,
         regularizer: str | Regularizer = "l2",
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,

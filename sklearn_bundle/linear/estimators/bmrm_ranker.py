@@ -69,8 +69,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         "ordinal": y holds grades, and R is the mean of ``C(y_i, y_j) max(0, 1 + f_i - f_j)`` over
         all pairs with y_i < y_j, within queries if there is a `group`.
         "ndcg": y holds relevances, `group` is required, and R is the mean over queries of a bound
-        of 1 - NDCG@k. :class:`~sklearn_bundle.losses.PositionMeasure` defines other measures of
-        positions.
+        of 1 - NDCG@k; :class:`~sklearn_bundle.losses.NDCG` has a parameter for the gains.
     reg_lambda : float, default=1e-4
         Regularization strength relative to the mean loss: try 1e-1 to 1e-5; larger is simpler.
     %(regularizer)s
@@ -80,7 +79,6 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
     k : int, default=None
         For "ndcg": number of positions that count; None means all.
     %(solver_line_search)s
-    %(bundle_size)s
     %(tol: 1e-3)s
     %(max_iter_products)s
     %(max_time)s
@@ -116,7 +114,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
 
     See Also
     --------
-    sklearn_bundle.losses.PositionMeasure : Other measures of positions, as a loss.
+    sklearn_bundle.losses.NDCG : With linear gains.
 
     Notes
     -----
@@ -173,7 +171,6 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         cost: str = "absolute",
         k: int | None = None,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -236,7 +233,7 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         if sample_weight is not None:  # errors refer to the numbers of all rows
-            loss.prepare_target(losses.Target(y, n, group=group, weights=given))
+            loss.prepare_target(losses.Target(y, n, group=group))
         X, weights, left = drop_weightless(X, given)
         if left is not None:
             y, group = y[left], None if group is None else group[left]

@@ -25,17 +25,13 @@ from sklearn_bundle.linear.estimators.formulation import (
     loss_of,
     loss_values,
     omega_of,
-    refuse_large,
     takes_loss,
 )
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLinear
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers.choice import BUNDLES
 
-_SOLVERS = (
-    *("auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
-    "conjugate-gradient",
-)
+_SOLVERS = "auto", *BUNDLES, "newton", "lbfgs", "dual-coordinate", "coordinate-descent"
 
 
 @fill_doc
@@ -79,17 +75,15 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         For "huber": where the loss becomes linear, in units of y. None means its standard
         deviation.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
-"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
+"line-search", "cutting-plane"}, default="auto"
         "auto": by the loss, the regularizer and the shape of X.
-        "newton": L2 and Quadratic, up to 10,000 features.
+        "newton": L2 and Quadratic; a square matrix of the features.
         "lbfgs": L2 and Quadratic; "squared_error", "huber", "poisson",
         "squared_epsilon_insensitive".
-        "conjugate-gradient": an old name of what "auto" is for "squared_error".
         "coordinate-descent": L1 and elastic net; the losses of "lbfgs".
         "dual-coordinate": L2; all losses but "squared_error" and "poisson".
         "line-search": Algorithm 3 of [1]_, for everything.
         "cutting-plane": Algorithm 2 of [1]_, for comparison.
-    %(bundle_size)s
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of iterations per target.
@@ -192,7 +186,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
         epsilon: float | None = None,
         delta: float | None = None,
         solver: str = "auto",
-        bundle_size: int | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -241,7 +234,6 @@ class BMRMRegressor(CertainRegressor, RegressorMixin, Certificates, BundleEstima
             data.prepare([loss_of(self, size) for size in spreads], self.loss)
         else:
             samples = check_regression_data(self, X, y, sample_weight)
-            refuse_large(self, samples, (samples.n_targets or 1) if loss.multi_output else 1)
             y, s, columns = samples.y, samples.weights, samples.y.reshape(len(samples.y), -1).T
             spreads = _together([spread(one, s, self.fit_intercept) for one in columns], loss)
             together = y.ndim == 1 or loss.multi_output

@@ -122,7 +122,7 @@ def solve_problems(
     data : MemoryData or BlockedData
     """
     strengths, omega = strengths_of(params, data), bound_omega(params, data)
-    settings = strengths, params.solver, params.bundle_size
+    settings = strengths, params.solver
     run.reuse(lambda: _key(params, data), settings)
 
     def solve(k: int, observe: Observe, seconds: float | None) -> SolverResult:
@@ -246,7 +246,7 @@ def along(
         limits = {"tol": params.tol, "max_iter": params.max_iter, "max_time": seconds}
         with blas_threads(1):
             result = contract.run(solver, **limits)
-        return result, solver.kept_on_path
+        return result, solver.kept
 
     def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
         points = [(result.point, result.intercept) for result in results]

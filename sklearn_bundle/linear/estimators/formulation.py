@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.regularizers import REGULARIZERS, ElasticNet, Nonnegative, Regularizer
@@ -13,10 +11,8 @@ from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.solvers.base import Task
 from sklearn_bundle.linear.solvers.choice import BUNDLES, supports
 
-MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
-_FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 #: Regularizers that a name says all of; others are passed as an instance.
-BY_NAME = "l2", "l1", "elasticnet", "lp"
+BY_NAME = "l2", "l1", "elasticnet"
 
 
 # ---- what parameters stand for -------------------------------------------------------------------
@@ -93,27 +89,6 @@ def checked_loss(params: Any, in_blocks: bool) -> Any:
     return loss
 
 
-def refuse_large(params: Any, data: Any, k: int) -> None:
-    """Raise ValueError if a matrix of Newton's method would have too many rows; k outputs."""
-    n, d = data.n_samples, data.n_features
-    in_span = isinstance(getattr(data, "X", None), np.ndarray) and k == 1
-    in_span = in_span and omega_of(params).is_euclidean  # rows then span no more
-    if params.solver == "newton" and (min(n, d) if in_span else d * k) > MOST_NEWTON_FEATURES:
-        of_outputs = f" times {k} classes or targets" if k > 1 else ""
-        raise ValueError(
-            f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; X has "
-            f"shape {(n, d)}{of_outputs}. Use solver='auto'."
-        )
-
-
 def task_of(params: Any, risk: Risk, reg_lambda: float, omega: Regularizer) -> Task:
     """The problem and how to solve it; ``omega`` is bound to the risk's features."""
-    size, form = params.bundle_size, omega.lasso_form
-    is_l1 = form is not None and form.ridge == 0.0
-    # An average of planes cannot be balanced or scaled again, so too few of them stall.
-    if size is not None and (risk.n_free or is_l1) and size < _FEWEST_PLANES + risk.n_free:
-        raise ValueError(
-            f"bundle_size={size} is too small: with L1, or an intercept that is a coordinate of "
-            f"the planes, it needs at least {_FEWEST_PLANES + risk.n_free} planes."
-        )
-    return Task(risk, reg_lambda, omega, params.tol, size, params.solver)
+    return Task(risk, reg_lambda, omega, params.tol, params.solver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,7 +63,6 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         "regularizer": [Names(BY_NAME), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", *BUNDLES})],
-        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
@@ -98,7 +97,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 def regions_of(model: Any) -> list[ScoreRegion]:
     """Where the scores of the optimum lie, by problem; ValueError says what the fit lacks."""
     why = (
-        "that takes a strongly convex regularizer (as 'l2', 'elasticnet', Lp or Quadratic), rows "
+        "that takes a strongly convex regularizer (as 'l2', 'elasticnet' or Quadratic), rows "
         "in memory, and an intercept that is minimized for each row's own loss, 'softmax' "
         f"included, or fit_intercept=False. Here it is {model!r}."
     )
@@ -111,8 +110,7 @@ class BundleEstimator(CertifiedLinear):
     Entries that docstrings share:
 
     [regularizer]
-    regularizer : {"l2", "l1", "elasticnet", "lp"} or Regularizer, \
-default="l2"
+    regularizer : {"l2", "l1", "elasticnet"} or Regularizer, default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
 
     [l1_ratio]
@@ -127,10 +125,6 @@ default="l2"
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
         Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
 
-    [bundle_size]
-    bundle_size : int, default=None
-        Maximum number of planes, at least 2, with L1 at least 10. None keeps all.
-
     [max_iter_products]
     max_iter : int, default=1000
         Maximum number of iterations. Each is one product with X and one with X'.
@@ -144,7 +138,6 @@ default="l2"
     regularizer: str | Regularizer
     l1_ratio: float
     solver: str
-    bundle_size: int | None
 
     _unit: ClassVar[str] = "class"  # what has a problem of its own
     #: Factories of losses, by name.

@@ -17,11 +17,8 @@ from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.linear.estimators.fitting import along, bound_omega
 from sklearn_bundle.linear.estimators.formulation import makes_zeros, takes_loss
-from sklearn_bundle.linear.losses import Loss, Softmax
+from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.risk import Risk
-
-# If w = 0 is optimal from some value on, values start there, as in lasso_path.
-_SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
 
 class LinearPathResult(PathResult[Numbers, Numbers, Numbers, Numbers, NDArray[np.int64]]):
@@ -253,8 +250,9 @@ def values_for(given: PathValues, estimator: Any, data: Any, default: int) -> ND
     # for targets of spread one.
     largest, number, eps = max(data.units), default, 1e-6
     if makes_zeros(estimator, data.n_features):
-        # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
-        largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
+        # As in lasso_path, from where w = 0 is optimal. If that is not known, or it is for every
+        # value, any value such as 1 will do.
+        largest, number, eps = _largest(estimator, data) or largest, 100, 1e-3
     eps = eps if given.eps is None else given.eps
     number = number if given.number is None else given.number
     return np.geomspace(largest, eps * largest, number)
@@ -289,11 +287,7 @@ def _largest_of(risk: Risk, omega: Any) -> float | None:
     will do. None if the best intercept is not known in closed form, or not all features are
     penalized.
     """
-    w, b = np.zeros(risk.dimension), None
-    if risk.n_free and isinstance(risk.loss, Softmax):
-        b = np.log(np.bincount(risk.y, risk.weights, risk.n_outputs))  # the best at w = 0
-        b = b - b.mean()
-    point = risk.at(w, b)
+    point = risk.at(np.zeros(risk.dimension), risk.first_intercepts())
     plane = risk.plane(point)
     if not np.isfinite([point.risk, np.abs(plane.gradient).max(initial=0.0)]).all():
         raise ValueError(

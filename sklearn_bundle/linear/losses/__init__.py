@@ -5,7 +5,6 @@ Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`
 """
 
 from sklearn_bundle.linear.losses.base import Loss, Prepared, SampleLoss, Target
-from sklearn_bundle.linear.losses.exponential import Exponential
 from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.linear.losses.logistic import LogLoss
 from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta
@@ -15,7 +14,7 @@ from sklearn_bundle.linear.losses.one_score import BinaryLoss, RegressionLoss
 from sklearn_bundle.linear.losses.pairs import Ordinal
 from sklearn_bundle.linear.losses.planes import MeasureLoss, RankingLoss
 from sklearn_bundle.linear.losses.poisson import Poisson
-from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.linear.losses.positions import NDCG
 from sklearn_bundle.linear.losses.regression import (
     AbsoluteError,
     EpsilonInsensitive,
@@ -31,7 +30,6 @@ BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
     "log_loss": LogLoss,
-    "exponential": Exponential,
 }
 MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
     "multiclass_hinge": MulticlassHinge,
@@ -55,10 +53,10 @@ RANKING_LOSSES: dict[str, type[RankingLoss]] = {
 # fmt: off
 __all__ = [
     "BINARY_LOSSES", "MEASURES", "MULTICLASS_LOSSES", "NDCG", "RANKING_LOSSES", "REGRESSION_LOSSES",
-    "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "Exponential", "FBeta", "Hinge",
+    "ROCAUC", "AbsoluteError", "BinaryLoss", "EpsilonInsensitive", "FBeta", "Hinge",
     "Huber", "LogLoss", "Loss", "MeasureLoss", "MulticlassHinge", "MulticlassLoss",
     "NuNovelty", "Ordinal", "Poisson",
-    "PositionMeasure", "PrecisionAtK", "Prepared", "Quantile", "RankingLoss",
+    "Prepared", "Quantile", "RankingLoss",
     "RegressionLoss", "SampleLoss", "Softmax", "SquaredEpsilonInsensitive", "SquaredError",
     "SquaredHinge", "Target",
 ]

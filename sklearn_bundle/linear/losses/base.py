@@ -28,8 +28,6 @@ class Target(NamedTuple):
         Rows of X.
     group : array-like of shape (n_samples,), default=None
         A query id per sample.
-    weights : ndarray of shape (n_samples,), default=None
-        For losses of a group: the sample weights; None if all are equal.
 
     See Also
     --------
@@ -47,7 +45,6 @@ class Target(NamedTuple):
     y: Any
     n_samples: int
     group: ArrayLike | None = None
-    weights: Array | None = None
 
 
 class Prepared(NamedTuple):

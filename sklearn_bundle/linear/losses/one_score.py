@@ -124,7 +124,7 @@ class BinaryLoss(ScoreLoss):
 
     See Also
     --------
-    Hinge, SquaredHinge, LogLoss, Exponential : The built-in losses, with their sources.
+    Hinge, SquaredHinge, LogLoss : The built-in losses, with their sources.
     Loss : What else a loss has.
 
     Examples

@@ -85,7 +85,7 @@ class RankingLoss(PlaneLoss):
     See Also
     --------
     Ordinal : Of grades, with its source.
-    PositionMeasure : Of the positions in a list, to derive from.
+    NDCG : Of the positions in a list.
     Loss : All methods that may be overridden.
 
     Examples

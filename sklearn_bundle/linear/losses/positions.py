@@ -1,28 +1,16 @@
 """Losses of the positions in which documents are listed, and their targets."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_bundle.core.values import as_numbers, plain, shown
-from sklearn_bundle.linear.losses.base import Array, Prepared
+from sklearn_bundle.core.values import plain, shown
+from sklearn_bundle.linear.losses.base import Array, must_be
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 _LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
-# Functions of positions 1, 2, ..., and of relevances, by their names as parameters.
-_DISCOUNTS = {
-    "log2": lambda position: 1.0 / np.log2(position + 1.0),
-    "reciprocal": lambda position: 1.0 / position,
-    "flat": np.ones_like,
-}
-_GAINS = {
-    "exp2": lambda relevance: np.exp2(relevance) - 1.0,
-    "linear": lambda relevance: relevance,
-    "binary": lambda relevance: np.where(relevance > 0.0, 1.0, 0.0),
-}
 
 
 class Query(NamedTuple):
@@ -47,8 +35,8 @@ class Queries(NamedTuple):
     sizes: Indices  # (n_queries,)
 
 
-class PositionMeasure(RankingLoss):
-    """Structured loss of the order of a query's documents; bounds 1 - the measure of its list.
+class NDCG(RankingLoss):
+    """Structured loss of the order of a query's documents; bounds 1 - NDCG@k.
 
     A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
     as a share of the best possible one. Here a_i is the discount of the position, 0 from position k
@@ -63,32 +51,23 @@ class PositionMeasure(RankingLoss):
     document before k would cost the same, and on noisy data w = 0 would be the optimum.
 
     Queries whose gains are all equal do not constrain the order: they are left out, also from the
-    score. v_q is the mean weight of the rows of the query, as a share of the sum of these; all rows
-    of a query should have the same weight.
+    score. v_q is the mean weight of the rows of the query, as a share of the sum of these.
     See section A.3.4 and algorithm 10 of [1]_, with the permutation inverted; the worst pi solves a
     linear assignment.
 
     Parameters
     ----------
-    discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
-        Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
-    gain : {"exp2", "linear", "binary"} or callable, default="exp2"
-        Of relevances r >= 0: 2^r - 1 for r of at most 1000, r, or 1 where r > 0. Not negative.
     k : int, default=None
         Number of positions that count; None means all.
+    gain : {"exp2", "linear"}, default="exp2"
+        Of relevances r >= 0: 2^r - 1 for r of at most 1000, or r.
 
     Raises
     ------
     ValueError
-        Raised by `fit`: if `k` is not None or an int of at least 1; for a `discount` or `gain` with
-        an unknown name, or with negative or nonfinite values; for an increasing `discount`; if y
-        has negative values, or values above 1000 with gain="exp2"; if no query has two different
-        gains; without `group`.
-
-    See Also
-    --------
-    NDCG : The measure with its usual parameters.
-    PrecisionAtK : The measure with flat discounts and relevances of 0 or 1.
+        Raised by `fit`: if `k` is not None or an int of at least 1; for an unknown `gain`; if y has
+        negative values, or values above 1000 with gain="exp2"; if no query has two different gains;
+        without `group`.
 
     References
     ----------
@@ -97,40 +76,26 @@ class PositionMeasure(RankingLoss):
 
     Examples
     --------
-    The mean reciprocal rank of the one relevant document of a query:
-
     >>> import numpy as np
-    >>> from sklearn_bundle import BMRMRanker
-    >>> from sklearn_bundle.losses import PositionMeasure
-    >>> X = np.array([[0.1, 3.0], [0.9, 2.0], [0.2, 1.0], [0.3, 4.0], [0.8, 9.0], [0.1, 2.0]])
-    >>> relevance, query = [0, 1, 0, 0, 1, 0], [0, 0, 0, 1, 1, 1]
-    >>> loss = PositionMeasure(discount="reciprocal", gain="binary")
-    >>> model = BMRMRanker(loss, reg_lambda=1e-2).fit(X, relevance, group=query)
-    >>> model.score(X, relevance, group=query)
-    1.0
+    >>> from sklearn.metrics import ndcg_score
+    >>> from sklearn_bundle.losses import NDCG
+    >>> relevance, scores = np.array([0.0, 1.0, 2.0]), np.array([0.2, 0.9, 0.1])
+    >>> loss = NDCG(k=2, gain="linear")
+    >>> target = loss.prepare(relevance, np.zeros(3), 3)
+    >>> round(float(loss.score(scores, target, np.ones(3))), 3)
+    0.38
+    >>> round(float(ndcg_score([relevance], [scores], k=2)), 3)
+    0.38
     """
 
-    def __init__(
-        self,
-        discount: str | Callable[[Array], Array] = "log2",
-        gain: str | Callable[[Array], Array] = "exp2",
-        k: int | None = None,
-    ):
-        self.discount = discount
-        self.gain = gain
+    def __init__(self, k: int | None = None, gain: str = "exp2"):
         self.k = plain(k)
-
-    def prepare_target(self, target) -> Prepared:
-        prepared = super().prepare_target(target)
-        if target.weights is not None:
-            _check_alike(target.weights, target.group)
-        return prepared
+        self.gain = gain
 
     def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
         if group is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} needs group, a query id per sample; it is None.")
+            raise ValueError("NDCG needs group, a query id per sample; it is None.")
         number = as_queries(group, n_samples)
         if y.min() < 0.0:
             raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")
@@ -138,19 +103,14 @@ class PositionMeasure(RankingLoss):
             raise ValueError(
                 f"y must hold relevances of at most {_LARGEST:g}, since with gain='exp2' they "
                 f"count as 2^r - 1, but y[{y.argmax()}] is {y.max():g}. Take grades such as 0 to 4 "
-                f"or loss={type(self).__name__}(gain='linear'), which takes them as they are."
+                f"or loss=NDCG(gain='linear'), which takes them as they are."
             )
         if self.k is not None and not (type(self.k) is int and self.k >= 1):
             raise ValueError(f"k must be None or an int of at least 1, but is {shown(self.k)}.")
-        gains = self._apply("gain", _GAINS, y)
-        discounts = self._apply("discount", _DISCOUNTS, np.arange(1.0, n_samples + 1.0))
-        rising = np.flatnonzero(np.diff(discounts) > 0.0)
-        if len(rising):
-            p = rising[0]
-            raise ValueError(
-                "discount must not increase with the position, but rises from "
-                f"{discounts[p]:g} at position {p + 1} to {discounts[p + 1]:g}."
-            )
+        if self.gain not in ("exp2", "linear"):
+            raise must_be("gain", "'exp2' or 'linear'", self.gain)
+        gains = np.exp2(y) - 1.0 if self.gain == "exp2" else y
+        discounts = 1.0 / np.log2(np.arange(2.0, n_samples + 2.0))
         # stable, and by rows: equal gains stay in the order of the rows
         order = np.lexsort((-gains, number))
         parts = np.split(order, starts_of(number)[1:-1])
@@ -185,18 +145,6 @@ class PositionMeasure(RankingLoss):
             total += share * float(query.discounts @ means[tied[: len(query.discounts)]])
         return float(min(total, 1.0))
 
-    def _apply(self, name, known, argument):
-        chosen = getattr(self, name)
-        if not (callable(chosen) or (isinstance(chosen, str) and chosen in known)):
-            raise ValueError(
-                f"{name} must be one of {list(known)} or callable, not {shown(chosen)}."
-            )
-        function = known[chosen] if isinstance(chosen, str) else chosen
-        values = as_numbers(f"What {name} returns", function(argument))
-        if not (values.shape == argument.shape and np.isfinite(values).all() and values.min() >= 0):
-            raise ValueError(f"{name} must return one finite number >= 0 per entry.")
-        return values
-
     def _query(self, rows, gains, discounts):
         m = len(rows)
         k = m if self.k is None else min(self.k, m)
@@ -217,102 +165,6 @@ class PositionMeasure(RankingLoss):
         return Query(rows, gains / best, discounts, costs[:length], emphasis[:length])
 
 
-def _check_alike(weights, group):
-    """Raise ValueError unless all rows of a query have the same weight."""
-    queries, first, number = np.unique(group, return_index=True, return_inverse=True)
-    differs = weights != weights[first][number]
-    if differs.any():
-        query = queries[number[np.argmax(differs)]]
-        raise ValueError(
-            f"sample_weight must be the same for all rows of a query, but differs in query {query}."
-        )
-
-
 def query_weights(y, weights):
     means = np.add.reduceat(weights[y.rows], y.starts) / y.sizes
     return means / means.sum()
-
-
-class NDCG(PositionMeasure):
-    """Structured loss that bounds 1 - NDCG@k, the normalized discounted cumulative gain.
-
-    The formula is that of :class:`PositionMeasure`: section A.3.4 of [1]_.
-
-    Parameters
-    ----------
-    k : int, default=None
-        Number of positions that count; None means all.
-    discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
-        Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
-    gain : {"exp2", "linear", "binary"} or callable, default="exp2"
-        Of relevances r >= 0: 2^r - 1 for r of at most 1000, r, or 1 where r > 0. Not negative.
-
-    Raises
-    ------
-    ValueError
-        As in :class:`PositionMeasure`, by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.metrics import ndcg_score
-    >>> from sklearn_bundle.losses import NDCG
-    >>> relevance, scores = np.array([0.0, 1.0, 2.0]), np.array([0.2, 0.9, 0.1])
-    >>> loss = NDCG(k=2, gain="linear")
-    >>> target = loss.prepare(relevance, np.zeros(3), 3)
-    >>> round(float(loss.score(scores, target, np.ones(3))), 3)
-    0.38
-    >>> round(float(ndcg_score([relevance], [scores], k=2)), 3)
-    0.38
-    """
-
-    def __init__(
-        self,
-        k: int | None = None,
-        discount: str | Callable[[Array], Array] = "log2",
-        gain: str | Callable[[Array], Array] = "exp2",
-    ):
-        super().__init__(discount, gain, k)
-
-
-class PrecisionAtK(PositionMeasure):
-    """Structured loss that bounds 1 - precision at k, as a share of the best possible one.
-
-    A document is relevant if its relevance is positive. The formula is that of
-    :class:`PositionMeasure` with flat discounts: section A.3.4 of [1]_.
-
-    Parameters
-    ----------
-    k : int, default=10
-        Positions that count.
-
-    Raises
-    ------
-    ValueError
-        As in :class:`PositionMeasure`, by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import PrecisionAtK
-    >>> loss = PrecisionAtK(k=2)
-    >>> target = loss.prepare([0, 1, 0, 1], np.zeros(4), 4)
-    >>> float(loss.score(np.array([0.2, 0.9, 0.3, 0.1]), target, np.ones(4)))
-    0.5
-    """
-
-    discount = "flat"
-    gain = "binary"
-
-    def __init__(self, k: int = 10):
-        self.k = plain(k)

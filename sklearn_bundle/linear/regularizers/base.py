@@ -86,7 +86,7 @@ class Regularizer(Parameters, ABC):
 
     See Also
     --------
-    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic : Built-in ones.
+    L2, L1, WeightedL1, ElasticNet, Quadratic : Built-in ones.
     Nonnegative : One of them with ``w >= 0``.
 
     References
@@ -97,8 +97,8 @@ class Regularizer(Parameters, ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_bundle.regularizers import Lp, Regularizer
-    >>> omega, m = Lp(p=1.5), np.array([3.0, -1.0, 0.5])
+    >>> from sklearn_bundle.regularizers import ElasticNet, Regularizer
+    >>> omega, m = ElasticNet(l1_ratio=0.5), np.array([3.0, -1.0, 0.5])
     >>> isinstance(omega, Regularizer)
     True
     >>> w = omega.conjugate_gradient(m)

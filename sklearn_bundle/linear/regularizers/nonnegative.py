@@ -7,11 +7,11 @@ from copy import copy
 import numpy as np
 
 from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer
-from sklearn_bundle.linear.regularizers.norms import L2, Lp
+from sklearn_bundle.linear.regularizers.norms import L2
 from sklearn_bundle.linear.regularizers.quadratic import Quadratic
 from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
-_SEPARABLE = L2, Lp, Quadratic, L1, WeightedL1, ElasticNet
+_SEPARABLE = L2, Quadratic, L1, WeightedL1, ElasticNet
 
 
 class Nonnegative(Regularizer):
@@ -22,7 +22,7 @@ class Nonnegative(Regularizer):
 
     Parameters
     ----------
-    omega : L2, Lp, L1, WeightedL1, ElasticNet or Quadratic
+    omega : L2, L1, WeightedL1, ElasticNet or Quadratic
         A quadratic one must be diagonal, and all features must be penalized.
 
     Raises

@@ -15,12 +15,11 @@ from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, MOST_STEPS, SEARCH_STEPS
 from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
 from sklearn_bundle.linear.regularizers import Regularizer
-from sklearn_bundle.linear.risk import Plane, Risk
+from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
-_FARTHER = 4.0  # largest factor of the step from one evaluation of a line search to the next
 
 
 class At(NamedTuple):
@@ -59,7 +58,6 @@ class Task:
     reg_lambda: float
     omega: Any
     tol: float
-    max_size: int | None = None
     solver: str = "auto"
     whole: Any = None
     lift: Array | None = None
@@ -74,7 +72,7 @@ def in_span(task: Task) -> Task:
     wide = isinstance(risk, ScoreRisk) and isinstance(risk.rows, DenseRows) and 2 * n < d
     if not (wide and task.omega.is_euclidean):
         return task
-    if risk.span is None:  # kept for the next value of a path
+    if risk.span is None:
         Q, L = np.linalg.qr(risk.rows.dense(np.arange(n)).T)
         risk.span = Q, rows_of(np.ascontiguousarray(L.T))
     Q, rows = risk.span
@@ -92,8 +90,6 @@ class Solver(ABC):
     advice: ClassVar[str] = "the features are too far apart in scale: scale them"
     #: Whether the first state is the start itself.
     yields_start: ClassVar[bool] = False
-    #: Whether ``reusable`` has rows of X, or parts of them.
-    keeps_rows: ClassVar[bool] = False
     patience: int = IDLE_LIMIT
 
     def __init__(self, task: Task, start: Start):
@@ -120,13 +116,8 @@ class Solver(ABC):
     def kept(self) -> Start:
         """Where the next solver of the same problem may start."""
         w, b = self.best.point
-        state = None if self.keeps_rows else self.reusable
-        return Start(At(self.lifted(w), b), self.best.dual_certificate, self.reg_lambda, state)
-
-    @property
-    def kept_on_path(self) -> Start:
-        """The same for one that shares the rows: it may hold parts of them."""
-        return replace(self.kept, state=self.reusable)
+        given = self.best.dual_certificate, self.reg_lambda, self.reusable
+        return Start(At(self.lifted(w), b), *given)
 
     @property
     def reusable(self) -> Any:
@@ -166,13 +157,8 @@ class Solver(ABC):
                 f"The objective is {found.objective:.8g}, although its risk is said to be nowhere "
                 "negative: add a constant to the loss, or set nonnegative = False."
             )
-        best.recompute(
-            found.objective,
-            At(w, found.b),
-            found.bound,
-            proof,
-            rounding=found.rounding,
-        )
+        given = found.objective, At(w, found.b), found.bound, proof
+        best.recompute(*given, rounding=found.rounding)
         # A gap that steps take back, and the data do not confirm, is no progress.
         # a gap that is smaller by a hundredth is progress
         self._in_vain = 0 if best.gap < 0.99 * self._least_confirmed else self._in_vain + 1
@@ -215,10 +201,6 @@ class Solver(ABC):
             bound = bound_of(self.risk.proved(proof), self.omega, self.reg_lambda)
         return self.best.raise_bound(bound, proof)
 
-    def prove_plane(self, plane: Plane, b: Any = 0.0) -> bool:
-        """Keep the bound of a plane if it is the best."""
-        return self.prove(Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, b))
-
     def count_idle(self, gap_before: float, *, moved: bool = True) -> None:
         """Count steps after which the gap is no smaller than before, up to rounding."""
         gained = gap_before - self.best.gap
@@ -253,8 +235,8 @@ def step_length(
         low, high = (t, high) if first < 0.0 else (low, t)
         newton = t - first / second if second > 0.0 else np.nan
         slow = np.isfinite(high) and abs(newton - t) > 0.5 * moves[0]
-        if slow or not low < newton < min(high, _FARTHER * t):
-            newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
+        if slow or not low < newton < min(high, 4.0 * t):
+            newton = 0.5 * (low + high) if np.isfinite(high) else 4.0 * t
         if newton in (t, low, high):
             break
         moves, t = (moves[1], abs(newton - t)), newton
@@ -269,7 +251,7 @@ def lowest(
     It returns a value and a slope; where the value is not finite, t is too far. Its curvature is at
     least ``bend``: between a point where it falls and one where it rises it is above a parabola
     that touches it at either. Next is where the higher of these is lowest, which finds kinks, and
-    in turn where the cubic through both points is. A gain that can be no more than the share
+    in turn the middle. A gain that can be no more than the share
     ``worth`` of that so far ends the search.
     """
     first, slope = function(0.0)
@@ -293,7 +275,7 @@ def lowest(
             along, floor = _between(low, high, bend)
             if best - floor <= max(worth * (first - best), LAST_PLACE * abs(best)):
                 break
-            along = _cubic(low, high) if k % 2 else along
+            along = 0.5 * width if k % 2 else along
         if width <= precision * high[0] < np.inf:
             break
         t = low[0] + (along if 0.0 < along < width <= 0.5 * widths[0] else 0.5 * width)
@@ -312,14 +294,6 @@ def _between(low: tuple, high: tuple, bend: float) -> tuple[float, float]:
     x = min(max(x, 0.0), width)
     left, right = slope + 0.5 * bend * x, rise - 0.5 * bend * (width - x)
     return x, max(value + left * x, above - right * (width - x))
-
-
-def _cubic(low: tuple, high: tuple) -> float:
-    """How far beyond ``low`` the cubic with both values and slopes is lowest."""
-    (t, value, slope), (end, above, rise) = low, high
-    turn = slope + rise + 3.0 * (value - above) / (end - t)
-    root = np.sqrt(max(turn * turn - slope * rise, 0.0))
-    return (end - t) * (1.0 - (rise + root - turn) / (rise - slope + 2.0 * root))
 
 
 def add_form(H: Array, reg_lambda: float, omega: Regularizer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED, SEARCH_STEPS
+from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, REFRESHED
 from sklearn_bundle.linear.certificate import Proof, bound_of, is_l1
 from sklearn_bundle.linear.losses import Softmax
 from sklearn_bundle.linear.risk import Plane, Point
@@ -22,30 +22,17 @@ Array = NDArray[np.float64]
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 _PATIENCE = 4 * IDLE_LIMIT  # if w_t is not unique, or the bound is that of plane 0 for long
 _LARGEST_RISK = 1e100  # squares of larger values may overflow
-# Planes with a risk of more than this times the best objective, or slopes of this times the first
-# plane's, are too steep to be useful; each iteration without progress raises the limit as much.
-_STEEPEST = 10.0
 _RETREAT = 10 * (0.5,) + 20 * (0.1,)  # shares of the way from the best point; then the plane there
-_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-# A line search along a kinked risk ends when at most this share of its gain is left, or at this
-# relative precision of the step: more precise ones gain fewer iterations than they cost.
-_WORTH, _PRECISION = 0.05, 1e-2
-# Planes that are kept, in coordinates of the model, and at least: no more than one each has a
-# weight, and the time of a solution grows with the cube of their number.
-_KEPT, _FEWEST_KEPT = 3, 50
 
 
 class Planes:
     """Planes ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` with the last weights alpha of the model.
 
-    With at most ``max_size`` planes the oldest without weight goes, or the two oldest become their
-    mean: the bound does not fall. An anchored set holds the plane 0, below every nonnegative risk.
+    An anchored set holds the plane 0, below every nonnegative risk.
     """
 
-    def __init__(
-        self, dimension: int, max_size: int | None, omega: Any, n_free: int, n_outputs: int = 1
-    ):
-        self.size, self.max_size, self.omega, self.n_free = 0, max_size, omega, n_free
+    def __init__(self, dimension: int, omega: Any, n_free: int, n_outputs: int = 1):
+        self.size, self.omega, self.n_free = 0, omega, n_free
         self.anchored = n_free > 0 or not omega.is_quadratic
         self._A, self._E = np.empty((8, dimension)), np.empty((8, n_free))
         self._c, self._alpha = np.empty(8), np.zeros(8)
@@ -64,17 +51,17 @@ class Planes:
         return float(np.max(self._A[: self.size] @ w + self._c[: self.size]))
 
     def add(self, plane: Plane) -> None:
-        """Append a plane, and drop or merge one first if there are too many."""
-        if self.max_size is not None and self.size >= self.max_size + self.anchored:
-            self._shrink()
+        """Append a plane, with its products with all if these suffice for the model."""
         t = self.size
         if t == len(self._c):
-            self._reserve(2 * t)
+            self._reserve()
         self._A[t], self._c[t], self._E[t] = plane.gradient, plane.offset, plane.balance
         self._sizes[t, :-2], self._sizes[t, -2:] = plane.norms, plane[4:]
         self._alpha[t] = float(t == 0)
         self.size = t + 1
-        self._fill(t)
+        if self._gram is not None:
+            products = self._A[: t + 1] @ self.omega.conjugate_gradient(self._A[t])
+            self._gram[t, : t + 1] = self._gram[: t + 1, t] = products
 
     def solve(self, reg_lambda: float, tol: float, best: At, primal: float, step: float) -> Any:
         """The minimizer of the model, and the aggregate plane with its bound."""
@@ -82,13 +69,14 @@ class Planes:
         A, c, E = self._A[:t], self._c[:t], self._E[:t]
         if not is_l1(omega):
             gram = None if self._gram is None else self._gram[:t, :t]
-            found = master.solve(A, c, E, omega, reg_lambda, gram, self.alpha, tol)
+            model = master.Model(A, c, omega, reg_lambda, gram)
         else:
             limits = np.broadcast_to(reg_lambda * omega.lasso_form.thresholds, A.shape[1])
             if self.near is None or self.near[0] != reg_lambda:
                 self.near = reg_lambda, master.first_weight(A[-1], limits, primal)
             near = master.NearL1(limits, self.near[1], best.w, omega.nonnegative)
-            found = master.solve(A, c, E, near, 1.0, None, self.alpha, tol)
+            model = master.Model(A, c, near, 1.0, None)
+        found = master.solve(model, E, self.alpha, tol)
         self._alpha[:t] = found.alpha
         plane = self._aggregate(found.alpha)
         bound = bound_of(plane, omega, reg_lambda, found.b)
@@ -103,9 +91,12 @@ class Planes:
         return found, plane, bound
 
     def _forget_lightest(self) -> None:
-        """Drop the planes with the least weights if there are many more than can have one."""
+        """Drop the planes with the least weights if there are many more than can have one.
+
+        No more than one each coordinate has: the time of a solution grows with their number's cube.
+        """
         first = int(self.anchored)
-        most = _KEPT * sum(self._A.shape[1:] + self._E.shape[1:]) + _FEWEST_KEPT
+        most = 3 * sum(self._A.shape[1:] + self._E.shape[1:]) + 50
         while self.size - first > most:
             self._remove(first + int(np.argmin(self.alpha[first:])))
 
@@ -116,21 +107,6 @@ class Planes:
         plane = alpha @ self._A[:t], float(alpha @ c), alpha @ self._E[:t]
         return Plane(*plane, sizes[:-2], total, terms)
 
-    def _shrink(self) -> None:
-        t, first = self.size, int(self.anchored)
-        idle = np.flatnonzero(self._alpha[first:t] == 0.0)
-        drop = first + int(idle[0]) if len(idle) else first + 1
-        if not len(idle):
-            pair = self._alpha[first : drop + 1]
-            share = pair[1] / pair.sum() if pair.sum() > 0.0 else 0.5
-            for array in (self._A, self._c, self._E):
-                array[first] += share * (array[drop] - array[first])
-            np.maximum(self._sizes[first], self._sizes[drop], out=self._sizes[first])
-            self._alpha[first] += self._alpha[drop]
-        self._remove(drop)
-        if not len(idle):
-            self._fill(first)
-
     def _remove(self, drop: int) -> None:
         t = self.size
         arrays = [self._A, self._c, self._E, self._alpha, self._sizes]
@@ -140,27 +116,17 @@ class Planes:
             array[drop : t - 1] = array[drop + 1 : t].copy()
         self.size = t - 1
 
-    def _fill(self, row: int) -> None:
-        """Products of a plane with all, if these suffice for the model."""
-        if self._gram is not None:
-            products = self._A[: self.size] @ self.omega.conjugate_gradient(self._A[row])
-            self._gram[row, : self.size] = self._gram[: self.size, row] = products
-
-    def _reserve(self, capacity: int) -> None:
-        t = self.size
+    def _reserve(self) -> None:
+        """Room for twice as many."""
         for name in ("_A", "_c", "_E", "_alpha", "_sizes"):
             old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]))
-            new[:t] = old[:t]
-            setattr(self, name, new)
+            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
         if self._gram is not None:
-            gram = np.empty((capacity, capacity))
-            gram[:t, :t] = self._gram[:t, :t]
-            self._gram = gram
+            self._gram = np.pad(self._gram, (0, self.size))
 
 
 class Bundle(Solver):
-    """Algorithms 2 and 3 of the paper; Algorithm 4 is the latter with two planes."""
+    """Algorithms 2 and 3 of the paper."""
 
     advice = ADVICE
 
@@ -170,7 +136,7 @@ class Bundle(Solver):
         kept = start.of(Planes)
         if kept is None:
             sizes = self.risk.n_free, self.risk.n_outputs or 1
-            kept = Planes(self.risk.dimension, task.max_size, self.omega, *sizes)
+            kept = Planes(self.risk.dimension, self.omega, *sizes)
         self.planes = kept
         self._length, self._end, self._n_steps = 1.0, None, 0
         self._highest = -np.inf  # value of the model's minimum
@@ -182,15 +148,9 @@ class Bundle(Solver):
         return self.planes
 
     def begin(self) -> None:
-        """Cut a plane at the start, or closer to 0 where the risk is finite."""
-        w, b = self.first()
-        here = self._at(w, b)
-        for _ in range(SEARCH_STEPS if w.any() else 0):
-            if here.risk <= _LARGEST_RISK or self.omega.value(0.1 * here.w) == np.inf:
-                break
-            here = self._at(0.1 * here.w, here.b)
-        self._here = here
-        self._cut(here)
+        """Cut a plane at the start."""
+        self._here = self._at(*self.first())
+        self._cut(self._here)
 
     def step(self) -> None:
         """One iteration of the algorithm."""
@@ -217,7 +177,7 @@ class Bundle(Solver):
             return
         plane, (w, b) = self.whole.proved(proof), self.best.point
         limits = self.reg_lambda * self.omega.lasso_form.thresholds
-        for share in _PRUNED:
+        for share in (0.999, 0.99, 0.9):  # a gap blurs the limit
             pruned = np.where(np.abs(plane.gradient) >= share * limits, w, 0.0)
             here = self._at(pruned, b)
             objective = self.objective(pruned, here.risk)
@@ -278,7 +238,9 @@ class Bundle(Solver):
         """Whether the plane there is not too steep to be useful: for Algorithm 2 by its slopes."""
         if not point.risk <= _LARGEST_RISK:
             return False
-        lift, primal = _STEEPEST ** (1 + min(self.idle, _PATIENCE)), self.best.primal
+        # Ten times the best objective, or the slopes of the first plane; each iteration without
+        # progress raises the limit as much.
+        lift, primal = 10.0 ** (1 + min(self.idle, _PATIENCE)), self.best.primal
         if self.name == "line-search":
             return not 0.0 < primal < np.inf or point.risk <= lift * primal
         return float(np.abs(self.risk.gradient(point)).max(initial=0.0)) <= lift * self._slope
@@ -290,7 +252,7 @@ class Bundle(Solver):
             return
         plane = risk.balanced_plane(here)
         self.planes.add(plane._replace(balance=np.zeros(risk.n_free)))
-        self.prove_plane(plane, here.b)
+        self.prove(Proof(plane=plane), bound_of(plane, self.omega, self.reg_lambda, here.b))
 
     def _search(self, start: Point, end: Point) -> None:
         """Offer the best point on the line from start through end."""
@@ -312,4 +274,5 @@ class Bundle(Solver):
             return lam * value + risk, slope + lam * omega.slope(w, along)[0]
 
         bend = lam * omega.strong_convexity * float(along @ along)
-        return lowest(objective, bend, _PRECISION, _WORTH)
+        # more precise ones gain fewer iterations than they cost
+        return lowest(objective, bend, precision=1e-2, worth=0.05)

@@ -32,13 +32,11 @@ def supports(name: str, loss: Any, omega: Any) -> bool:
     one_score = not (issubclass(type(loss), PlaneLoss | MulticlassLoss) or by_class)
     compiled = one_score and loss.formula is not None
     if name == "coordinate-descent":
-        return compiled and loss.smooth and has_l1(omega)
+        return compiled and loss.smooth and omega.lasso_form is not None
     if name == "dual-coordinate":
         return omega.is_euclidean and (has_dual(loss) or (compiled and loss.dual_steps))
     if not has_form(omega):
         return False
-    if name == "conjugate-gradient":
-        return (compiled or by_class) and loss.quadratic
     if name == "lbfgs":
         return by_class or (one_score and loss.smooth)
     return by_class or compiled
@@ -47,11 +45,6 @@ def supports(name: str, loss: Any, omega: Any) -> bool:
 def has_form(omega: Any) -> bool:
     """Whether the regularizer is ``w'Bw / 2`` with a known B."""
     return omega.is_quadratic and omega.diagonal is not None
-
-
-def has_l1(omega: Any) -> bool:
-    """Whether the regularizer has kinks at zeros, and nothing else but a multiple of ||w||^2."""
-    return omega.lasso_form is not None
 
 
 def solver_for(task: Task, start: Start) -> Any:
@@ -99,7 +92,7 @@ def _chosen(task: Task) -> type[Solver]:
         return ClassDescent if loss.covariance is not None and has_form(omega) else Bundle
     if not isinstance(risk, ScoreRisk):
         return Bundle
-    if has_l1(omega):
+    if omega.lasso_form is not None:
         return Lasso if loss.smooth and risk.is_compiled else Bundle
     if not has_form(omega):
         return Bundle

@@ -15,9 +15,6 @@ from sklearn_bundle.linear.solvers.base import step_length
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky
 
 Array = NDArray[np.float64]
-# Of the gap: a plane that promises no less is not computed. Near the end half the gap is enough, as
-# planes may hold more than they promise.
-_USEFUL, _USEFUL_AT_END, _NEAR_END = 0.1, 0.5, 10.0
 
 
 class ClassDescent(Descent):
@@ -47,10 +44,9 @@ class ClassDescent(Descent):
     def proof(self) -> tuple[Proof, float] | None:
         best, lam, risk = self.best, self.reg_lambda, self.risk
         predicted = lam * self.omega.conjugate(self.slopes[: risk.dimension] / lam)
-        asked = self.tol * best.primal
-        near = predicted <= _NEAR_END * asked
-        useful = predicted <= (_USEFUL_AT_END if near else _USEFUL) * best.gap
-        if not (predicted <= asked or useful or self.idle or self.n_steps == 0):
+        # a plane that promises no less than half the gap is not computed
+        useful = predicted <= max(0.5 * best.gap, self.tol * best.primal)
+        if not (useful or self.idle or self.n_steps == 0):
             return None
         if isinstance(self.point.g, np.ndarray):  # in memory, where all is computed from them anew
             point = risk.balanced_point(self.point) if risk.n_free else self.point

@@ -5,8 +5,6 @@ the sums over the rows, which have to vanish. Where many passes remain, a proxim
 moving center accelerates.
 """
 
-import math
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +23,7 @@ from sklearn_bundle.linear.solvers.bundle import ADVICE
 from sklearn_bundle.linear.solvers.dual import IDLE
 
 Array = NDArray[np.float64]
-_COST, _RATIO = 2.0, 0.8  # of a check, in passes; its gap over that of the rows, a first guess
-# How far a step moves the intercepts, relative to its row's own scores: with larger values rows
-# disturb each other. At least this share of the largest cost, if the weights can do little.
-_PULL, _LEAST_PULL = 0.05, 0.1
-_RECENT = 6  # sweeps over all rows from which the rate is measured
 _INNER = 3  # sweeps between moves of its center
-_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 
 
 @dataclass
@@ -59,14 +51,17 @@ class ClassDual(Solver):
         self._size, k = K, -(-K // WIDTH) * WIDTH
         costs, self._squares = risk.loss.costs(K), risk.rows.row_squares()
         self._costs = np.pad(costs, ((0, 0), (0, k - K)), constant_values=sweeps.NEVER)
-        least = _LEAST_PULL * float(costs.max())
-        steep = _PULL * float(risk.weights @ self._squares) / self.reg_lambda
+        # How far a step moves the intercepts, relative to its row's own scores: with larger values
+        # rows disturb each other. At least a share of the largest cost, if weights can do little.
+        least = 0.1 * float(costs.max())
+        steep = 0.05 * float(risk.weights @ self._squares) / self.reg_lambda
         self._pull = max(steep, least) if risk.n_free else 0.0
         self._of_class = sp.csr_array((risk.weights, (self._labels, np.arange(n))), (K, n))
         self._padded = np.zeros((n, k))
         self._alpha = self._padded[:, :K]
         self._alpha[self._own] = 1.0
-        if isinstance(start.state, np.ndarray) and start.state.shape == (n, K):
+        known = isinstance(start.state, np.ndarray) and start.state.shape == (n, K)
+        if known and start.reg_lambda == self.reg_lambda:  # that of another one gains nothing
             self._alpha[:] = start.state
         index = np.int32 if n < 2**31 else np.int64
         self._order, self._active = np.empty(n, dtype=index), np.arange(n, dtype=index)
@@ -83,14 +78,12 @@ class ClassDual(Solver):
         self._set_curvatures()
         self._activate_all()
         self._dual = self._proved = 0.0
-        # a check waits for 0.3 of all passes: it activates all rows, which disturbs the sweeps
-        self._checks, self._idling = Checks(self.tol, _COST, _RATIO, 0.3), Idling(IDLE)
+        # A check costs 2 passes, and its gap is at first .8 times that of the rows; it waits for .3
+        # of all passes, since it activates all rows, which disturbs the sweeps.
+        self._checks, self._idling = Checks(self.tol, 2.0, 0.8, 0.3), Idling(IDLE)
         self._gap_of_all, self._passes = np.inf, 0.0  # of the last whole sweep; so far
-        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self._inner = -1  # sweeps since the center moved; -1 without a center
-        self._before_center = (0.0, np.inf, 0.0)  # passes, gap and rate before it
-        # 10 passes until a next try of a center, then twice as many each time
-        self._pause, self._next_try, self._counted = 10.0, 0.0, 0.0
+        self._may_add_center, self._counted = True, 0.0
 
     @property
     def reusable(self) -> Any:
@@ -102,17 +95,12 @@ class ClassDual(Solver):
         return self._idling.enough
 
     def begin(self) -> None:
-        """Offer the start; a dual point of another reg_lambda is scaled to its best multiple."""
+        """Offer the start, and take up its dual point."""
         w, b = self.first()
         here = self.risk.at(w, b)
         self.best.offer(self.objective(w, here.risk), At(w, here.b))
         if (self._alpha[self._own] != 1.0).any():
-            g, a = self._plane(self._alpha)
-            share = self.reg_lambda * self.risk.offset(g) / max(float(a @ a), TINY)
-            share = min(max(share, 0.0), 1.0)
-            self._alpha *= share
-            self._alpha[self._own] += 1.0 - share
-            self._continue_from(self._alpha, -share * a)
+            self._continue_from(self._alpha, -self._plane(self._alpha)[1])
         if self.risk.n_free and b is not None:
             self._b[:] = b
 
@@ -139,22 +127,11 @@ class ClassDual(Solver):
             self._move_center()
             self._inner = 0
         n, taken, before = len(self._order), self._n_active, self._b.copy()
+        stored, rows = self.risk.rows.stored(), (self._numbers.ravel(), self._active, taken)
+        duals = self._order, self._padded.ravel(), self._listed
+        moving = self._W, self._padded_b, 1.0 / self._strength, self._pull, self._space, self._seed
         self._n_active, gap, gained = sweeps.sweep(
-            *self.risk.rows.stored(),
-            self._labels,
-            self._costs,
-            self._numbers.ravel(),
-            self._active,
-            taken,
-            self._order,
-            self._padded.ravel(),
-            self._listed,
-            self._W,
-            self._padded_b,
-            1.0 / self._strength,
-            self._pull,
-            self._space,
-            self._seed,
+            stored, self._labels, self._costs, *rows, *duals, *moving
         )
         self._off += self._b - before
         self._b += self._off
@@ -174,34 +151,16 @@ class ClassDual(Solver):
             return
         self._dual += gained
         self._checks.note(gap, self._dual, share)
-        if whole:
-            self._gaps.append((self._passes, gap))
-        if self._is_slow():
-            self._before_center = self._passes, self._checks.estimate, self._rate
+        # After so many passes others remain. Where rows read fewer entries than W has, a center
+        # costs more than the sweeps.
+        long = self.risk.rows.n_entries >= self.risk.rows.shape[1]
+        if self._passes > 12.0 and long and self._may_add_center:
             self._add_center(10.0 * self.reg_lambda)
 
     def _activate_all(self) -> None:
         self._n_active = len(self._order)
         self._active[:] = np.arange(self._n_active)
         self._listed[:] = np.arange(self._size + 1)
-
-    def _is_slow(self) -> bool:
-        """Whether many passes remain at the rate of the last sweeps over all rows.
-
-        Where rows read fewer entries than W has, the center costs more than the sweeps.
-        """
-        long = self.risk.rows.n_entries >= self.risk.rows.shape[1]
-        if self._passes < self._next_try or len(self._gaps) < _RECENT or not long:
-            return False
-        to_fall = math.log(max(self._checks.estimate / max(self._checks.target, TINY), 1.0))
-        # more than 8 passes over all rows at that rate
-        return to_fall > 8.0 * self._rate
-
-    @property
-    def _rate(self) -> float:
-        """Mean fall of the logarithm of the gap per pass over all rows, of the recent ones."""
-        (first, before), (last, now) = self._gaps[0], self._gaps[-1]
-        return max(math.log(max(before, TINY) / max(now, TINY)), 0.0) / (last - first)
 
     # ---- the proximal term ---------------------------------------------------------------------
 
@@ -235,18 +194,10 @@ class ClassDual(Solver):
         """Update the running means of W and intercepts; returns the center's part of the gap."""
         center = self._center
         assert center is not None
-        center.mean += _DRAWN_SHARE * (self._W - center.mean)
-        center.b += _DRAWN_SHARE * (self._b - center.b)
+        center.mean += 0.5 * (self._W - center.mean)
+        center.b += 0.5 * (self._b - center.b)
         away = self._W - center.Z
         return 0.5 * center.kappa**2 / self.reg_lambda * float(away @ away)
-
-    def _is_faster(self) -> bool:
-        """Whether the gap falls faster than without a proximal term, as far as known."""
-        taken, gap, rate = self._before_center
-        passes = self._passes - taken
-        fallen = math.log(max(gap, TINY) / max(self._checks.at_check, TINY))
-        # judged after 30 passes, against a quarter of the rate before, which would not have lasted
-        return passes < 30.0 or fallen > 0.25 * rate * passes
 
     # ---- checks --------------------------------------------------------------------------------
 
@@ -259,12 +210,11 @@ class ClassDual(Solver):
         self._checks.made(objective, bound, calibrates=self._inner >= 0)
         self._idling.note(self.best, bound - self._proved)
         self._dual = self._proved = bound
-        if self._inner >= 0 and (self._idling.enough or not self._is_faster()):
+        if self._inner >= 0 and self._idling.enough:  # steps without a center may still gain
             self._center, self._inner, self._idling = None, -1, Idling(IDLE)
             self._set_curvatures()
             self._checks.forget()
-            self._next_try, self._pause = self._passes + self._pause, 2.0 * self._pause
-            self._gaps.clear()
+            self._may_add_center = False
         self._continue_from(alpha, -a)
         self._activate_all()
 

@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from sklearn_bundle.core.lbfgs import Corrections
-from sklearn_bundle.core.limits import (
-    CONSTANT,
-    MEMORY,
-    MOST_SIDE,
-    REFRESHED,
-    RIDGES,
-    SLOPE_LEFT,
-)
+from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE, REFRESHED, RIDGES, SLOPE_LEFT
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import factor_passes
@@ -30,11 +23,6 @@ from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form
 Array = NDArray[np.float64]
 SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
 COARSE = 0.1  # and above which it takes twice the rows
-_ROWS_A_FEATURE = 4  # of the first Hessian,
-_PASSES = 2.0  # or as many rows as take so long
-# Largest derivative in b that is left, in objectives per unit of the scores: balancing the plane
-# costs about that. Its limits are in typical slopes: with 1e-12 nearly separable data stalled.
-_BALANCED, _FINEST, _COARSEST = 1e-9, 1e-14, 1e-6
 
 
 class Descent(Solver):
@@ -51,15 +39,9 @@ class Descent(Solver):
         self.gain, self.fall = np.inf, 1.0  # of the last step, and over that of the one before
 
     def begin(self) -> None:
-        """Go to the start, or to w = 0 if that is better: a start may be far off."""
+        """Go to the start: the next steps lead away from a bad one."""
         self.start_moving()
-        start = self.first()
-        self.go(np.zeros(self.risk.dimension), None)
-        if start.w.any():
-            zero, highest = self.point, self.value
-            self.go(start.w, start.b)
-            if not self.value <= highest:
-                self.arrive(zero)
+        self.go(*self.first())
         self.slopes = self.differentiate()
         self.offer()
 
@@ -159,7 +141,8 @@ class ScoreDescent(Descent):
         self._factor: Array | None = None
         self._mean = np.zeros(d)
         self._detail = 1
-        rows = min(n, max(_ROWS_A_FEATURE * d, risk.rows.rows_in(_PASSES)))
+        # of the first Hessian: 4 a feature, or as many as take two passes
+        rows = min(n, max(4 * d, risk.rows.rows_in(2.0)))
         self._cost = rows / max(risk.rows.rows_in(1.0), 1) + factor_passes(d, risk.rows.n_entries)
         possible = d <= MOST_SIDE and self.task.solver != "lbfgs" and risk.has_curvature
         self._cost = self._cost if possible else np.inf
@@ -212,7 +195,7 @@ class ScoreDescent(Descent):
             return
         d, every = self.risk.dimension, 1
         if not self.risk.loss.quadratic:
-            enough = max(_ROWS_A_FEATURE * d, self.risk.rows.rows_in(_PASSES))
+            enough = max(4 * d, self.risk.rows.rows_in(2.0))
             every = max(1, len(rows) // (self._detail * enough))
         H, mean = self.risk.rows.hessian(
             rows[::every].copy(), every * coefs[::every], self.risk.free
@@ -250,11 +233,14 @@ class ScoreDescent(Descent):
 
     @property
     def _left(self) -> float:
-        units = self.risk.units
-        finest, coarsest = _FINEST * units.slope, _COARSEST * units.slope
-        value = getattr(self, "value", np.inf)
-        left = _BALANCED * value / units.unit if np.isfinite(value) else coarsest
-        return min(max(left, finest), coarsest)
+        """The largest derivative in b that is left: balancing the plane costs about that.
+
+        It is in objectives per unit of the scores, between limits in typical slopes: with 1e-12
+        nearly separable data stalled.
+        """
+        units, value = self.risk.units, getattr(self, "value", np.inf)
+        left = 1e-9 * value / units.unit if np.isfinite(value) else np.inf
+        return min(max(left, 1e-14 * units.slope), 1e-6 * units.slope)
 
 
 def cholesky(H: Array, reg_lambda: float, omega: Any) -> Array | None:

@@ -23,9 +23,6 @@ from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
 Array = NDArray[np.float64]
 IDLE = 4  # checks in a row without progress, after which only rounding is left
 _COST = 2.0  # of a check, in passes
-# Relative gap of a start that is no better than none: Newton's method stalls from there on data
-# that planes nearly separate.
-_NO_START = 0.7
 
 
 class Dual(Solver):
@@ -73,11 +70,6 @@ class Dual(Solver):
     def is_at_end(self) -> bool:
         return self._idling.enough
 
-    @property
-    def estimate(self) -> float:
-        """About the relative gap."""
-        return self._checks.estimate
-
     def begin(self) -> None:
         """Offer the start, and scale the dual point of another reg_lambda to its best multiple."""
         w, b = self.first()
@@ -106,19 +98,10 @@ class Dual(Solver):
     def _epoch(self) -> None:
         """Visit the active rows; one reading of a row is two passes."""
         share = self._n_active / len(self._alpha)
+        rows = self._numbers.ravel(), self._active, self._n_active, self._order
+        moving = self._w, 1.0 / self.reg_lambda, self._limits, self._b, self._pull, self._seed
         self._n_active, largest, smallest, gap, gained, b = epochs.epoch(
-            self._formula,
-            *self.risk.rows.stored(),
-            self._numbers.ravel(),
-            self._active,
-            self._n_active,
-            self._order,
-            self._w,
-            1.0 / self.reg_lambda,
-            *self._limits,
-            self._b,
-            self._pull,
-            self._seed,
+            self._formula, self.risk.rows.stored(), *rows, *moving
         )
         # beyond 0.2 times the largest of the last epoch a row is left out
         self._limits = tuple(0.2 * x if x > 0.0 else np.inf for x in (largest, smallest))
@@ -137,16 +120,15 @@ class Dual(Solver):
 
     def _check(self) -> None:
         """Certify the dual point, and continue from its w with the best intercept."""
-        w, scores, b, bound, objective = self._prove_alpha()
+        w, b, bound, objective = self._prove_alpha()
         self._checks.made(objective, bound)
         self._idling.note(self.best, bound - self._proved)
         self._dual = self._proved = bound
         self._w[:], self._b, self._off = w, b, 0.0
-        margins = (scores + b) * self._direction
-        given = self._formula, margins, self._numbers.ravel(), *self._limits, self._active
-        self._n_active = epochs.keep_active(*given)
+        self._n_active = len(self._alpha)
+        self._active[:] = np.arange(self._n_active)
 
-    def _prove_alpha(self) -> tuple[Array, Array, float, float, float]:
+    def _prove_alpha(self) -> tuple[Array, float, float, float]:
         """The bound of alpha, and the point that belongs to it: two products."""
         self.spent += _COST
         risk, lam = self.risk, self.reg_lambda
@@ -159,7 +141,7 @@ class Dual(Solver):
         b = risk.best_intercept(scores, self._b) if risk.free else 0.0
         objective = self.objective(w, risk.value(scores, b))
         self.best.offer(objective, At(w, b))
-        return w, scores, b, bound, objective
+        return w, b, bound, objective
 
     def _derivatives(self) -> Array:
         """Those of alpha, after a small change so that they sum to zero with an intercept."""
@@ -206,7 +188,8 @@ class DualThenKinks(Dual):
     def _follow(self) -> None:
         kind = Kinks if np.isfinite(self._budget) else Bundle
         following = kind(self.task, Start(at=None))
-        if self.best.gap <= _NO_START * self.best.primal:
+        # from a start that is no better than none Newton's method stalls on nearly separable data
+        if self.best.gap <= 0.7 * self.best.primal:
             following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
         following.best = self.best
         following.begin()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.certificate import DOUBLE
+from sklearn_bundle.core.limits import DOUBLE, TINY
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import add_form
@@ -21,11 +21,7 @@ from sklearn_bundle.linear.solvers.base import add_form
 Array = NDArray[np.float64]
 _ROWS = 8  # items per unknown: near their kinks to begin with
 _MOST_ROWS = 4  # times as many: with more the gap is still too large for this
-# Times the mean size of a residual: how far from the walls it begins. From 1 it crept along them
-# for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
-_WIDE = 5.0
 _TO_THE_WALL = 0.995  # of the longest step
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass
@@ -90,12 +86,7 @@ def solved_at_kinks(problem: Kinked, start: Point, tol: float) -> Point | None:
 
 
 def _solve_among(
-    problem: Kinked,
-    near: NDArray[np.bool_],
-    above: NDArray[np.bool_],
-    v: Array,
-    value: float,
-    tol: float,
+    problem: Kinked, near: Any, above: Any, v: Array, value: float, tol: float
 ) -> tuple[Array, Array] | None:
     """The solution with these items near their kinks, and the derivatives of all rows.
 
@@ -107,31 +98,31 @@ def _solve_among(
     Z, plane = risk.rows.dense(places), risk.rows.gradient(g)
     if free:
         Z, plane = np.column_stack([Z, np.ones(len(places))]), np.append(plane, g.sum())
-    penalty = Penalty(problem.reg_lambda, problem.omega, len(v) - free)
-    ends = problem.places[kinks, places], problem.jumps[kinks, places]
-    at_start = float(plane @ v) + float(ends[1] @ np.maximum(0.0, Z @ v - ends[0]))
-    args = np.ascontiguousarray(Z), *ends, plane, value - at_start, penalty
-    v, q = interior_point(*args, v, tol)
+    ends, jumps = problem.places[kinks, places], problem.jumps[kinks, places]
+    constant = value - float(plane @ v) - float(jumps @ np.maximum(0.0, Z @ v - ends))
+    penalty = problem.reg_lambda, problem.omega, len(v) - free
+    program = Program(np.ascontiguousarray(Z), ends, jumps, plane, constant, *penalty)
+    v, q = interior_point(program, v, tol)
     if not np.isfinite(v).all():
         return None
     np.add.at(g, places, q)
     return v, g
 
 
-class Penalty(NamedTuple):
-    """``reg_lambda/2 w'Bw`` of the first d numbers of (w, b)."""
+class Program(NamedTuple):
+    """``lam/2 w'Bw + <plane, v> + sum_i jump_i max(0, z_i v - kink_i)``, w the first d of v.
 
+    With the constant that is the objective.
+    """
+
+    Z: Array
+    kinks: Array
+    jumps: Array
+    plane: Array
+    constant: float
     reg_lambda: float
     omega: Any
     d: int
-
-    def times(self, v: Array) -> Array:
-        out = np.zeros_like(v)
-        out[: self.d] = self.reg_lambda * self.omega.image(v[: self.d])
-        return out
-
-    def add_to(self, H: Array) -> None:
-        add_form(H[: self.d, : self.d], self.reg_lambda, self.omega)
 
 
 class _Iterate(NamedTuple):
@@ -153,24 +144,17 @@ class _Iterate(NamedTuple):
         return dv, np.array([(above * dg - up) / p, -(below * dg + down) / q, -dg, dg])
 
 
-def interior_point(
-    Z: Array,
-    kinks: Array,
-    jumps: Array,
-    plane: Array,
-    constant: float,
-    penalty: Penalty,
-    v: Array,
-    tol: float,
-) -> tuple[Array, Array]:
-    """The v that minimizes ``penalty(v) + <plane, v> + sum_i jump_i max(0, z_i v - kink_i)``.
+def interior_point(program: Program, v: Array, tol: float) -> tuple[Array, Array]:
+    """The v that minimizes the program, of which the share ``tol`` may be left.
 
-    With the constant that is the objective, whose share ``tol`` may be left. Also the multipliers q
-    in [0, jump]. The residual is ``above - below``, both positive, with the
+    Also the multipliers q in [0, jump]. The residual is ``above - below``, both positive, with the
     multipliers ``p = jump - q`` and q; ``pairs`` holds all four.
     """
-    r = Z @ v - kinks
-    wide = _WIDE * float(np.abs(r).mean()) + _TINY
+    Z, kinks, jumps, plane, constant, lam, omega, d = program
+    r, image = Z @ v - kinks, np.zeros_like(v)
+    # How far from the walls it begins: from 1 times the mean size of a residual it crept along them
+    # for 25 to 60 steps at small reg_lambda; from 3 to 10 it took 10 to 25 everywhere.
+    wide = 5.0 * float(np.abs(r).mean()) + TINY
     above, below = np.maximum(r, 0.0) + wide, np.maximum(-r, 0.0) + wide
     p = jumps * below / (above + below)
     pairs = np.array([above, below, p, jumps - p])
@@ -178,7 +162,7 @@ def interior_point(
     # usually 10 to 25
     for _ in range(60):
         r = above - below
-        residual, image = Z @ v - kinks - r, penalty.times(v)
+        residual, image[:d] = Z @ v - kinks - r, lam * omega.image(v[:d])
         left = image + plane + Z.T @ q
         total = float(above @ p + below @ q)
         size = float(np.abs(v) @ (np.abs(image) + np.abs(plane))) + total
@@ -190,7 +174,7 @@ def interior_point(
         inverse = 1.0 / (above / p + below / q)
         S = Z * np.sqrt(inverse)[:, None]
         H = S.T @ S
-        penalty.add_to(H)
+        add_form(H[:d, :d], lam, omega)
         factor, failed = lapack.dpotrf(H, lower=1)
         if failed:
             break

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import MOST_SIDE, REFRESHED
+from sklearn_bundle.core.limits import MOST_SIDE
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import LEAST_ENTRIES, factor_passes
@@ -26,8 +26,7 @@ from sklearn_bundle.linear.solvers.newton import (
 
 Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NEAR_END = 1e-3  # relative gap from which few rows cross their kinks,
-_NEARER = 0.1  # and its share from which a method that has failed is tried again
+_NEAR_END = 1e-3  # relative gap from which few rows cross their kinks
 # Derivative in b that is left, in typical slopes: times the unit, it lowers the plane.
 _LEFT, _LEFT_ON_SAMPLE = 1e-9, 1e-6
 
@@ -75,7 +74,7 @@ class Kinks(Solver):
         stuck = self.idle > 0 and self.idle % 15 == 0
         due = self._n_steps >= self._next or stuck
         if due or (self.tol < _NEAR_END and relative <= self._tried_from):
-            self._tried_from = _NEARER * relative
+            self._tried_from = 0.1 * relative  # from where it is tried again if it fails
             self._next = 2 * self._n_steps + 8 if due else self._next
             if self._solve_at_kinks(_SMOOTHED * self.tol):
                 return
@@ -129,14 +128,11 @@ class Smoothed:
     def __init__(self, risk: ScoreRisk, reg_lambda: float, omega, point: Point, width: float):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
         self.width, self._ridge, self.settled = width, 0.0, False
-        self.point, self._n_moves = point, 0
         self._be_at(point)
 
     def _be_at(self, point: Point) -> None:
-        risk, last, self.point = self._risk, self.point, point
-        last = None if self._n_moves % REFRESHED == 0 else last
-        self._n_moves += 1
-        self._slopes = risk.gradient(point, last) + self._lambda * self._omega.image(point.w)
+        risk, self.point = self._risk, point
+        self._slopes = risk.gradient(point) + self._lambda * self._omega.image(point.w)
         #: What the smoothing alone leaves of the gap of the point and its plane.
         self.hidden = point.risk - point.offset - float(risk.gradient(point) @ point.w)
 

@@ -10,11 +10,6 @@ from sklearn_bundle.core.limits import LAST_PLACE, RIDGES
 from sklearn_bundle.linear._compiled import lasso
 
 Array = NDArray[np.float64]
-LESS = 0.25  # of the violation before a step that it may leave, where the model is one
-_EPOCHS_A_STEP, _OF_NEWTON = 5, 0.3  # epochs between Newton steps: at least, and of their cost
-_LENGTHS = 1.0, 0.5, 0.25  # shares of a Newton step; then it ends at the first change of sign
-# Of the mean diagonal of a matrix of more than half as many features as rows: a proximal term.
-_NEAR = 1e-2
 
 
 class Quadratic(NamedTuple):
@@ -31,7 +26,7 @@ class Quadratic(NamedTuple):
 
     def violation(self, slopes: Array, v: Array) -> float:
         """The largest violation of the optimality conditions of v."""
-        return violation(slopes + self.ridge * v, v, self.limits, self.low)
+        return float(violations(slopes + self.ridge * v, v, self.limits, self.low).max(initial=0.0))
 
     def minimize(self, slopes: Array, v: Array, most: int, tol: float, rank: int) -> None:
         """Until no condition is violated by more than ``tol``, in at most ``most`` epochs.
@@ -39,24 +34,24 @@ class Quadratic(NamedTuple):
         A matrix whose rank may be low gets a proximal term around the last point, ever smaller:
         without it hundreds of Newton steps would end at the first change of sign.
         """
-        near = _NEAR * float(self.matrix.diagonal().mean()) if 2 * len(v) > rank else 0.0
+        near = 1e-2 * float(self.matrix.diagonal().mean()) if 2 * len(v) > rank else 0.0
         while most > 0:
             worst = self.violation(slopes, v)
             if worst <= tol:
                 return
-            enough, center = LESS * max(worst, 2.0 * tol) if near > 0.0 else tol, v.copy()
+            enough, center = 0.25 * max(worst, 2.0 * tol) if near > 0.0 else tol, v.copy()
             slopes -= near * center
             most = self._replace(ridge=self.ridge + near)._descend(slopes, v, most, enough)
             slopes += near * center
-            near *= LESS
+            near *= 0.25
 
     def _descend(self, slopes: Array, v: Array, most: int, tol: float) -> int:
         """Epochs with Newton steps in between; returns how many epochs are left."""
-        longer, sizes, allowed = 1.0, np.abs(self.matrix), LESS * tol
+        sizes, allowed = np.abs(self.matrix), 0.25 * tol
         while most > 0:
             tol = max(tol, LAST_PLACE * float((sizes @ np.abs(v)).max(initial=0.0)))
-            of_step = _OF_NEWTON * np.count_nonzero(v) ** 2 / len(v)
-            epochs = min(int(longer * max(_EPOCHS_A_STEP, of_step)), most)
+            # at least 5, or as many as take as long as a Newton step
+            epochs = min(max(5, int(0.3 * np.count_nonzero(v) ** 2 / len(v))), most)
             met, taken = lasso.matrix_epochs(
                 self.matrix, slopes, v, self.limits, self.ridge, self.low, epochs, allowed
             )
@@ -65,33 +60,31 @@ class Quadratic(NamedTuple):
                 left = self.violation(slopes, v)
                 if left <= tol:
                     return most
-                allowed *= min(LESS, tol / left)
-            start = v.copy()
-            if not self._solve_for_nonzeros(slopes, v):
-                longer *= 2.0
-            moved = np.flatnonzero(v != start)
-            slopes += (v - start)[moved] @ self.matrix[moved]
+                allowed *= min(0.25, tol / left)
+            self._solve_for_nonzeros(slopes, v)
         return 0
 
-    def _solve_for_nonzeros(self, slopes: Array, v: Array) -> bool:
-        """Newton steps on what is not 0, where signs may not change; whether they had a factor."""
-        used = np.flatnonzero(v)
-        square = self.matrix[np.ix_(used, used)]
-        np.einsum("ii->i", square)[:] += self.ridge
-        x = v[used]
-        r = slopes[used] + self.ridge * x + np.sign(x) * self.limits[used]
-        while len(x):
+    def _solve_for_nonzeros(self, slopes: Array, v: Array) -> None:
+        """Newton steps on what is not 0, where signs may not change."""
+        used, left = np.flatnonzero(v), np.zeros(1, dtype=bool)
+        while len(used) and not left.all():
+            square, x = self.matrix[np.ix_(used, used)], v[used]
+            np.einsum("ii->i", square)[:] += self.ridge
+            r = slopes[used] + self.ridge * x + np.sign(x) * self.limits[used]
             step, failed = _solved(square, -r)
             if failed:
-                return False
-            change = _with_signs(square, r, x, step)
-            x, r = x + change, r + square @ change
-            v[used] = x
-            left = x != 0.0
-            if left.all():
-                break
-            used, x, r, square = used[left], x[left], r[left], square[np.ix_(left, left)]
-        return True
+                return
+            change = np.where((x + step) * x > 0.0, step, -x)  # numbers end at 0, not beyond
+            if (
+                not change @ (r + 0.5 * (square @ change)) < 0.0
+            ):  # then all end where the first does
+                ends = np.where(step * x < 0.0, -x / step, np.inf)
+                length = min(1.0, float(ends.min()))
+                change = np.where(ends <= length, -x, length * step)
+            v[used] = x + change
+            slopes += change @ self.matrix[used]
+            left = v[used] != 0.0
+            used = used[left]
 
 
 def reach(slopes: Array, low: float) -> Array:
@@ -99,11 +92,10 @@ def reach(slopes: Array, low: float) -> Array:
     return np.maximum(-slopes, 0.0) if low == 0.0 else np.abs(slopes)
 
 
-def violation(slopes: Array, w: Array, limits: Array, low: float) -> float:
-    """The largest violation of the optimality conditions of w; slopes are of all but L1."""
+def violations(slopes: Array, w: Array, limits: Array, low: float) -> Array:
+    """By how much each w_j violates its optimality; slopes are of all but L1."""
     at_zero = np.maximum(reach(slopes, low) - limits, 0.0)
-    off = np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
-    return float(off.max(initial=0.0))
+    return np.where(w == 0.0, at_zero, np.abs(slopes + np.sign(w) * limits))
 
 
 def _solved(H: Array, right: Array) -> tuple[Array, int]:
@@ -115,14 +107,3 @@ def _solved(H: Array, right: Array) -> tuple[Array, int]:
         if not failed:
             break
     return x, failed
-
-
-def _with_signs(H: Array, slopes: Array, x: Array, step: Array) -> Array:
-    """A part of a Newton step that lowers the objective; numbers end at 0, not beyond."""
-    for length in _LENGTHS:
-        change = np.where((x + length * step) * x > 0.0, length * step, -x)
-        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
-            return change
-    ends = np.where(step * x < 0.0, -x / step, np.inf)
-    length = min(1.0, float(ends.min()))
-    return np.where(ends <= length, -x, length * step)

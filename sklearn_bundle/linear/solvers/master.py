@@ -17,13 +17,7 @@ from scipy.linalg import lapack
 from sklearn_bundle.core.limits import LAST_PLACE, TINY
 
 Array = NDArray[np.float64]
-_MOST_CHANGES, _MOST_REPEATED = 1000, 100  # of a face, and steps on one; usually 3 to 10
-_MOST_SECANTS, _LEFT, _SHORTEST = 20, 0.1, 0.1  # of a line search, as shares of slope and step
 _RIDGE = 1e-13  # of equations, in units of the largest entry
-# Of NearL1: the first weight is this share of the one at which one plane's step would reach an
-# objective of 0; it falls by this factor after steps that were too short, or if it causes more than
-# this share of the gap.
-_FIRST_SHARE, _SMALLER, _COSTLY = 0.1, 0.5, 0.5
 
 
 class Solution(NamedTuple):
@@ -34,28 +28,19 @@ class Solution(NamedTuple):
     b: Array
 
 
-def solve(
-    A: Array,
-    c: Array,
-    E: Array,
-    omega: Any,
-    lam: float,
-    gram: Array | None,
-    start: Array,
-    tol: float,
-) -> Solution:
-    """A solution with a gap of about ``tol``; ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+def solve(model: "Model", E: Array, start: Array, tol: float) -> Solution:
+    """A solution with a gap of about ``tol``.
 
     On a face, where the other weights are 0, a Newton step ends where a weight would be negative.
     Where its planes are equally high, the highest of all joins them.
     """
-    model = _Model(A, c, omega, lam, gram)
-    B = np.column_stack([np.ones(len(c)), -E])
+    B = np.column_stack([np.ones(len(start)), -E])
     scale = np.abs(B).max(axis=0)
     scale[scale == 0.0] = 1.0  # an intercept that no plane has
     B, alpha, y, repeated = B / scale, start / start.sum(), np.zeros(B.shape[1]), 0
     face, (v, m) = np.flatnonzero(alpha), model.heights(alpha)
-    for _ in range(_MOST_CHANGES):
+    # changes of the face, or steps on one: usually 3 to 10
+    for _ in range(1000):
         step, there = _step_on_face(model.curvature(m, face), v, B, face, alpha)
         if not np.isfinite(step).all():
             break
@@ -75,21 +60,24 @@ def solve(
         above -= alpha @ above
         highest = int(above.argmax())
         repeated += 1
-        if above[highest] <= tol or repeated > _MOST_REPEATED:
+        if above[highest] <= tol or repeated > 100:
             break
         # 0.3 of the gap may be left on a face before a plane joins it
         if alpha[highest] == 0.0 and above[face].max() <= 0.3 * above[highest]:
             face, repeated = np.append(face, highest), 0
     alpha /= alpha.sum()
-    w = omega.conjugate_gradient(-(alpha @ A) / lam)
+    w = model.omega.conjugate_gradient(-(alpha @ model.A) / model.lam)
     b = (y / scale)[1:]
     if len(b) > 1:  # what no plane sees of it is rounding, over the ridge
         b = np.linalg.lstsq(E, E @ b, rcond=None)[0]
     return Solution(rebalanced(alpha, E), w, b)
 
 
-class _Model(NamedTuple):
-    """The dual objective: its derivatives are the heights of the planes."""
+class Model(NamedTuple):
+    """The dual objective: its derivatives are the heights of the planes.
+
+    ``gram`` is ``A B^-1 A'`` of a quadratic Omega.
+    """
 
     A: Array
     c: Array
@@ -113,12 +101,12 @@ class _Model(NamedTuple):
     def step_length(self, alpha: Array, face: Any, step: Array, v: Array, t: float) -> float:
         """Up to t, where the objective no longer rises, by secants; quadratic ones rise until 1."""
         first, moved = float(v[face] @ step), alpha.copy()
-        for _ in range(_MOST_SECANTS if self.gram is None and first > 0.0 else 0):
+        for _ in range(20 if self.gram is None and first > 0.0 else 0):
             moved[face] = alpha[face] + t * step
             slope = float(self.heights(moved)[0][face] @ step)
-            if slope >= -_LEFT * first:
+            if slope >= -0.1 * first:
                 break
-            t *= max(first / (first - slope), _SHORTEST) if np.isfinite(slope) else _SHORTEST
+            t *= max(first / (first - slope), 0.1) if np.isfinite(slope) else 0.1
         return t
 
 
@@ -179,13 +167,16 @@ class NearL1:
 
 
 def first_weight(gradient: Array, limits: Array, objective: float) -> float:
-    """The weight of nearness to start from, given a gradient of the risk."""
+    """The weight of nearness to start from, given a gradient of the risk.
+
+    It is a tenth of the one at which one plane's step would reach an objective of 0.
+    """
     slope = np.maximum(np.abs(gradient) - limits, 0.0)
-    weight = _FIRST_SHARE * float(slope @ slope) / (2.0 * objective) if objective > 0.0 else 0.0
+    weight = 0.1 * float(slope @ slope) / (2.0 * objective) if objective > 0.0 else 0.0
     return weight if weight > 0.0 else float(np.min(limits[limits > 0.0], initial=1.0))
 
 
 def next_weight(weight: float, step: float, objective: float, offset: float, bound: float) -> float:
-    """The weight for the next iteration, which is never larger."""
-    costly = offset - bound > _COSTLY * (objective - bound)
-    return _SMALLER * weight if step > 1.0 or costly else weight
+    """The weight for the next iteration: half after a step that was too short, or half the gap."""
+    costly = offset - bound > 0.5 * (objective - bound)
+    return 0.5 * weight if step > 1.0 or costly else weight
