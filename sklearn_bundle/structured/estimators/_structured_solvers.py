@@ -33,10 +33,12 @@ class StructuredData:
     reg_lambda: float
 
 
-def check_formulation(loss: str, solver: str, scaling: str, examples: Examples, name: str) -> None:
+def check_formulation(
+    loss: str, solver: str, scaling: str, name: str, examples: Examples | None = None
+) -> None:
     """ValueError if the solver, or the model of this name, does not support the loss."""
     log, message = loss == "log", None
-    of_chains = loss == "hinge" and scaling == "margin" and examples.has_edges
+    of_chains = loss == "hinge" and scaling == "margin" and (not examples or examples.has_edges)
     if log and solver not in _SMOOTH:
         names = ", ".join(map(repr, _SMOOTH))
         message = f"loss='log' takes one of the solvers {names}, got solver={solver!r}."
@@ -44,16 +46,16 @@ def check_formulation(loss: str, solver: str, scaling: str, examples: Examples, 
         message = f"solver='lbfgs' is only for loss='log', got loss={loss!r}."
     elif solver == "excessive-gap" and not of_chains:
         message = (
-            "solver='excessive-gap' takes only the model 'chain', with loss='hinge' and "
+            "solver='excessive-gap' takes only the model 'chain' and only loss='hinge' with "
             f"scaling='margin'; with loss={loss!r} and scaling={scaling!r} it got {name}; use "
             "solver='auto'."
         )
-    elif log and not examples.likelihood:
+    elif log and examples and not examples.likelihood:
         message = (
             "loss='log' needs the sums over all outputs of a method expected_features, which "
             f"{name} does not have. Use loss='hinge'."
         )
-    elif log and len(examples.nonnegative):
+    elif log and examples and len(examples.nonnegative):
         message = (
             "loss='log' does not support models with parameters that must not be negative, but "
             f"{name}.nonnegative returns some. Use loss='hinge'."

@@ -290,11 +290,13 @@ def _checked_data(params: StructuredSVM, X: Any, y: Any, sample_weight: Any) -> 
     """The checked data, and the model fitted to them."""
     model = checked_model(type(params).__name__, params.model)
     scaling = "margin" if params.loss == "log" else params.scaling
+    formulation = params.loss, params.solver, scaling, type(model).__name__
+    check_formulation(*formulation)
     forget(params)
     reading = reader_of(model).read(params, X, y, sample_weight)
     reg_lambda = checked_reg_lambda(params.reg_lambda, reading.total)
     examples = model.examples(reading.X, reading.y, scaling)
-    check_formulation(params.loss, params.solver, scaling, examples, type(model).__name__)
+    check_formulation(*formulation, examples)
     return StructuredData(model, reading, examples, reg_lambda)
 
 
