@@ -1,6 +1,6 @@
 """The risk of a loss of one score per row, whose intercept is minimized out."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -189,14 +189,12 @@ class _Compiled:
 
     def __init__(self, loss: Any):
         self.formula, self.loss = loss.formula, loss
+        self.risk, self.offset = (partial(f, loss.formula) for f in (loops.risk, loops.offset))
 
     def steepness(self, width: float) -> float:
         if self.loss.smooth:
             return 1.0
         return 1.0 / width if width > 0.0 else np.inf
-
-    def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
-        return loops.risk(self.formula, f, y, s, b)
 
     def cut(
         self, f, y, s, b: float, width: float, center: float, out: Array
@@ -211,9 +209,6 @@ class _Compiled:
         rows, coefs = np.empty(len(f), dtype=np.int64), np.empty(len(f))
         size = loops.curved(self.formula, f, y, s, self.steepness(width), b, rows, coefs)
         return rows[:size], coefs[:size]
-
-    def offset(self, g, y, s, center: float) -> float:
-        return loops.offset(self.formula, g, y, s, center)
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
         """Of scores that may be off by so much."""

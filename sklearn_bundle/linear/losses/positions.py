@@ -10,8 +10,6 @@ from sklearn_bundle.linear.losses.base import Array, must_be
 from sklearn_bundle.linear.losses.planes import RankingLoss
 from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
-_LARGEST = 1000.0  # relevance with gain="exp2": sums of 2^1000 are finite
-
 
 class Query(NamedTuple):
     """A query with its documents in order of decreasing gain.
@@ -99,9 +97,9 @@ class NDCG(RankingLoss):
         number = as_queries(group, n_samples)
         if y.min() < 0.0:
             raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")
-        if self.gain == "exp2" and y.max() > _LARGEST:
+        if self.gain == "exp2" and y.max() > 1000.0:  # sums of 2^1000 are finite
             raise ValueError(
-                f"y must hold relevances of at most {_LARGEST:g}, since with gain='exp2' they "
+                f"y must hold relevances of at most 1000, since with gain='exp2' they "
                 f"count as 2^r - 1, but y[{y.argmax()}] is {y.max():g}. Take grades such as 0 to 4 "
                 f"or loss=NDCG(gain='linear'), which takes them as they are."
             )

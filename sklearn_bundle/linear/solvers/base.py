@@ -251,7 +251,7 @@ def lowest(
     It returns a value and a slope; where the value is not finite, t is too far. Its curvature is at
     least ``bend``: between a point where it falls and one where it rises it is above a parabola
     that touches it at either. Next is where the higher of these is lowest, which finds kinks, and
-    in turn the middle. A gain that can be no more than the share
+    in turn where the cubic through both points is. A gain that can be no more than the share
     ``worth`` of that so far ends the search.
     """
     first, slope = function(0.0)
@@ -275,7 +275,7 @@ def lowest(
             along, floor = _between(low, high, bend)
             if best - floor <= max(worth * (first - best), LAST_PLACE * abs(best)):
                 break
-            along = 0.5 * width if k % 2 else along
+            along = _cubic(low, high) if k % 2 else along
         if width <= precision * high[0] < np.inf:
             break
         t = low[0] + (along if 0.0 < along < width <= 0.5 * widths[0] else 0.5 * width)
@@ -294,6 +294,14 @@ def _between(low: tuple, high: tuple, bend: float) -> tuple[float, float]:
     x = min(max(x, 0.0), width)
     left, right = slope + 0.5 * bend * x, rise - 0.5 * bend * (width - x)
     return x, max(value + left * x, above - right * (width - x))
+
+
+def _cubic(low: tuple, high: tuple) -> float:
+    """How far beyond ``low`` the cubic with both values and slopes is lowest."""
+    (t, value, slope), (end, above, rise) = low, high
+    turn = slope + rise + 3.0 * (value - above) / (end - t)
+    root = np.sqrt(max(turn * turn - slope * rise, 0.0))
+    return (end - t) * (1.0 - (rise + root - turn) / (rise - slope + 2.0 * root))
 
 
 def add_form(H: Array, reg_lambda: float, omega: Regularizer) -> None:

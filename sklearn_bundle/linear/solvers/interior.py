@@ -38,10 +38,6 @@ class Kinked:
         self.places = np.array([y + place for place, _ in loss.kinks])
         self.jumps = np.array([s * jump for _, jump in loss.kinks])
 
-    @property
-    def unknowns(self) -> int:
-        return self.risk.dimension + self.risk.free
-
 
 def takes_all_rows(risk: ScoreRisk) -> bool:
     """Whether all items count as near from the beginning: they are few, or steps cost little."""
@@ -53,7 +49,8 @@ def takes_all_rows(risk: ScoreRisk) -> bool:
 
 def solved_at_kinks(problem: Kinked, start: Point, tol: float) -> Point | None:
     """A better point, with derivatives that belong to it; None if too many items are near."""
-    risk, unknowns, first = problem.risk, problem.unknowns, _ROWS * problem.unknowns
+    risk = problem.risk
+    first = _ROWS * (unknowns := risk.dimension + risk.free)
     # of their copy: 32 MB
     if _MOST_ROWS * first * unknowns > (1 << 22):
         return None
