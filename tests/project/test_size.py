@@ -12,18 +12,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIMITS = {
-    "linear": 8099,
+    "linear": 7496,
     "kernel": 3200,
     "chain": 2641,
-    "structured": 4843,
+    "structured": 4221,
     "core": 2499,
     "jit": 349,
     "other": 1008,
-    "compiled functions": 238,
+    "compiled functions": 226,
     "modules": 176,
-    "tests": 23671,
-    "asv_benchmarks": 5326,
-    "doc": 43318,
+    "tests": 21538,
+    "asv_benchmarks": 5317,
+    "doc": 43088,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
