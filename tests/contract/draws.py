@@ -169,7 +169,7 @@ JOINT = ["softmax", "multiclass_hinge"]
 
 
 def bmrm_classifier(rng, seed, most):
-    loss = str(rng.choice([*BINARY, "roc_auc", "fbeta", *JOINT], p=[0.14] * 4 + [0.11] * 4))
+    loss = str(rng.choice([*BINARY, "roc_auc", "fbeta", *JOINT], p=[0.16] * 3 + [0.13] * 4))
     few = {"fbeta": 9, "roc_auc": 40}.get(loss, 60 if loss in JOINT else most)
     n, d = sizes(rng, min(few, most))
     omega = regularizer(rng, d)

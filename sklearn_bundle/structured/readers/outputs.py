@@ -61,6 +61,19 @@ class OutputFinder(BaseEstimator):
     dual_gap_: float
     reg_lambda_: float
 
+    # Which of these exist depends on the model.
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    transitions_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    first_: NDArray[np.float64]
+    last_: NDArray[np.float64]
+    lengths_: NDArray[np.float64]
+    pairs_: NDArray[np.float64]
+    attribute_names_: np.ndarray
+
     def predict(self, X: Any) -> Any:
         """The outputs of the highest scores.
 
