@@ -204,9 +204,18 @@ REFUSED = {
     "slack of sets": (fit("multilabel", X_SETS, Y_SETS, scaling="slack"), "needs a method"),
     "edges": (fit(Multilabel("full"), X_SETS, Y_SETS), "edges must be 'tree', None or a list of"),
     "a cycle": (fit(Multilabel([(0, 1), (1, 2), (2, 0)]), X_SETS, Y_SETS), "have no cycle"),
-    "edges of a number": (fit(Multilabel(3), X_SETS, Y_SETS), "edges must have the shape (m, 2), but has ()"),
-    "triples": (fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS), "edges must have the shape (m, 2), but has (1, 3)"),
-    "a fifth label": (fit(Multilabel([(0, 1), (1, 4)]), X_SETS, Y_SETS), "edges must hold whole numbers from 0 to 3"),
+    "edges of a number": (
+        fit(Multilabel(3), X_SETS, Y_SETS),
+        "the shape (m, 2), but has ()",
+    ),
+    "triples": (
+        fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS),
+        "the shape (m, 2), but has (1, 3)",
+    ),
+    "a fifth label": (
+        fit(Multilabel([(0, 1), (1, 4)]), X_SETS, Y_SETS),
+        "whole numbers from 0 to 3",
+    ),
     "a loop": (fit(Multilabel([(2, 2)]), X_SETS, Y_SETS), "two different labels"),
     "a vector": (fit("multilabel", X_SETS, Y_SETS[:, 0]), "y must be an indicator matrix of shape"),
     "two": (fit("multilabel", X_SETS, 2 * Y_SETS), "y must hold 0 and 1, but row"),
