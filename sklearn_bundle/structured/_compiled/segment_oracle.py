@@ -1,7 +1,7 @@
 """Segmentations of sequences: one recursion for the worst of them and for expectations over all.
 
 Tokens, attributes and their values are those of the chains' features.py, with columns instead of
-labels: one per label, and with boundaries one more for the first and one for the last token of a
+labels: one per label, one for it at the first token of a segment, and one at the last token of a
 segment. After the rows of the attributes, w has the *tail*, rows with an entry per label, padded to
 ``width``: one per label that a transition comes from, one per length, and two rows of biases, for
 the first and for the last segment. All arrays of rows are flat.
