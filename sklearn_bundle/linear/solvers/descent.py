@@ -197,9 +197,15 @@ class ScoreDescent(Descent):
         if not self.risk.loss.quadratic:
             enough = max(4 * d, self.risk.rows.rows_in(2.0))
             every = max(1, len(rows) // (self._detail * enough))
-        H, mean = self.risk.rows.hessian(
-            rows[::every].copy(), every * coefs[::every], self.risk.free
-        )
+        sampled = rows[::every].copy(), every * coefs[::every]
+        H, mean = self.risk.rows.hessian(*sampled, self.risk.free)
+        if every > 1:  # rare features may be out: at least the diagonal of all rows
+            bend = np.zeros(self.risk.rows.shape[0])
+            bend[rows] = coefs
+            squares = self.risk.rows.squares(bend)
+            if self.risk.free:
+                squares -= self.risk.rows.gradient(bend) ** 2 / float(coefs.sum())
+            np.maximum(np.einsum("ii->i", H), squares, out=np.einsum("ii->i", H))
         factor = cholesky(H, self.reg_lambda, self.omega)
         if factor is not None:
             self._factor, self._mean, self._spent, self.name = factor, mean, 0.0, "newton"

@@ -75,9 +75,8 @@ class Quadratic(NamedTuple):
             if failed:
                 return
             change = np.where((x + step) * x > 0.0, step, -x)  # numbers end at 0, not beyond
-            if (
-                not change @ (r + 0.5 * (square @ change)) < 0.0
-            ):  # then all end where the first does
+            # otherwise all end where the first does
+            if not change @ (r + 0.5 * (square @ change)) < 0.0:
                 ends = np.where(step * x < 0.0, -x / step, np.inf)
                 length = min(1.0, float(ends.min()))
                 change = np.where(ends <= length, -x, length * step)
