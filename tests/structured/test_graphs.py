@@ -1,6 +1,7 @@
 """Graphs and matchings beyond the contracts of test_models: large ones, bounds, fits, errors."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -143,9 +144,9 @@ def test_bounds_however_soon_the_search_stops(branches):
     """Of spins whose pairs contradict each other: some best labelings are missed, none exceeded."""
     n, missed, w = 8, 0, np.r_[1.0, -1.0, 3.0, -3.0, -3.0, 3.0]
     edges, y = np.array([(a, b) for a in range(n) for b in range(a)]), np.zeros(n, int)
-    for seed in range(20):
+    for size, seed in product([0.1, 10.0], range(20)):  # of the scores of single spins
         rng = np.random.default_rng(seed)
-        x = 0.1 * rng.normal(size=(n, 1)), edges, rng.normal(size=(len(edges), 1))
+        x = size * rng.normal(size=(n, 1)), edges, rng.normal(size=(len(edges), 1))
         examples = PairwiseGraph(2, max_branches=branches).examples([x], [y], "margin")
         found, highest = examples.find(w, 0, 1), exact(*graphs([x], [y], 2), "margin", w).max()
         assert found.scores[0] <= highest * (1.0 + 1e-12) and found.bounds[0] >= highest
