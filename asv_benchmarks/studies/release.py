@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import isclass
+from inspect import isclass, signature
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import geometric_mean
@@ -71,7 +71,9 @@ def use(folder: Path) -> None:
 def fit(cell: Cell) -> Any:
     """A fitted estimator, or a path."""
     made = getattr(importlib.import_module("sklearn_bundle"), cell.made)
-    params = dict(cell.params) | ({} if "bmrm" in cell.made.lower() else {"random_state": 0})
+    drawn = {"random_state", "params"} & set(signature(made).parameters)  # paths pass params on
+    seed = {"random_state": 0} if drawn and "bmrm" not in cell.made.lower() else {}
+    params = dict(cell.params) | seed
     X, y, further = load(cell.data)
     return made(**params).fit(X, y, **further) if isclass(made) else made(X, y, **params)
 

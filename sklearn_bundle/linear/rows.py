@@ -21,6 +21,7 @@ from sklearn_bundle.linear._compiled import rows as passes
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
+_BLOCK = 1 << 15  # entries to compute with at a time: 256 KB
 _DENSE_ROWS = 2048  # multiplied at a time: 8 MB at 500 columns
 
 
@@ -105,7 +106,7 @@ class Rows(ABC):
     @cached_property
     def column_norms(self) -> Array:
         """``||x_j||`` of every column."""
-        return np.sqrt(self.squares(np.broadcast_to(1.0, self.shape[0])))
+        return np.sqrt(self.squares(np.ones(self.shape[0])))
 
     def row_squares(self) -> Array:
         """``||x_i||^2`` of every row."""
@@ -199,7 +200,9 @@ class DenseRows(Rows):
         (X,), d = self._arrays, self.shape[1]
         mean, total = np.zeros(d), float(coefs.sum())
         if centered and total > 0.0:
-            passes.dense_mean(X, rows, coefs / total, mean)
+            shares = np.zeros(self.shape[0])
+            shares[rows] = coefs / total
+            mean = self._gradient(shares)
         bounds = self._parts(len(rows), len(rows) * d**2 / 8.0)
         parts = np.zeros((len(bounds) - 1, d, d))
 
@@ -214,16 +217,17 @@ class DenseRows(Rows):
         return parts[0] if len(parts) == 1 else parts.sum(axis=0), mean
 
     def squares(self, weights: Array) -> Array:
-        self.passes += 1
-        out = np.zeros(self.shape[1])
-        passes.dense_squares(*self._arrays, weights, out)
+        (X,), (n, d), self.passes = self._arrays, self.shape, self.passes + 1
+        out, height = np.zeros(d), max(1, _BLOCK // d)
+        for start in range(0, n, height):
+            block = X[start : start + height].astype(np.float64, copy=False)
+            out += weights[start : start + height] @ (block * block)
         return out
 
     def distances(self, center: Array) -> Array:
         """By differences, which cost no accuracy where the center is far from 0."""
         (X,), (n, d), self.passes = self._arrays, self.shape, self.passes + 1
-        # 256 KB of entries less their center at a time
-        squares, height = np.empty(n), max(1, (1 << 15) // d)
+        squares, height = np.empty(n), max(1, _BLOCK // d)
         for start in range(0, n, height):
             block = X[start : start + height] - center
             np.einsum("ij,ij->i", block, block, out=squares[start : start + height])

@@ -17,6 +17,7 @@ from sklearn_bundle.linear.rows import Rows
 Array = NDArray[np.float64]
 _WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
 ROWS_A_FEATURE = 50  # of a sample: the optimum of fewer is too far away
+_AT_A_TIME = 1 << 8  # rows to look through, of which one is usually enough
 _FEW = 16.0  # roundings of a score beside those of its product
 
 
@@ -189,12 +190,15 @@ class _Compiled:
 
     def __init__(self, loss: Any):
         self.formula, self.loss = loss.formula, loss
-        self.risk, self.offset = (partial(f, loss.formula) for f in (loops.risk, loops.offset))
+        self.offset = partial(loops.offset, loss.formula)
 
     def steepness(self, width: float) -> float:
         if self.loss.smooth:
             return 1.0
         return 1.0 / width if width > 0.0 else np.inf
+
+    def risk(self, f: Array, y: Array, s: Array, b: float) -> float:
+        return self.cut(f, y, s, b, 0.0, 0.0, np.empty_like(f))[0]
 
     def cut(
         self, f, y, s, b: float, width: float, center: float, out: Array
@@ -211,9 +215,12 @@ class _Compiled:
         return rows[:size], coefs[:size]
 
     def sizes(self, moved: Array, y: Array, s: Array, off: float) -> Sizes:
-        """Of scores that may be off by so much."""
-        square, total = loops.sizes(self.formula, moved, y, s, off)
-        return Sizes(np.array([np.sqrt(square)]), np.array([total]))
+        """Of scores that may be off by so much: slopes rise with the score, so the ends say it."""
+        ends = np.empty((2, len(moved)))
+        for end, step in zip(ends, (-off, off), strict=True):
+            self.cut(moved, y, s, step, 0.0, 0.0, end)
+        np.abs(ends, out=ends)[ends == np.inf] = 0.0  # without what overflows
+        return Sizes.of(ends.max(axis=0))
 
     def exact_intercept(self, risk: ScoreRisk, scores: Array, width: float) -> float | None:
         """A closed form, or of a kinked loss a weighted quantile."""
@@ -226,14 +233,36 @@ class _Compiled:
         y, s, center = risk.y, risk.weights, risk.center
         if not self.loss.smooth and width == 0.0:
             loops.share_ties(self.formula, scores, y, s, b, out)
-            loops.balance(self.formula, out, y, s, center)
+            self.balance(out, y, s, center)
             return risk.value(scores, b), risk.offset(out)
         value, offset = risk._cut(scores, b, width, out)
-        change = loops.balance(self.formula, out, y, s, center)
+        change = self.balance(out, y, s, center)
         # up to here the change's rounding counts no more than the offset's own
         if abs(change) > 0.1 * abs(offset + change):
             return value, risk.offset(out)
         return value, offset + change
+
+    def balance(self, g: Array, y: Array, s: Array, center: float) -> float:
+        """Make derivatives sum to zero by shrinking those of a few rows; the offset's change.
+
+        A slope times a number in [0, 1] is a slope of a loss that is never negative.
+        """
+        change = 0.0
+        for _ in range(2):  # again for what rounding left
+            excess = float(g.sum())
+            for start in range(0, len(g), _AT_A_TIME):
+                if excess == 0.0 or not np.isfinite(excess):
+                    break
+                some = g[start : start + _AT_A_TIME]
+                sizes = np.maximum(np.copysign(1.0, excess) * some, 0.0)
+                less = np.clip(abs(excess) - (np.cumsum(sizes) - sizes), 0.0, sizes)
+                which = start + np.flatnonzero(less)
+                given = y[which], s[which], center
+                before = self.offset(g[which], *given)
+                some -= np.copysign(less, excess)
+                change += self.offset(g[which], *given) - before
+                excess -= float(np.copysign(less.sum(), excess))
+        return change
 
 
 class _Numpy:

@@ -5,6 +5,7 @@ import pytest
 from numba import njit
 from scipy.optimize import minimize_scalar
 
+from sklearn_bundle.linear import score_risk
 from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses import (
@@ -16,6 +17,8 @@ from sklearn_bundle.linear.losses import (
     RegressionLoss,
 )
 from sklearn_bundle.linear.losses.base import check_derivatives
+from sklearn_bundle.linear.rows import rows_of
+from sklearn_bundle.linear.score_risk import ScoreRisk
 
 RANDOM = np.random.default_rng(0)
 N = 203
@@ -45,22 +48,26 @@ def slopes_and_curvatures(loss, f, y, steepness):
     return out
 
 
+def risk_of_loss(loss, y, weights=WEIGHTS):
+    return ScoreRisk(rows_of(np.ones((len(y), 1))), y, weights, loss, True)
+
+
 @each
 def test_loops_are_the_formula_in_numpy(name):
     loss, y = LOSSES[name], TARGETS[name]
     slopes, bends = slopes_and_curvatures(loss.formula, F, y, 1.0 if loss.smooth else np.inf)
     assert slopes == pytest.approx(loss.gradient(F, y), rel=1e-13, abs=1e-15)
-    risk, g, s = loops.risk, np.empty(N), WEIGHTS
-    assert risk(loss.formula, F, y, s, 0.3) == pytest.approx(s @ loss.value(F + 0.3, y), rel=1e-13)
+    g, s = np.empty(N), WEIGHTS
     total, offset = loops.cut(loss.formula, F, y, s, np.inf, 0.3, 0.0, g)
     assert total == pytest.approx(s @ loss.value(F + 0.3, y), rel=1e-13)
     assert g == pytest.approx(s * loss.gradient(F + 0.3, y), rel=1e-12, abs=1e-16)
     assert offset == pytest.approx(total - g @ (F + 0.3), rel=1e-11, abs=1e-13)
     assert offset == pytest.approx(loops.offset(loss.formula, g, y, s, 0.0), rel=1e-11, abs=1e-13)
-    ends = F - 1e-3, F + 1e-3
+    form, ends = risk_of_loss(loss, y).form, (F - 1e-3, F + 1e-3)
+    assert form.risk(F, y, s, 0.3) == pytest.approx(total, rel=1e-13)
     G = s * np.abs([loss.gradient(f, y) for f in ends]).max(axis=0)
-    sizes = [G @ G, G.sum()]
-    assert loops.sizes(loss.formula, F, y, s, 1e-3) == pytest.approx(sizes, rel=1e-12)
+    sizes = form.sizes(F, y, s, 1e-3)
+    assert (sizes.norms[0] ** 2, sizes.totals[0]) == pytest.approx((G @ G, G.sum()), rel=1e-12)
     first, second = loops.along(loss.formula, F, H, y, s, np.inf, 0.3, 0.1, 0.7)
     at, move = F + 0.3 + 0.7 * (H + 0.1), H + 0.1
     assert first == pytest.approx(s @ (move * loss.gradient(at, y)), rel=1e-11, abs=1e-14)
@@ -113,7 +120,7 @@ def test_smoothed_slopes_are_slopes_and_kinks_are_where_they_jump(name):
         bends = [slopes_and_curvatures(loss.formula, f, y, 50.0)[1] for f in sides]
         assert np.all(np.maximum(*bends) == 50.0)
     g = np.empty(N)
-    b = minimize_scalar(lambda b: loops.risk(loss.formula, F, y, WEIGHTS, b)).x
+    b = minimize_scalar(lambda b: WEIGHTS @ loss.value(F + b, y)).x
     kinks = np.add.outer(y - F, [position for position, _ in loss.kinks]).ravel()
     b = kinks[np.abs(kinks - b).argmin()]
     loops.share_ties(loss.formula, F, y, WEIGHTS, b, g)
@@ -125,14 +132,15 @@ def test_smoothed_slopes_are_slopes_and_kinks_are_where_they_jump(name):
 
 
 @each
-def test_balanced_derivatives_are_slopes_that_sum_to_zero(name):
+def test_balanced_derivatives_are_slopes_that_sum_to_zero(name, monkeypatch):
+    monkeypatch.setattr(score_risk, "_AT_A_TIME", 50)
     loss, y, s, g = LOSSES[name], TARGETS[name], WEIGHTS, np.empty(N)
     center = loss.center(y, s)
     loops.cut(loss.formula, F, y, s, np.inf, 0.0, center, g)
     if abs(g.sum()) >= np.abs(g).sum() * (1 - 1e-9):
         return  # of one sign: nothing to balance
     before = loops.offset(loss.formula, g, y, s, center)
-    change = loops.balance(loss.formula, g, y, s, center)
+    change = risk_of_loss(loss, y).form.balance(g, y, s, center)
     assert g.sum() == pytest.approx(0.0, abs=1e-15)
     offset = loops.offset(loss.formula, g, y, s, center)
     assert before + change == pytest.approx(offset, rel=1e-11, abs=1e-13)
@@ -204,7 +212,8 @@ def test_starts_and_closed_intercepts(name):
 
 def test_far_targets_keep_their_digits():
     y, f, s = np.array([1e9, 1e9 + 1.0]), np.array([0.25, 1.5]), np.full(2, 0.5)
-    risk = loops.risk(LOSSES["squared_error"].formula, f, y, s, 1e9)
+    squared, poisson = (LOSSES[name] for name in ("squared_error", "poisson"))
+    risk = risk_of_loss(squared, y, s).value(f, 1e9)
     assert risk == 0.5 * np.mean((f - [0.0, 1.0]) ** 2)
-    tiny = loops.risk(LOSSES["poisson"].formula, np.log(y) + 1e-9, y, s, 0.0)
+    tiny = risk_of_loss(poisson, y, s).value(np.log(y) + 1e-9, 0.0)
     assert tiny == pytest.approx(0.5e-18 * y.mean(), rel=1e-5)

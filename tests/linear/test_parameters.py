@@ -48,7 +48,6 @@ def test_they_are_cloned_pickled_and_searched(kind):
     for copy in (clone(made), pickle.loads(pickle.dumps(made)), clone(Outer(made)).loss):
         assert type(copy) is kind and copy is not made and repr(copy) == repr(made)
     made.set_params(**made.get_params(deep=False))
-    assert all(f"{name}=" in repr(made) for name in made.get_params(deep=False))
     with pytest.raises(ValueError, match="Invalid parameter 'other'"):
         made.set_params(other=1)
 
@@ -61,6 +60,7 @@ def test_a_grid_reaches_them():
         search = GridSearchCV(Outer(made), {f"loss__{name}": values}, cv=2)
         best = search.fit(np.ones((4, 1)), np.arange(4.0)).best_estimator_.loss
         assert getattr(best, name) in values and made.get_params() != best.get_params()
+    assert repr(losses.Quantile(0.9)) == "Quantile(quantile=0.9)"
     omega = regularizers.Nonnegative(regularizers.ElasticNet()).set_params(omega__l1_ratio=1)
     assert omega.get_params()["omega__l1_ratio"] == 1.0 and isinstance(omega.omega.l1_ratio, float)
 

@@ -82,14 +82,6 @@ def csr_class_gradient(data, indices, indptr, G, start, stop, out):
 
 
 @_sum
-def dense_mean(X, rows, coefs, out):
-    """Add c_i x_i of some rows to ``out``."""
-    for r in range(rows.shape[0]):
-        for j in range(X.shape[1]):
-            out[j] += coefs[r] * X[rows[r], j]
-
-
-@_sum
 def dense_scaled(X, rows, coefs, center, start, stop, out):
     """Rows less the center, times the roots of their coefficients: ``out' out`` is a Hessian."""
     for r in range(start, stop):
@@ -108,15 +100,6 @@ def csr_hessian(data, indices, indptr, rows, coefs, start, stop, H, sums):
             sums[indices[k]] += value
             for m in range(first, k + np.uint64(1)):
                 row[indices[m]] += value * data[m]
-
-
-@_sum
-def dense_squares(X, weights, out):
-    """Add s_i x_ij^2 to out[j]."""
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            value = np.float64(X[i, j])
-            out[j] += weights[i] * value * value
 
 
 @_sum

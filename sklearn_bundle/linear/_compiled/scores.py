@@ -71,15 +71,6 @@ def residual(f, y, b, more):
 
 
 @jit
-def risk(loss, scores, y, weights, b):
-    total = 0.0
-    for i in range(len(scores)):
-        r = residual(scores[i], y[i], b, 0.0)
-        total += weights[i] * value(loss, scores[i] + b, r, y[i])
-    return total
-
-
-@jit
 def cut(loss, scores, y, weights, steepness, b, center, out):
     """The risk at b, and the offset of the plane with the derivatives in ``out``."""
     total = offset = 0.0
@@ -122,23 +113,6 @@ def curved(loss, scores, y, weights, steepness, b, rows, coefs):
 
 
 @jit
-def sizes(loss, scores, y, weights, near):
-    """Sums of G^2 and G, G the largest absolute derivative at ``f - near`` and ``f + near``.
-
-    Slopes rise with the score: none between is larger. Those that overflow are left out.
-    """
-    squares = totals = 0.0
-    for i in range(len(scores)):
-        low, high = scores[i] - near, scores[i] + near
-        below = weights[i] * abs(slope(loss, low, low - y[i], y[i], np.inf))
-        above = weights[i] * abs(slope(loss, high, high - y[i], y[i], np.inf))
-        largest = max(below if below < np.inf else 0.0, above if above < np.inf else 0.0)
-        squares += largest * largest
-        totals += largest
-    return squares, totals
-
-
-@jit
 def offset(loss, derivatives, y, weights, center):
     """The offset ``-sum_i s_i l*(g_i / s_i)`` of the plane with the derivatives g."""
     total = 0.0
@@ -171,43 +145,3 @@ def share_ties(loss, scores, y, weights, b, out):
     for i in range(len(scores)):
         below, above = sides(loss, b, y[i] - scores[i], y[i])
         out[i] = weights[i] * (down * below + up * above if above > below else below)
-
-
-@inner
-def _exact_sum(terms):
-    """Kahan's sum, of 32 parts: many terms are equal, and their rounding would add up."""
-    sums, lost = np.zeros(32), np.zeros(32)
-    for start in range(0, len(terms), 32):
-        part = terms[start : start + 32]
-        for k in range(len(part)):
-            more = part[k] - lost[k]
-            total = sums[k] + more
-            lost[k] = (total - sums[k]) - more
-            sums[k] = total
-    result = 0.0
-    for k in range(32):
-        result += sums[k]
-    return result
-
-
-@jit_by_kind
-def balance(loss, derivatives, y, weights, center):
-    """Make derivatives sum to zero by shrinking those of a few rows; returns the offset's change.
-
-    A slope times a number in [0, 1] is a slope of a loss that is never negative.
-    """
-    change = 0.0
-    for _ in range(2):
-        excess = _exact_sum(derivatives)
-        for i in range(len(derivatives)):
-            if excess == 0.0:
-                break
-            g = derivatives[i]
-            if excess * g > 0.0:
-                less = g if abs(g) < abs(excess) else excess
-                derivatives[i] = g - less
-                excess -= less
-                before = conjugate(loss, g / weights[i], y[i], center)
-                after = conjugate(loss, derivatives[i] / weights[i], y[i], center)
-                change += weights[i] * (before - after)
-    return change

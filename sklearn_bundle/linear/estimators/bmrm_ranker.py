@@ -193,7 +193,8 @@ class BMRMRanker(BoundedDecisions, OneCertificate, BundleEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+            Training data. C-ordered arrays, and CSR whose indices are sorted, are used without a
+            copy if they hold float32 or float64.
         y : array-like of shape (n_samples,)
             Grades or relevances; larger is better.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -11,8 +11,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.certificate import DOUBLE, likely
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.validation import squared_lengths
-from sklearn_bundle.linear.losses import NuNovelty, Softmax
+from sklearn_bundle.linear.losses import NuNovelty, RegressionLoss, Softmax
 from sklearn_bundle.linear.risk import Risk
+from sklearn_bundle.linear.rows import Rows
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
@@ -121,6 +122,8 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
     of_classes = isinstance(loss, Softmax)
     if not (of_classes or quantile or (isinstance(risk, ScoreRisk) and risk.free)):
         return region
+    if _is_hopeless(risk, result, some, center):
+        return region._replace(low=nothing - np.inf, high=nothing + np.inf)
     at_center = result.intercept + weights @ center
     scores, reach = _reaches(risk, region, at_center)
     if of_classes:
@@ -133,6 +136,22 @@ def score_region(risk: Any, result: SolverResult) -> ScoreRegion | None:
     else:
         ends = _of_one(risk, scores, reach, float(np.ravel(at_center)[0]))
     return region._replace(low=np.array(ends[:1]), high=np.array(ends[1:]))
+
+
+def _is_hopeless(risk: Risk, result: SolverResult, some: Rows, center: Array) -> bool:
+    """Whether the scores of some rows may be off by as much as their size.
+
+    The interval of the intercept is about as wide again (of the K classes of softmax, see there, by
+    a factor), so that no more than one label in twenty would be certain: not worth passes over all
+    rows, which take a third of some fits. Of a regression the size is that of their differences to
+    the center's score.
+    """
+    w = result.point.reshape(-1, some.shape[1])
+    level = -w @ center if isinstance(risk.loss, RegressionLoss) else result.intercept
+    scores = some.scores(w) + np.reshape(level, (-1, 1))
+    factor = (len(w) - 1) * np.sqrt(2.0) if isinstance(risk.loss, Softmax) else 1.0
+    reach = result.ball.radius * float(np.sqrt(np.maximum(some.distances(center), 0.0)).mean())
+    return factor * reach > float(np.sqrt(np.square(scores).mean(axis=1).max()))
 
 
 def _reaches(risk: Risk, region: ScoreRegion, at_center: Array) -> tuple[Array, Array]:

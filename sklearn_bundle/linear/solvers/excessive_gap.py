@@ -49,7 +49,6 @@ class ExcessiveGap(Solver):
     """
 
     name = "excessive-gap"
-    history_fields = ()
     advice = "the features are too large for double precision; scale them"
     patience = 1000  # steps in a row that change nothing: then only rounding is left
     risk: ScoreRisk
@@ -94,11 +93,6 @@ class ExcessiveGap(Solver):
             u = np.divide(-g, signed, out=np.zeros_like(g), where=signed != 0.0)
             self._highest = self._evaluated(np.clip(u, 0.0, 1.0))
         self.best.dual_certificate = Proof(derivatives=g)
-
-    def state(self) -> Any:
-        state = super().state()
-        state.further = ()
-        return state
 
     # ---- a series ------------------------------------------------------------------------------
 

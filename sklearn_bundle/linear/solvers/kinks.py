@@ -127,11 +127,13 @@ class Smoothed:
 
     def __init__(self, risk: ScoreRisk, reg_lambda: float, omega, point: Point, width: float):
         self._risk, self._lambda, self._omega = risk, reg_lambda, omega
-        self.width, self._ridge, self.settled = width, 0.0, False
+        self.width, self._ridge, self.settled, self.point = width, 0.0, False, point
         self._be_at(point)
 
     def _be_at(self, point: Point) -> None:
-        risk, self.point = self._risk, point
+        risk, last, self.point = self._risk, self.point, point
+        if last.gradient is not None and point.gradient is None:  # where few derivatives change
+            point.gradient = last.gradient + risk.rows.gradient(point.g - last.g)
         self._slopes = risk.gradient(point) + self._lambda * self._omega.image(point.w)
         #: What the smoothing alone leaves of the gap of the point and its plane.
         self.hidden = point.risk - point.offset - float(risk.gradient(point) @ point.w)

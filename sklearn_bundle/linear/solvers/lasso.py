@@ -154,7 +154,7 @@ class Lasso(Solver):
         risk, w, d = self.risk, self.here.w, self.risk.dimension
         worth = violations(self._a + self._ridge * w, w, self._limits, self._low)
         self._outside = float(worth[w == 0.0].max(initial=0.0))
-        if risk.loss.quadratic and d <= _FEWEST:  # whose matrix is formed once
+        if risk.loss.quadratic and d <= 2 * _FEWEST:  # whose matrix is formed once
             which = np.arange(d)
         else:
             n_used = int(np.count_nonzero(w))

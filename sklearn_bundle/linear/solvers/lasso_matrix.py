@@ -80,8 +80,9 @@ class Quadratic(NamedTuple):
                 ends = np.where(step * x < 0.0, -x / step, np.inf)
                 length = min(1.0, float(ends.min()))
                 change = np.where(ends <= length, -x, length * step)
-            v[used] = x + change
-            slopes += change @ self.matrix[used]
+            v[used], moved = x + change, np.zeros_like(v)
+            moved[used] = change
+            slopes += self.matrix @ moved
             left = v[used] != 0.0
             used = used[left]
 
