@@ -23,7 +23,7 @@ LIMITS = {
     "modules": 176,
     "tests": 21548,
     "asv_benchmarks": 5317,
-    "doc": 43087,
+    "doc": 33954,
 }
 #: Decorators of functions that numba compiles.
 COMPILED = {"jit", "inner", "inlined", "njit", "registered", "fallback", "overload", "intrinsic"}
