@@ -133,7 +133,7 @@ class Regularizer(Parameters, ABC):
         return 2.0 if self.is_quadratic else None
 
     def image(self, w: Array) -> Array:
-        """``B w``, if there is a :attr:`diagonal`.
+        """``B w``, if there is a ``diagonal``.
 
         Parameters
         ----------

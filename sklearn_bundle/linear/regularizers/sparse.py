@@ -20,7 +20,7 @@ from sklearn_bundle.linear.regularizers.norms import L2
 
 
 class SparseNorm(Regularizer):
-    """``Omega(w) = sum_j t_j |w_j| + r/2 ||w||^2``, with t and r given by :attr:`lasso_form`.
+    """``Omega(w) = sum_j t_j |w_j| + r/2 ||w||^2``, with t and r given by ``lasso_form``.
 
     Its conjugate is ``sum_j max(|m_j| - t_j, 0)^2 / (2 r)``. For r = 0 this is 0 or infinity.
     """
