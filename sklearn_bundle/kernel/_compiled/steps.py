@@ -439,9 +439,10 @@ def certify(of, s, total, least, b, beta, scores, errors, lengths, unit, close, 
         off = errors[k] + unit * (abs(of[TARGET, k]) + abs(scores[k]) + abs(b))
         reach[k] = radius * lengths[k] + off
         step = max(step, reach[k])
-    below = b - _end_of_b(of, total, scores, reach, unit, b, step, close, False)
-    above = _end_of_b(of, total, scores, reach, unit, b, step, close, True) - b
-    return primal, bound, b, radius, below, above
+    low = high = b
+    for upper in (False, True):  # a loop is compiled once
+        low, high = high, _end_of_b(of, total, scores, reach, unit, b, step, close, upper)
+    return primal, bound, b, radius, b - low, high - b
 
 
 # ---- sums of rows --------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ class _Whole:
         return self._values
 
     def add(self, chosen: NDArray[np.intp], change: Array, scores: Array) -> None:
-        steps.add_rows(self._values, chosen, change, scores)
+        scores += change @ self._values[chosen, : len(scores)]
 
     def exact(self, problem: Problem, beta: Array) -> Array:
         scores, active = np.zeros(len(beta)), np.flatnonzero(beta)
