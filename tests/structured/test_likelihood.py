@@ -23,7 +23,7 @@ from tests.reference_chain import made as made_chains
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import LONG
 from tests.reference_structured import Outputs, Structured
-from tests.structured.test_models import COST, Case, chain, costly, ontology, sp
+from tests.structured.test_models import COST, Case, chain
 from tests.structures import MANY_ENTRIES
 
 IRIS = load_iris(return_X_y=True)
@@ -50,9 +50,6 @@ def nine_chains(**settings):
 KINDS = {
     "chain": nine_chains,
     "chain, float32": lambda: nine_chains(dtype=np.float32),
-    "classes": costly,
-    "sparse classes": lambda: costly(layout=sp.csr_array),
-    "tree": ontology,
     "listed": orders,
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -100,7 +97,7 @@ def test_risk_gradient_and_planes(kind):
         entropies = [-np.sum(p * np.log(np.where(p > 0.0, p, 1.0))) for p in shares]
         entropy = float(reference.weights @ np.array(entropies))
         assert entropy - 1e-10 * (1.0 + w @ w) <= offset <= entropy
-        _, _, proved = bound.ours.objective(bound.case.packed(w))
+        _, _, proved = bound.ours.evaluate(bound.case.packed(w))
         dual = offset - gradient @ gradient / 0.2
         assert proved == pytest.approx(dual, abs=1e-10 * (1.0 + w @ w))
         assert bound.ours.plane(bound.find(1e14 * (w + 1.0)))[1] <= 0.0
@@ -115,7 +112,7 @@ def test_no_bound_is_above_the_optimum(kind, reg_lambda):
     least = float(bound.reference.objective(best))
     for distance in (0.0, 1e-9, 1e-6, 1e-3, 0.1, 1.0):
         w = best.astype(float) + distance * bound.points([1.0])[0]
-        value, gradient, proved = bound.ours.objective(bound.case.packed(w))
+        value, gradient, proved = bound.ours.evaluate(bound.case.packed(w))
         assert proved <= least * (1.0 + 1e-15)
         assert value == pytest.approx(float(bound.reference.objective(w)), rel=1e-13)
         slope = bound.reference.slope(w.astype(LONG)).astype(float)
@@ -124,7 +121,7 @@ def test_no_bound_is_above_the_optimum(kind, reg_lambda):
         assert proved >= value - missed * (1.0 + 1e-6) - 1e-10 * least
 
 
-@pytest.mark.parametrize("kind", ["chain", "classes", "listed"])
+@pytest.mark.parametrize("kind", ["chain", "listed"])
 def test_threads_do_not_change_a_bit(kind):
     """Nine blocks, in one thread and in three."""
     alone, together = Bound(kind, many=True), Bound(kind, 3, many=True)
@@ -253,15 +250,6 @@ def test_planes_are_kept_for_a_larger_reg_lambda_alone():
     assert kept == {0.05: 11, 0.06: 12, 0.04: 3}
 
 
-def test_probabilities_of_two_classes():
-    X, y = IRIS[0][:100], IRIS[1][:100]
-    model = likelihood("multiclass").fit(X, y)
-    odds = np.exp(-model.decision_function(X))
-    assert_allclose(model.predict_proba(X), np.c_[odds, np.ones(100)] / (1.0 + odds)[:, None])
-    for other in (StructuredSVM("multiclass"), likelihood(), likelihood(Orders())):
-        assert not hasattr(other, "predict_proba")
-
-
 class OneSided(Orders):
     def nonnegative(self):
         return [0]
@@ -284,7 +272,6 @@ REFUSED = [
     (OneSided(), {}, "loss='log' does not support models with parameters that must not be "
      "negative, but OneSided.nonnegative returns some. Use loss='hinge'."),
     ("chain", {**GAP, "loss": "squared_hinge"}, "only loss='hinge' with scaling='margin'"),
-    ("chain", {**GAP, "scaling": "slack"}, "only loss='hinge' with scaling='margin'"),
     (Multiclass(), GAP, "takes only the model 'chain'"),
     (OwnInference(), GAP, "got OwnInference; use"),
 ]  # fmt: skip

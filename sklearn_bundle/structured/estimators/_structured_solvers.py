@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Examples
 from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.structured.readers.structures import Reading
-from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver, StructuredLBFGS
+from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
 from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
 from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
 
@@ -100,7 +101,7 @@ def new_solver(
     if solver in _TOGETHER:
         return OneSimplexSolver(problem, name=solver, tol=tol, **given)
     if loss == "log":
-        return StructuredLBFGS(problem, **given)
+        return LBFGSSolver(problem, given["kept"])
     if solver == "excessive-gap":
         return MarginalGapSolver(problem, kept=given["kept"])
     if solver in _PRODUCTS:

@@ -79,7 +79,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
         "log" needs a model that can sum over its outputs.
     scaling : {"margin", "slack"}, default="margin"
-        "slack" needs integer costs for chains, and ``slack_rescaled_inference`` of your models.
+        "slack" is for "multiclass", and for your models with ``slack_rescaled_inference``.
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of passes of the oracle over all examples.
@@ -119,7 +119,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         The solver that ran.
     %(reg_lambda_)s
     %(history: oracle calls over n)s
-        and ``oracle_calls``.
+        and, but for "lbfgs", ``oracle_calls``.
     n_features_in_ : int
         Number of features, if X has them.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -215,20 +215,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.model = model
-        self.reg_lambda = reg_lambda
-        self.solver = solver
-        self.loss = loss
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_cached_outputs = n_cached_outputs
-        self.sampling = sampling
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

@@ -55,7 +55,7 @@ class StructuredModel(Documented, BaseEstimator):
 
     See Also
     --------
-    Multiclass, Ontology : Models of classes.
+    Multiclass : A model of classes.
 
     Examples
     --------
@@ -280,4 +280,4 @@ def checked_labels(y: Any, n: int, n_labels: int) -> NDArray[np.int64]:
 def cost_matrix(cost: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
     """Checked costs of predicting the label of the column for that of the row; by default 1."""
     check_cost(cost, n_labels)
-    return 1.0 - np.eye(n_labels) if cost is None else np.asarray(cost, np.float64)
+    return 1.0 - np.eye(n_labels) if cost is None else np.ascontiguousarray(cost, np.float64)

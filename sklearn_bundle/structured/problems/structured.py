@@ -118,11 +118,6 @@ class StructuredRisk(ABC):
         primal, bound = attained(state.primal, excess, state.lower_bound)
         return replace(state, primal=primal, lower_bound=bound)
 
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient, for w in the cone and exact examples."""
-        found = self.find(w)
-        return self.risk(found), self.plane(found)[0]
-
 
 class StructuredProblem(StructuredRisk):
     """``P(w) = reg_lambda/2 ||w||^2 + R(w)`` over w, with some entries not negative.

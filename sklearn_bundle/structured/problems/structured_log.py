@@ -51,6 +51,7 @@ class LikelihoodProblem(StructuredRisk):
 
     def __init__(self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int = 1):
         super().__init__(examples, weights, reg_lambda, n_threads, examples.n_parameters)
+        self.n_parameters = self.dimension
         terms = np.add.reduceat(examples.terms, self._bounds[:-1])
         self._depth = likely(float(terms.max() + len(terms) + 8))  # additions to an entry
         self._risk_of_zero: float | None = None
@@ -98,7 +99,7 @@ class LikelihoodProblem(StructuredRisk):
             lost = found.error * farthest  # marginals with large errors belong to no distribution
         return found.gradient, max(offset, -lost) if lost <= known else -np.inf
 
-    def objective(self, w: Array) -> tuple[float, Array, float]:
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and the lower bound that follows from it.
 
         P is strongly convex: ``P >= P(w) - ||grad P(w)||^2 / (2 reg_lambda)``, which is the bound
