@@ -120,8 +120,8 @@ def segments(K=3, lengths=(1, 3, 5, 2), dtype=np.float64, change=list, **setting
             ]
         ),
     )
-    examples, most = model.examples(token_rows(X, K, dtype), tokens, "margin"), model.max_length
-    limits = reference_segments.longest(y, K) if most is None else [most] * K
+    examples = model.examples(token_rows(X, K, dtype), tokens, "margin")
+    limits = reference_segments.longest(y, K)
     layout = Layout(K, X[0].shape[1], max(limits))
     return Case(
         *(model, X, y, examples, [reference_segments.segmentations(T, limits) for T in lengths]),
@@ -331,7 +331,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "chain: costs": partial(chain, cost=COST),
     "chain: two labels, signs": partial(chain, 2, change=signs),
     "segments": segments,
-    "segments: longer": partial(segments, max_length=4),
     "segments: float32": partial(segments, dtype=np.float32),
     "segments: signs": partial(segments, change=signs),
     "segments: one label": partial(segments, 1),
@@ -363,7 +362,7 @@ CASES: dict[str, Callable[[], Case]] = {
         pairwise, LOOPS, ALL, K=2, max_branches=0, tight=np.inf
     ),
     "matching": matching,
-    "own: orders": partial(orders, user_models.Orders),
+    "own: orders": partial(orders, user_models.Ranking),
     "own: orders, slack": partial(orders, user_models.Ranking, "slack"),
     "own: pictures": partial(pictures, user_models.Grid),
     "own: pictures, slack": partial(pictures, user_models.Grid, "slack"),

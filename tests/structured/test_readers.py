@@ -192,11 +192,6 @@ REFUSED = {
     "text": (fit("segments", [np.eye(2)], "A"), "y must be a list with a list of segments"),
     "more X than y": (fit("segments", [np.eye(2)], []), "inconsistent numbers of sequences: 1 in"),
     "X of text": (fit("segments", "AB", [[("A", 0, 2)]]), "a list of sequences, got a str"),
-    "max_length": (
-        fit(Segments(2), X_SEGMENTS, Y_SEGMENTS),
-        "at least the length of the longest segment in y, 3, got 2",
-    ),
-    "max_length true": (fit(Segments(True), X_SEGMENTS, Y_SEGMENTS), "max_length must be None or"),
     "slack of segments": (
         fit("segments", X_SEGMENTS, Y_SEGMENTS, scaling="slack"),
         "scaling='slack' needs a method",

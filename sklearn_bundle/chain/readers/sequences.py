@@ -336,7 +336,8 @@ def _encoded(labels: list, lengths: NDArray[np.int64] | None) -> tuple[np.ndarra
     for t, label in enumerate(labels):
         if is_missing(label):
             raise ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
-        whole = isinstance(label, _NUMBERS) and float(label).is_integer() and abs(label) < 1 << 63
+        size = abs(float(label)) if isinstance(label, _NUMBERS) else np.inf
+        whole = size.is_integer() and size < 2.0**63
         if not (isinstance(label, str) if string else whole):
             break
     raise ValueError(

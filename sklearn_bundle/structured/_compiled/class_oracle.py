@@ -103,6 +103,7 @@ def _worst(outputs, i, w, scores, indices, values):
         return 0, 0.0, best, best
     cost = outputs.costs[label, at]
     factor = cost if outputs.slack else 1.0
-    count = append_row(rows, i, label, factor, 0, indices, values)
-    count = append_row(rows, i, at, -factor, count, indices, values)
+    lower, sign = min(label, at), 1.0 if label < at else -1.0
+    count = append_row(rows, i, lower, sign * factor, 0, indices, values)
+    count = append_row(rows, i, max(label, at), -sign * factor, count, indices, values)
     return count, cost, best, best

@@ -1,6 +1,5 @@
 """Segmentations of sequences into labeled segments: semi-Markov models."""
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain.model import pack, padded
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs
@@ -130,24 +128,17 @@ class Segments(StructuredModel):
     only one of the two: of wrong IOB2 tags, if all labels have segments. There are
     ``K (3 d + K + L + 2)`` parameters. L is the largest length of a segment.
 
-    Parameters
-    ----------
-    max_length : int, default=None
-        The largest length of a segment, in positions. None means, for each label, its largest
-        length in the training data.
-
     Attributes
     ----------
     n_labels_ : int
         K of the fitted model.
     max_lengths_ : ndarray of int of shape (K,)
-        The largest length of a segment with each label.
+        The largest length of a segment with each label in the training data, and in predictions.
 
     Raises
     ------
     ValueError
-        By `fit`, for a `max_length` that is not a positive integer, or below the length of a
-        segment in y; for slack rescaling; for 2^32 or more parameters.
+        By `fit`, for slack rescaling; for 2^32 or more parameters.
 
     See Also
     --------
@@ -180,9 +171,6 @@ class Segments(StructuredModel):
 
     n_labels_: int
     max_lengths_: Numbers
-
-    def __init__(self, max_length: int | None = None):
-        self.max_length = max_length
 
     def best_segments(
         self,
@@ -232,7 +220,8 @@ class Segments(StructuredModel):
         """All sequences bound to the model, for solvers, with parameters in padded rows."""
         check_scaling(self, scaling)
         self.n_labels_ = X.n_labels
-        self._learn_limits(y)
+        self.max_lengths_ = np.ones(self.n_labels_, np.int64)
+        np.maximum.at(self.max_lengths_, y.labels, y.sizes)
         outputs, d, K, L = self._outputs(X, y), X.X.shape[1], self.n_labels_, self._longest
         chains = outputs.chains
         size = d * chains.width
@@ -265,17 +254,3 @@ class Segments(StructuredModel):
 
     def _layout(self, n_attributes: int) -> Layout:
         return Layout(self.n_labels_, n_attributes, self._longest)
-
-    def _learn_limits(self, y: TokenSegments) -> None:
-        """Check the parameter, and set the largest lengths."""
-        given, longest = self.max_length, y.sizes.max()
-        if given is None:
-            self.max_lengths_ = np.ones(self.n_labels_, np.int64)
-            np.maximum.at(self.max_lengths_, y.labels, y.sizes)
-            return
-        if not isinstance(given, Integral) or isinstance(given, bool) or given < longest:
-            raise ValueError(
-                "max_length must be None or an integer, at least the length of the longest segment "
-                f"in y, {longest}, got {shown(given)}."
-            )
-        self.max_lengths_ = np.full(self.n_labels_, given, np.int64)

@@ -10,8 +10,7 @@ from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.limits import DOUBLE, ROUNDING, TINY, likely
 from sklearn_bundle.structured.models.examples import Examples, Expected
-from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.structured.problems.structured import LikelihoodProblem, StructuredProblem
 
 Array = NDArray[np.float64]
 
