@@ -42,8 +42,11 @@ def _is_row(value: Any) -> bool:
 
 
 def _size(value: Any) -> int:
-    """The number of items or rows."""
-    return value.shape[0] if hasattr(value, "shape") else len(value)
+    """The number of items or rows; 1 for what has none."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return len(value) if hasattr(value, "__len__") else 1
+    return shape[0] if shape else 1
 
 
 def sequences_in(X: Any) -> list | None:
@@ -56,7 +59,7 @@ def sequences_in(X: Any) -> list | None:
     if kind != "list" or (isinstance(X, np.ndarray) and not len(X)):
         return None
     sequences = list(X)
-    first = next((s for s in sequences if not hasattr(s, "__len__") or _size(s)), [])
+    first = next(filter(_size, sequences), [])
     return None if nature(first) == "scalar" or _is_row(first) else sequences
 
 
@@ -104,7 +107,7 @@ def _form(sequence: Any, name: str) -> str:
     """What the tokens of a sequence are, judged by the first one that is not empty."""
     if nature(sequence) == "matrix":
         return "arrays"
-    token = next((t for t in sequence if not hasattr(t, "__len__") or _size(t)), sequence[0])
+    token = next(filter(_size, sequence), sequence[0])
     kind = nature(token)
     if kind in ("string", "scalar"):
         raise ValueError(
