@@ -54,7 +54,7 @@ OTHERS = [
     (SwapSVR(), {"degree": 2}, "kernel='poly', not kernel='rbf'"),
     (SDCACRF(solver="lbfgs"), {"sampling": "uniform"}, "not solver='lbfgs'"),
     (SDCACRF(solver="lbfgs"), {"sampling": "uniform"}, "not solver='lbfgs'"),
-    (StructuredSVM("multiclass", loss="log"), {"scaling": "slack"}, "not loss='log'"),
+    (StructuredSVM(loss="log"), {"scaling": "slack"}, "not loss='log'"),
     (StructuredSVM("multiclass", solver="rsd"), {"sampling": "uniform"}, "not solver='rsd'"),
 ]
 
