@@ -40,29 +40,23 @@ def features(x, y, K, L):
     return np.concatenate([p.ravel() for p in parts])
 
 
-def loss(y, other, cost):
-    """What it costs to take the other for y."""
-    if cost == "segments":
-        return float(len(set(y) - set(other)) + len(set(other) - set(y)))
-    return float(sum(a != b for a, b in zip(tags(y, cost), tags(other, cost), strict=True)))
+def loss(y, other):
+    """The number of positions with another label or where a segment begins in one of the two."""
+    return float(sum(a != b for a, b in zip(tags(y), tags(other), strict=True)))
 
 
-def tags(y, cost):
-    """Labels of positions, and for "tags" whether a segment begins there."""
-    return [
-        (label, t == begin and cost == "tags")
-        for label, begin, stop in y
-        for t in range(begin, stop)
-    ]
+def tags(y):
+    """Labels of positions, and whether a segment begins there."""
+    return [(label, t == begin) for label, begin, stop in y for t in range(begin, stop)]
 
 
-def examples(X, y, limits, cost="tags"):
+def examples(X, y, limits):
     """All segmentations of each sequence."""
     found, K, L = [], len(limits), max(limits)
     for x, truth in zip(X, y, strict=True):
         outputs = segmentations(len(x), limits)
         phi = np.array([features(x, output, K, L) for output in outputs])
-        losses = np.array([loss(truth, output, cost) for output in outputs])
+        losses = np.array([loss(truth, output) for output in outputs])
         found.append(Outputs(phi, losses, outputs.index(list(truth))))
     return found
 

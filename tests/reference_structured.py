@@ -56,27 +56,12 @@ def chains(X, y, K, cost=None, intercept=True):
     return examples
 
 
-def classes(X, y, A, cost=None):
-    """``phi(x, k)``: x in each row of a matrix where column k's node is above class k.
-
-    A is (K, nodes); the identity for classes without a hierarchy.
-    """
-    cost = 1.0 - np.eye(len(A)) if cost is None else np.asarray(cost)
+def classes(X, y, cost):
+    """``phi(x, k)``: x in row k of a matrix."""
     return [
-        Outputs(np.array([np.outer(a, x).ravel() for a in A]), cost[k], int(k))
+        Outputs(np.array([np.outer(a, x).ravel() for a in np.eye(len(cost))]), cost[k], int(k))
         for x, k in zip(X, y, strict=True)
     ]
-
-
-def ancestors(edges, classes):
-    """0/1 matrix of the nodes above each class, itself included; a column a node that has one."""
-    above = {label: {label} for label in classes}
-    for found in above.values():
-        while more := {a for a, b in edges if b in found} - found:
-            found |= more
-    nodes = list(dict.fromkeys([*classes, *(a for a, _ in edges)]))
-    A = np.array([[float(node in above[label]) for node in nodes] for label in classes])
-    return A[:, A.any(axis=0)]
 
 
 def grids(nodes, edges, y):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_bundle.chain.model import padded
 from sklearn_bundle.models import Multiclass
 from sklearn_bundle.structured.models.classes import Rows
 from sklearn_bundle.structured.models.examples import Examples, Found
@@ -75,7 +76,17 @@ def compiled_classes(reference):
     y = np.array([example.truth for example in reference.examples])
     cost = np.zeros((K, K))
     cost[y] = reference.losses
-    return Multiclass(cost=cost).examples(Rows(X, K, range(K)), y, reference.scaling)
+    return Multiclass(cost=cost).examples(Rows(X, K), y, reference.scaling)
+
+
+def in_rows(w, K):
+    """Weights of a chain in the rows of compiled code."""
+    S, d = padded(K), len(w) // K - K - 3
+    rows, ends = np.zeros((d + S + 3, S)), [K * d, K * (d + K)]
+    for part, at in zip(np.split(w, ends), (0, d, d + S), strict=True):
+        part = part.reshape(K, d).T if at == 0 else part.reshape(-1, K)
+        rows[at : at + len(part), :K] = part
+    return rows.ravel()
 
 
 # ---- drawn problems ---------------------------------------------------------------------------
@@ -103,7 +114,7 @@ def _chain(rng, n):
 def _classes(rng, n):
     X = np.round(rng.normal(size=(n, 3)), 2)
     y = (X @ rng.normal(size=(3, 4)) + 0.5 * rng.gumbel(size=(n, 4))).argmax(axis=1)
-    return classes(X, y, np.eye(4), rng.uniform(0.5, 2.0, (4, 4)) * (1.0 - np.eye(4)))
+    return classes(X, y, rng.uniform(0.5, 2.0, (4, 4)) * (1.0 - np.eye(4)))
 
 
 def _grid(rng, n):

@@ -193,22 +193,26 @@ print(f"{np.mean(lower):.0%} of the missed names begin with a small letter")
 # The heaviest attributes of a fit to all sentences: shapes and neighbors, since few names return.
 
 model = fit_ours(X, labels)
-for label, heaviest in model.heaviest_features(n=5).items():
-    print(f"{label:<8}" + "   ".join(f"{name} {weight:+.2f}" for name, weight in heaviest))
+for label, weights in zip(model.classes_, model.coef_, strict=True):
+    heaviest = np.argsort(-np.abs(weights))[:5]
+    names = model.attribute_names_[heaviest]
+    pairs = zip(names, weights[heaviest], strict=True)
+    print(f"{label:<8}" + "   ".join(f"{name} {weight:+.2f}" for name, weight in pairs))
 
 # %%
 # When it is in doubt
 # -------------------
 #
 # The model gives each labeling of a sentence a probability. This is the sentence of which it was
-# the least sure, with three labelings by a fit without it:
+# the least sure, with the best labeling by a fit without it:
 
 doubtful = int(np.argmin(probability))
 others = [k for k in range(len(X)) if k != doubtful]
 without = fit_ours([X[k] for k in others], [labels[k] for k in others])
 print(f"true:   {bracketed(sentences[doubtful], labels[doubtful])}")
-for row, log_probability in without.decode([X[doubtful]], n_best=3)[0]:
-    print(f"{np.exp(log_probability):.3f}:  {bracketed(sentences[doubtful], row)}")
+best = without.predict([X[doubtful]])
+likely = float(np.exp(without.predict_log_proba([X[doubtful]], best)[0]))
+print(f"{likely:.3f}:  {bracketed(sentences[doubtful], best[0])}")
 
 # %%
 # So read the least probable ones yourself. Left: the errors by kind. Right: how many sentences have

@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled import decode
 from sklearn_bundle.chain._compiled.features import Chains
-from sklearn_bundle.chain.certainty import possible_labels
+from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.jit.vector import WIDTH
 
 Array = NDArray[np.float64]
+
+_FEW = 8.0  # roundings of a score beside those of its products
 
 
 def padded(n_labels: int) -> int:
@@ -34,41 +37,19 @@ class Weights(NamedTuple):
     end: Array
 
 
-class Bars(NamedTuple):
-    """What is forbidden: -inf there and 0 elsewhere, to be added to the same parts of weights."""
+def bars_in(weights: Weights) -> Array:
+    """What weights forbid, as in readers/forbidden.py: a row per label, and one for each end."""
+    rows = np.vstack([weights.transitions, weights.start, weights.end])
+    return np.where(np.isneginf(rows), -np.inf, 0.0)
 
-    transitions: Array
-    start: Array
-    end: Array
 
-    @classmethod
-    def none(cls, n_labels: int) -> "Bars":
-        """Of models that forbid nothing."""
-        return cls(np.zeros((n_labels, n_labels)), np.zeros(n_labels), np.zeros(n_labels))
-
-    @classmethod
-    def of(cls, weights: Weights) -> "Bars":
-        """Those of given weights."""
-        parts = weights.transitions, weights.start, weights.end
-        return cls(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
-
-    def flat(self) -> Array:
-        """In the form of compiled code."""
-        K, S = len(self.start), padded(len(self.start))
-        bars = np.full((S + 2, S), -np.inf)
-        bars[:K, :K], bars[S, :K], bars[S + 1, :K] = self
-        return bars.ravel()
-
-    def first_of(self, labels: NDArray[np.int64], lengths: NDArray[np.int64]) -> int | None:
-        """The first token at which labels of sequences use what is forbidden, None if none does."""
-        starts = np.cumsum(lengths) - lengths
-        own = np.zeros(len(labels))
-        own[1:] = self.transitions[labels[:-1], labels[1:]]
-        own[starts] = self.start[labels[starts]]
-        ends = starts + lengths - 1
-        own[ends] += self.end[labels[ends]]
-        wrong = np.flatnonzero(own)
-        return int(wrong[0]) if len(wrong) else None
+def flat_bars(bars: Array) -> Array:
+    """In the form of compiled code."""
+    K = bars.shape[1]
+    S = padded(K)
+    flat = np.full((S + 2, S), -np.inf)
+    flat[:K, :K], flat[S:, :K] = bars[:K], bars[K:]
+    return flat.ravel()
 
 
 def pack(
@@ -76,7 +57,7 @@ def pack(
     lengths: NDArray[np.int64],
     n_labels: int,
     intercept: bool,
-    bars: Bars | None = None,
+    bars: Array | None = None,
 ) -> Chains:
     """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code."""
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
@@ -97,7 +78,7 @@ def pack(
     values, step = X.data[order], int(X.nnz > 0 and X.data.min() < X.data.max())
     if step == 0:  # the one value, in the precision that most matrices have: nothing to compile
         values = values[:1].astype(np.float64)
-    flat = (Bars.none(n_labels) if bars is None else bars).flat()
+    flat = flat_bars(np.zeros((n_labels + 2, n_labels)) if bars is None else bars)
     sizes = n_labels, padded(n_labels), X.shape[1], intercept, step, flat
     attributes = attribute[new].astype(np.uint32)
     return Chains(*sizes, tokens, blocks, attributes, entries, places, values)
@@ -108,19 +89,8 @@ def _numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def flat(weights: Weights) -> Array:
-    """The parameters in one vector, in the rows of the compiled code."""
-    K, d = weights.coef.shape
-    S = padded(K)
-    w = np.zeros((d + S + 3, S))
-    w[:d, :K] = weights.coef.T
-    w[d : d + K, :K] = weights.transitions
-    w[d + S :, :K] = weights.intercept, weights.start, weights.end
-    return w.ravel()
-
-
 def taken_apart(w: Array, n_labels: int) -> Weights:
-    """The inverse of :func:`flat`; the weights of an attribute are next to each other."""
+    """Parameters in the rows of the compiled code; those of an attribute are next to each other."""
     K, S = n_labels, padded(n_labels)
     rows = w.reshape(-1, S)
     d = len(rows) - S - 3
@@ -128,7 +98,7 @@ def taken_apart(w: Array, n_labels: int) -> Weights:
 
 
 def token_scores(
-    X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, bars: Bars
+    X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, bars: Array
 ) -> tuple[Array, Array]:
     """Scores of tokens of sequences that are not empty, and of pairs, without what is barred."""
     coef, pairs, intercept, *ends = weights
@@ -140,10 +110,10 @@ def token_scores(
     scores = np.ascontiguousarray(scores.toarray() if sp.issparse(scores) else scores, np.float64)
     scores += intercept
     last = np.cumsum(lengths) - 1
-    start, end = (np.where(bar < 0.0, 0.0, w) for w, bar in zip(ends, bars[1:], strict=True))
+    start, end = np.where(bars[-2:] < 0.0, 0.0, ends)
     scores[last + 1 - lengths] += start
     scores[last] += end
-    return scores, np.ascontiguousarray(np.where(bars.transitions < 0.0, 0.0, pairs))
+    return scores, np.ascontiguousarray(np.where(bars[:-2] < 0.0, 0.0, pairs))
 
 
 class ChainModel:
@@ -163,25 +133,21 @@ class ChainModel:
     ):
         self._given, self._kept = len(lengths), np.flatnonzero(lengths)
         self._lengths = lengths[self._kept]
-        self._bars = Bars.of(weights)
+        self._bars = bars_in(weights)
         self._scores, self._pairs = token_scores(X, self._lengths, weights, self._bars)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._lengths)])
-        self._common = self._scores, self._pairs, self._bars.flat(), starts
+        self._common = self._scores, self._pairs, flat_bars(self._bars), starts
         self._n_threads = n_threads
-
-    @property
-    def barred(self) -> tuple[Array, Array]:
-        """Scores of all tokens and of pairs, -inf where forbidden."""
-        scores, ends = self._scores.copy(), np.cumsum(self._lengths)
-        scores[ends - self._lengths] += self._bars.start
-        scores[ends - 1] += self._bars.end
-        return scores, self._pairs + self._bars.transitions
 
     def certain_labels(
         self, X: sp.csr_array, coef: Any, radius: float, biased: bool
     ) -> NDArray[np.bool_]:
         """Whether the best label of each token is that of all weights within a radius."""
-        given = X, self._lengths, coef, self.barred, self.best_labels(), radius, biased
+        scores, ends = self._scores.copy(), np.cumsum(self._lengths)
+        scores[ends - self._lengths] += self._bars[-2]
+        scores[ends - 1] += self._bars[-1]
+        scored = scores, self._pairs + self._bars[:-2]
+        given = X, self._lengths, coef, scored, self.best_labels(), radius, biased
         return possible_labels(*given).sum(axis=1) == 1
 
     def best_labels(self) -> NDArray[np.int64]:
@@ -189,29 +155,6 @@ class ChainModel:
         labels = np.zeros(len(self._scores), np.int64)
         self._by_parts(decode.best_labels, labels)
         return labels
-
-    def several_best(
-        self, n_best: int, *, normalized: bool = True
-    ) -> list[tuple[NDArray[np.int64], Array]]:
-        """Up to ``n_best`` labelings per sequence, best first, and log-probabilities.
-
-        If not ``normalized``, scores instead of log-probabilities.
-        """
-        results: list = [(np.empty((1, 0), np.int64), np.zeros(1))] * self._given
-        scores, moves = self.barred
-        ends = np.cumsum(self._lengths)
-        for i, (last, length) in enumerate(zip(ends, self._lengths, strict=True)):
-            found = _several_best(scores[last - length : last], moves, n_best)
-            if not len(found[1]):
-                raise self._without_labeling(i)
-            results[self._kept[i]] = found
-        if not (normalized and results):
-            return results
-        best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
-        return [
-            (labels, scores + (probability - scores[0]))
-            for (labels, scores), probability in zip(results, best, strict=True)
-        ]
 
     def log_probabilities(self, labels: NDArray[np.int64]) -> Array:
         """``log p(labels|x)`` of each sequence."""
@@ -221,18 +164,13 @@ class ChainModel:
         """Marginals of the tokens, of shape (n_tokens, K)."""
         return self._expectations()[1]
 
-    def pair_marginals(self) -> NDArray[np.float64]:
-        """Marginals of pairs of successive tokens, of shape (n_tokens - n_sequences, K, K)."""
-        return self._expectations(pairs=True)[2]
-
-    def _expectations(self, labels: Any = None, pairs: bool = False) -> tuple[Array, Array, Array]:
+    def _expectations(self, labels: Any = None) -> tuple[Array, Array]:
         (n, K), every = self._scores.shape, np.zeros(self._given)
         labels = np.zeros(n, np.int64) if labels is None else labels
         out, nodes = np.empty(len(self._lengths)), np.empty((n, K))
-        joint = np.empty((n - len(self._lengths)) * K * K if pairs else 0)
-        self._by_parts(decode.expectations, labels, out, nodes, joint)
+        self._by_parts(decode.expectations, labels, out, nodes)
         every[self._kept] = out
-        return every, nodes, joint.reshape(-1, K, K)
+        return every, nodes
 
     def _by_parts(self, compiled: Callable[..., int], *arrays: np.ndarray) -> None:
         """Call the compiled function for parts of the sequences."""
@@ -253,22 +191,76 @@ class ChainModel:
         )
 
 
-def _several_best(scores: Array, moves: Array, n_best: int) -> tuple[NDArray[np.int64], Array]:
-    """The best labelings of a sequence, a row each, and their scores."""
-    K = len(moves)
-    best = scores[0][:, None]  # by label and rank
-    origins = []
-    for own in scores[1:]:
-        ways = (best[:, :, None] + moves[:, None, :] + own).reshape(-1, K)
-        origin = np.argsort(-ways, axis=0, kind="stable")[:n_best]
-        origins.append((origin // best.shape[1], origin % best.shape[1]))
-        best = np.take_along_axis(ways, origin, axis=0).T
-    place = np.argsort(-best.ravel(), kind="stable")[:n_best]
-    values = best.ravel()[place]
-    place, values = place[values > -np.inf], values[values > -np.inf]
-    label, rank = place // best.shape[1], place % best.shape[1]
-    path = [label]
-    for before, ranks in reversed(origins):
-        label, rank = before[rank, label], ranks[rank, label]
-        path.append(label)
-    return np.array(path[::-1], np.int64).T.reshape(len(place), len(scores)), values
+# ---- labels that are certain -------------------------------------------------------------------
+
+
+def possible_labels(
+    X: sp.csr_array,
+    lengths: NDArray[np.int64],
+    coef: Any,
+    scored: tuple[Array, Array],
+    labels: NDArray[np.int64],
+    radius: float,
+    biased: bool,
+) -> NDArray[np.bool_]:
+    """Whether a labeling with a label at a token may have the highest score, by token and label.
+
+    The score of a labeling y is ``<w, phi(x, y)>``, so that of y against the best one moves by at
+    most ``radius ||phi(x, y) - phi(x, best)||``. That norm is at most the sum of the parts: of a
+    token with another label ``sqrt(2) ||x_t||``, its biases included, and of another pair of labels
+    ``sqrt(2)``. Parts add up along the chain, so the largest score with these costs, for each label
+    of each token, is that of a search forward and one backward.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    lengths : ndarray of shape (n_sequences,)
+        None is 0.
+    coef : ndarray or CSR of shape (n_labels, n_attributes)
+    scored : tuple of ndarray
+        Scores of tokens and of pairs of labels, -inf where forbidden.
+    labels : ndarray of shape (n_tokens,)
+        The best labels.
+    radius : float
+        Of the ball around the weights.
+    biased : bool
+        Whether there are biases, which the ball then includes.
+    """
+    scores, moves = scored
+    ends = np.cumsum(lengths)
+    squares = squared_lengths(X) + float(biased)
+    for at in (ends - lengths, ends - 1):
+        squares[at] += float(biased)
+    costs = radius * np.sqrt(2.0 * squares) * (1.0 + likely(X.shape[1]) * DOUBLE)
+    longest = squared_lengths(sp.csr_array(coef) if sp.issparse(coef) else coef).max(initial=0.0)
+    sizes = np.sqrt(squares) * np.sqrt(longest) + _largest(scores, 1) + _largest(moves, None)
+    errors = (likely(X.shape[1]) + _FEW) * DOUBLE * sizes
+    possible = np.empty(scores.shape, dtype=bool)
+    for last, length in zip(ends.tolist(), lengths.tolist(), strict=True):
+        part = slice(last - length, last)
+        slack = (4.0 + length) * float(errors[part].sum())
+        known = labels[part], costs[part], np.sqrt(2.0) * radius, slack
+        possible[part] = _of_sequence(scores[part], moves, *known)
+    return possible
+
+
+def _largest(scores: Array, axis: int | None) -> Any:
+    return np.abs(np.where(np.isneginf(scores), 0.0, scores)).max(axis=axis, initial=0.0)
+
+
+def _of_sequence(
+    scores: Array, moves: Array, labels: NDArray[np.int64], costs: Array, cost: float, slack: float
+) -> NDArray[np.bool_]:
+    n, places = len(labels), np.arange(len(labels))
+    best = float(scores[places, labels].sum() + moves[labels[:-1], labels[1:]].sum())
+    nodes = scores + costs[:, None]
+    nodes[places, labels] -= costs
+    pairs = np.repeat(moves[None] + cost, n - 1, axis=0)
+    pairs[places[1:] - 1, labels[:-1], labels[1:]] -= cost
+    forward, backward = nodes.copy(), np.zeros_like(nodes)
+    for t in range(1, n):
+        forward[t] += (forward[t - 1][:, None] + pairs[t - 1]).max(axis=0)
+        backward[n - 1 - t] = (pairs[n - 1 - t] + (nodes[n - t] + backward[n - t])).max(axis=1)
+    possible = ~(forward + backward + slack < best)
+    possible[places, labels] = True
+    return possible

@@ -1,18 +1,14 @@
 """Sequences bound to a linear-chain conditional random field, and its certificates."""
 
-from itertools import pairwise
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled import decode
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
-from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
-from sklearn_bundle.chain.model import Bars, pack
-from sklearn_bundle.chain.penalty import ElasticPenalty
+from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, START, STEPS, Potentials, visit
+from sklearn_bundle.chain.model import pack
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.core.score_rounding import ScoreRounding, column_counts
@@ -25,13 +21,62 @@ Blocks = Potentials | Marginals
 _BIASES = 3  # per token: for its label at any, the first and the last position
 _FEW = 24.0  # roundings of a step of the recursion, beside those of a sum over labels
 _PAIRS = 2.0  # a bound of the norm of a token's pairs
-# Share of the last change between values that is added for the next start. The full change takes
-# the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles the error of the last fit.
-_SHARE = 0.7
-# The largest ratio of neighboring values at which the extrapolated start is near enough for plain
-# steps. At 2.7 and 1.4 they took half to nine tenths of the time of accelerated ones, at 10 and 31
-# up to 1.7 times (CoNLL-2000, Dutch names, UD EWT; c2 from 5 to .005).
-_NEAREST = 5.0
+_NEWTON_STEPS = 30  # for the scale of a dual point: each one passes kinks; 3 to 8 were needed
+
+
+class ElasticPenalty(NamedTuple):
+    """``Omega(w) = l1 ||w||_1 + ridge/2 ||w||^2``, and what is known of its conjugate.
+
+    ``Omega*(v) = sum_j max(|v_j| - l1, 0)^2 / (2 ridge)``; without ridge it is 0 where ``|v_j| <=
+    l1`` for all j, and infinity elsewhere.
+    """
+
+    l1: float
+    ridge: float
+
+    def value(self, w: Array) -> float:
+        """Omega of w."""
+        value = 0.5 * self.ridge * float(w @ w)
+        return value + self.l1 * float(np.sum(np.abs(w))) if self.l1 else value
+
+    def bound(self, v: Array, entropy: float, error: float = 0.0) -> tuple[float, float, float]:
+        """The largest ``s entropy - Omega*(s v)`` for s in [0, 1], s, and what an error costs.
+
+        ``error`` bounds the error of v. Its cost is that in the 2-norm; without ridge s allows for
+        it.
+        """
+        sizes = np.abs(v)
+        sizes = sizes[sizes > self.l1 - error]
+        s = self._scale(sizes, entropy, error)
+        if not self.ridge:
+            return s * entropy, s, 0.0
+        above = np.maximum(s * sizes - self.l1, 0.0)
+        whole = float(np.sum(above * above)) ** 0.5
+        cost = (whole + 0.5 * s * error) * s * error / self.ridge
+        return s * entropy - 0.5 * whole * (whole / self.ridge), s, cost
+
+    def _scale(self, sizes: Array, entropy: float, error: float) -> float:
+        if not self.ridge:
+            return min(1.0, self.l1 / (float(sizes.max()) + error)) if len(sizes) else 1.0
+        if not self.l1 or not len(sizes):
+            return 1.0
+        units = sizes / self.l1  # so that no square of one is 0
+        s, strength = 1.0, self.l1 * (self.l1 / self.ridge)
+        for _ in range(_NEWTON_STEPS):
+            above = np.maximum(s * units - 1.0, 0.0)
+            slope = entropy - strength * float(np.sum(above * units))
+            curvature = strength * float(np.sum(units * units, where=above > 0.0))
+            if not slope < 0.0 or not curvature > 0.0:
+                break
+            s, last = s + slope / curvature, s
+            if not s < last:
+                break
+        return max(s, 0.0) if np.isfinite(slope) else min(1.0, 1.0 / float(units.max()))
+
+
+def shrunk(raw: Array, threshold: float) -> Array:
+    """Soft thresholding: entries moved by the threshold towards 0."""
+    return raw - np.clip(raw, -threshold, threshold)
 
 
 class Check(NamedTuple):
@@ -69,8 +114,8 @@ class ChainProblem:
     n_threads : int
     l1_ratio : float
         From 0 to 1.
-    bars : Bars
-        What the labelings that p sums over do not use. None means nothing.
+    bars : ndarray of shape (n_labels + 2, n_labels)
+        What the labelings that p sums over do not use: see :func:`~.forbidden.bars_of`.
     """
 
     def __init__(
@@ -84,7 +129,7 @@ class ChainProblem:
         intercept: bool,
         n_threads: int,
         l1_ratio: float = 0.0,
-        bars: Bars | None = None,
+        bars: Array | None = None,
     ):
         self.chains = pack(X, lengths, n_labels, intercept, bars)
         self.labels = np.ascontiguousarray(labels, np.int64)
@@ -115,29 +160,21 @@ class ChainProblem:
         Positions are independent but for forbidden pairs; the share ``rest`` is uniform. It falls
         with the number of tokens, since w grows with their product.
         """
-        K, S = self.chains.n_labels, self.chains.width
+        K, S, lengths = self.chains.n_labels, self.chains.width, self._lengths
         rest = 1.0 / max(len(self.labels), 100) if rest is None else rest
-        nodes = np.zeros((len(self.labels), S))
-        nodes[np.arange(len(self.labels)), self.labels] = np.log1p(K * (1.0 - rest) / rest)
-        several = (self._lengths > 1).astype(np.int64)
+        raised = float(np.log1p(K * (1.0 - rest) / rest))
         if potentials:
+            nodes = np.zeros((len(self.labels), S))
+            nodes[np.arange(len(self.labels)), self.labels] = raised
+            several = (lengths > 1).astype(np.int64)
             pairs = np.zeros(int(several.sum()) * S * S)
             return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
-        n_pairs, lengths = len(self.labels) - self.n_sequences, self._lengths
-        joint, of_tokens = np.empty(n_pairs * K * K), np.empty((len(self.labels), K))
-        given = self.chains.bars, self.chains.tokens, 0, self.n_sequences, self.labels
-        out = np.empty(self.n_sequences)
-        decode.expectations(nodes, np.zeros((K, K)), *given, out, of_tokens, joint)
         sizes = lengths * K + (lengths - 1) * K * K
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
-        cells, row, pair = np.zeros(at[-1]), of_tokens.ravel(), 0
-        for i, (first, last) in enumerate(pairwise(self.chains.tokens * K)):
-            own = cells[at[i] :]
-            own[: last - first] = row[first:last]
-            size = (last - first - K) * K
-            own[last - first : last - first + size] = joint[pair : pair + size]
-            pair += size
-        return Marginals(at, cells)
+        blocks, w, unused = Marginals(at, np.zeros(at[-1])), np.zeros(self.n_parameters), np.ones(1)
+        every, point = np.arange(self.n_sequences), (raised, w, w, 0.0)
+        self._visit(START, blocks, point, every, unused, (unused,) * 6, w)
+        return blocks
 
     def steps(
         self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory
@@ -267,39 +304,3 @@ class _Rounding:
         """
         odds = others * (2.0 * np.expm1(np.minimum(2.0 * paths, 700.0)) + self._depth)
         return float(np.sum(weights * self._largest * (odds + 8.0 * DOUBLE * self._lengths)))
-
-
-class Start(NamedTuple):
-    """Where the fit of a further value starts."""
-
-    kept: Any  # blocks or, for L-BFGS, w
-    near: bool  # whether it was extrapolated from two values, to one not far from them
-
-
-class PathState(NamedTuple):
-    """The solver's state at the last value of reg_lambda and at the one before it."""
-
-    reg_lambda: float
-    kept: Any  # blocks or, for L-BFGS, w
-    before: tuple[float, Any] | None = None
-
-    def start(self, reg_lambda: float) -> Start:
-        """A copy of the state, extrapolated on a logarithmic scale.
-
-        Any log-potentials are a dual point, and so are points on the line through two of them.
-        Marginals are not extrapolated, since they could become negative.
-        """
-        share, other, near = 0.0, self.kept, self.reg_lambda <= _NEAREST * reg_lambda
-        if self.before is not None and type(self.before[1]) is type(self.kept):
-            step = log(self.before[0] / self.reg_lambda)
-            if step > 0.0 and not isinstance(self.kept, Marginals):
-                share = _SHARE * min(1.0, log(self.reg_lambda / reg_lambda) / step)
-                other = self.before[1]
-
-        def beyond(before: Array, last: Array) -> Array:
-            return last + share * (last - before)
-
-        if isinstance(self.kept, np.ndarray):
-            return Start(beyond(other, self.kept), near and share > 0.0)
-        arrays = map(beyond, other[1:], self.kept[1:])
-        return Start(type(self.kept)(self.kept[0], *arrays), near and share > 0.0)

@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain.penalty import shrunk
-from sklearn_bundle.chain.problem import Blocks, ChainProblem, Check
+from sklearn_bundle.chain.problem import Blocks, ChainProblem, Check, shrunk
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa
@@ -18,6 +17,7 @@ from sklearn_bundle.core.limits import TINY
 Array = NDArray[np.float64]
 
 SAMPLINGS = ("uniform", "importance", "gap")
+_PRECISION = 1e-3  # the Newton step, in [0, 1], at which the line search of SDCA ends
 _PAIRS = 2.0  # of a token's squared norm: what its pairs and biases add
 _UNKNOWN_GAP = 100.0  # the gap of a block that no step has visited: the paper's value
 _DRAWS, _FEWEST = 8, 64  # times per epoch that blocks are drawn by their gaps; least blocks a time
@@ -69,8 +69,6 @@ class DualSolver:
         One of ``SAMPLINGS``.
     nonuniformity : float
         Share of the steps with this sampling; the others choose any block uniformly.
-    precision : float
-        Of the line search of SDCA.
     tol : float
     seed : int
     kept : Blocks or None
@@ -88,7 +86,6 @@ class DualSolver:
         potentials: bool,
         sampling: str,
         nonuniformity: float,
-        precision: float,
         tol: float,
         seed: int,
         kept: Blocks | None = None,
@@ -98,7 +95,7 @@ class DualSolver:
         self.name = "exponentiated" if potentials else "sdca"
         self._cost = 2 if potentials else 1  # of a full pass, in calls a sequence
         self._checks, self._best = Checks(tol, self._cost), Best(least=0.0)
-        self._memory = problem.squared_norms() + _PAIRS if potentials else np.array([precision])
+        self._memory = problem.squared_norms() + _PAIRS if potentials else np.array([_PRECISION])
         self._random = np.random.default_rng(seed)
         self._share = 0.0 if sampling == "uniform" else nonuniformity
         self._adaptive = sampling == "gap"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.chain.penalty import ElasticPenalty
+from sklearn_bundle.chain.problem import ElasticPenalty
 
 
 def _conjugate(penalty, v):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bundle.chain._compiled.sdca import Marginals
 from sklearn_bundle.chain.model import padded, taken_apart
-from sklearn_bundle.chain.problem import GAPS, PathState
+from sklearn_bundle.chain.problem import GAPS
 from tests import reference_chain as reference
 from tests.chains import bound
 
@@ -123,14 +123,3 @@ def test_marginals_with_rounding_are_those_of_a_chain():
     assert found.bound < best <= found.primal
     assert found.primal - found.bound == pytest.approx(ours.weights @ found.gaps, rel=1e-9)
     assert GAPS == 1
-
-
-def test_starts_along_a_path():
-    """With potentials seven tenths of the last change are added; marginals stay."""
-    ours, _ = bound(3, LENGTHS)
-    first, last = ours.start(True, 0.5), ours.start(True, 0.1)
-    start = PathState(0.1, last, (1.0, first)).start(0.01)
-    assert_allclose(start.kept.nodes, last.nodes + 0.7 * (last.nodes - first.nodes))
-    assert not start.near and PathState(0.1, last, (1.0, first)).start(0.05).near
-    kept = ours.start(False)
-    assert_allclose(PathState(0.1, kept, (1.0, kept)).start(0.01).kept.cells, kept.cells)

@@ -1,17 +1,11 @@
 """What the CRF accepts: forms of data and labels that scikit-learn's checks do not cover."""
 
-from enum import Enum
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle.chain.readers.sequences import check_labels
 from tests.sequences import DICTS, FIRST, ROWS, SECOND, STRINGS, Model, frames, train
-
-
-class Color(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
-    RED = "red"
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -52,21 +46,14 @@ def test_csr_that_is_canonical_is_not_copied():
         ([np.array([10, 9], np.int32), np.array([10], np.int32)], [9, 10], np.int32),
         ([[2, 1.0], [2]], [1.0, 2.0], np.float64),
         ([[True, False], [True]], [False, True], bool),
-        ([[b"b", b"a"], [b"b"]], [b"a", b"b"], "S1"),
-        ([[("b", 1), ("a", 2)], [("b", 1)]], [("a", 2), ("b", 1)], object),
-        ([[("b", 1), ("a",)], [("b", 1)]], [("a",), ("b", 1)], object),
-        ([[2**70, 1], [1]], [1, 2**70], object),
-        ([["a\0", "a"], ["a"]], ["a", "a\0"], object),  # the same in a numpy array of strings
-        ([[Color.RED, "a"], ["a"]], ["a", Color.RED], object),
-        ([[np.datetime64("2020"), np.datetime64("2019")], [np.datetime64("2020")]], None, object),
     ],
     ids=str,
 )
-def test_labels_of_any_sortable_kind(y, classes, dtype):
+def test_labels_are_strings_or_whole_numbers(y, classes, dtype):
     model = Model().fit(STRINGS, y)
     data = model.data
     assert data.classes.dtype == dtype and data.classes.ndim == 1
-    assert classes is None or data.classes.tolist() == classes
+    assert data.classes.tolist() == classes
     flat = [label for labels in y for label in labels]
     assert all(data.classes[k] == label for k, label in zip(data.labels, flat, strict=True))
     assert np.array_equal(check_labels(model, model(STRINGS), y), data.labels)
@@ -85,7 +72,7 @@ def test_check_labels():
     with pytest.raises(ValueError, match="requires y to be passed"):
         check_labels(model, new, None)
     with pytest.raises(ValueError, match=r"None \(sequence 0, position 1\)"):
-        check_labels(model, new, [["A", None, ["B"]]])
+        check_labels(model, new, [["A", None, "B"]])
 
 
 def test_unseen_attributes_are_ignored_and_kinds_of_tokens_exchanged():
@@ -93,7 +80,7 @@ def test_unseen_attributes_are_ignored_and_kinds_of_tokens_exchanged():
     assert np.array_equal(strings([[["w=b", "new"], []]]).X.toarray(), [[0, 0, 0, 1], [0] * 4])
     assert np.array_equal(strings([[{"w=b": 2, "t=x": "new"}]]).X.toarray(), [[0, 0, 0, 2]])
     assert np.array_equal(strings([[[]], [set()]]).X.toarray(), np.zeros((2, 4)))
-    assert np.array_equal(dicts([[{"w": "b", "n": {"new": 1}}]]).X.toarray(), [[0, 0, 0, 1]])
+    assert np.array_equal(dicts([[{"w": "b", "n": "new"}]]).X.toarray(), [[0, 0, 0, 1]])
     assert np.array_equal(dicts([[["w:b", "n", "n", "new"]]]).X.toarray(), [[2, 0, 0, 1]])
     assert np.array_equal(dicts([[[]]]).X.toarray(), np.zeros((1, 4)))
 

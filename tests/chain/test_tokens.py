@@ -1,7 +1,6 @@
 """Tokens as strings and dicts: CRFsuite's meaning."""
 
 from collections import OrderedDict
-from enum import Enum
 from fractions import Fraction
 
 import numpy as np
@@ -12,28 +11,19 @@ from hypothesis import strategies as st
 from tests.sequences import DICTS, STRINGS, Model, Y, train
 
 
-class Color(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
-    RED = "red"
-
-
 @pytest.mark.parametrize(
     "X",
     [
         STRINGS,
         [[tuple(token) for token in sequence] for sequence in STRINGS],
         [[set(token) for token in sequence] for sequence in STRINGS],
-        [[np.array(token) for token in sequence] for sequence in STRINGS],
-        [np.array([["w=a", "t=x"], ["w=b", "w=b"]])[:, :1], STRINGS[1]],
         np.array([*STRINGS, None], dtype=object)[:2],
     ],
-    ids=["lists", "tuples", "sets", "arrays", "array", "object array"],
+    ids=["lists", "tuples", "sets", "object array"],
 )
 def test_lists_of_strings(X):
     data = train(X)
-    if isinstance(X[0], np.ndarray):
-        expected, names = [[0, 1, 0], [0, 0, 1], [1, 1, 0]], ["end", "w=a", "w=b"]
-    else:
-        expected, names = [[0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0]], ["end", "t=x", "w=a", "w=b"]
+    expected, names = [[0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0]], ["end", "t=x", "w=a", "w=b"]
     assert np.array_equal(data.X.toarray(), expected) and data.X.dtype == np.float32
     assert data.fitted["attribute_names_"].tolist() == names
     assert data.fitted["n_features_in_"] == len(names)
@@ -47,13 +37,6 @@ def test_dicts():
     expected = [[2, 0, 1, 0], [0, 1, 0, 1], [0.5, 0, 0, 0]]
     assert np.array_equal(data.X.toarray(), expected) and data.X.dtype == np.float64
     assert data.X.nnz == 5 and data.X.has_canonical_format
-
-
-def test_dicts_of_equal_lengths_in_an_array():
-    X = np.array([[{"a": 1}, {"b": 2}], [{}, {"b": "c"}]], dtype=object)  # a 2-D one
-    data = train(X, [["A", "B"], ["A", "B"]])
-    assert data.lengths.tolist() == [2, 2]
-    assert np.array_equal(data.X.toarray(), [[1, 0, 0], [0, 2, 0], [0, 0, 0], [0, 0, 1]])
 
 
 def attributes(X):
@@ -79,11 +62,6 @@ TOKEN = {
     "string": "s",
     "empty": "",
     "colon": "a:b",
-    "enum": Color.RED,
-    "nested": {"string": "x", "deep": {"number": 2.0, "strings": ["p", "q"], "none": {}}},
-    "strings": ["x", "y"],
-    "set": {"z"},
-    "nothing": [],
     "": "no name",
 }
 MEANT = {
@@ -97,14 +75,6 @@ MEANT = {
     "string:s": 1.0,
     "empty:": 1.0,
     "colon:a:b": 1.0,
-    "enum:red": 1.0,
-    "nested:string:x": 1.0,
-    "nested:deep:number": 2.0,
-    "nested:deep:strings:p": 1.0,
-    "nested:deep:strings:q": 1.0,
-    "strings:x": 1.0,
-    "strings:y": 1.0,
-    "set:z": 1.0,
     ":no name": 1.0,
 }
 
@@ -119,9 +89,8 @@ def test_values_of_dicts_are_read_as_crfsuite_reads_them():
 def test_an_attribute_that_occurs_several_times_adds_up():
     # CRFsuite's own model is in test_repeated_attributes_in_crfsuite
     assert attributes([[["a", "b", "a"], ("a",)]]) == [{"a": 2.0, "b": 1.0}, {"a": 1.0}]
-    assert attributes([[{"a": ["x", "x"], "a:x": 3}, {}]]) == [{"a:x": 5.0}, {}]
     assert attributes([[{"a": "x", "a:x": 3}, {}]]) == [{"a:x": 4.0}, {}]
-    assert attributes([[{"a": {"x": 2}, "a:x": -2, "b": 1}, {}]]) == [{"b": 1.0}, {}]
+    assert attributes([[{"a": "x", "a:x": -1, "b": 1}, {}]]) == [{"b": 1.0}, {}]
 
 
 def crfsuite_weights(X, y, folder):
@@ -145,16 +114,7 @@ def test_repeated_attributes_in_crfsuite(tmp_path):
 
 
 NAMES = st.text("abc", max_size=2)
-VALUES = st.recursive(
-    st.integers(-3, 3)
-    | st.floats(-2, 2, width=32)
-    | st.booleans()
-    | NAMES
-    | st.lists(NAMES, unique=True)
-    | st.sets(NAMES),
-    lambda values: st.dictionaries(NAMES, values, max_size=3),
-    max_leaves=8,
-)
+VALUES = st.integers(-3, 3) | st.floats(-2, 2, width=32) | st.booleans() | NAMES
 
 
 @given(st.lists(st.dictionaries(NAMES, VALUES), min_size=2, max_size=2))

@@ -31,7 +31,7 @@ from sklearn_bundle import (
     SwapSVR,
     SwapSVRCV,
 )
-from sklearn_bundle.models import Chain, Multiclass, Multilabel, Ontology, PairwiseGraph, Segments
+from sklearn_bundle.models import Chain, Multiclass, Multilabel, PairwiseGraph, Segments
 from sklearn_bundle.models import Grid as CutGrid
 from sklearn_bundle.regularizers import L1, L2, ElasticNet, Nonnegative, Quadratic, WeightedL1
 from tests.contract.fits import quiet
@@ -46,7 +46,6 @@ ALGORITHM = {  # parameters that do not change the problem
     *("random_state", "lipschitz", "sampling"),
     *("cache_size", "n_cached_outputs", "warm_start"),
 }
-EDGES = [("all", "odd"), ("odd", 0), ("odd", 1), ("all", 2)]
 COST = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]])
 # Second differences: neither a common change of all weights costs, nor one that rises evenly.
 BENDS = np.array([[1.0, -2.0, 1.0, 0.0], [0.0, 1.0, -2.0, 1.0]])
@@ -250,16 +249,16 @@ _CASES = [
     (SDCACRFCV(reg_lambdas=[0.02], cv=2, random_state=0), "chains"),
     (structured(), "chains, weighted"),
     (structured(solver="bundle"), "chains"),
-    (structured(Chain(cost=COST), scaling="slack", solver="rsd"), "chains, weighted"),
+    (structured(Multiclass(cost=COST), scaling="slack", solver="rsd"), "three, weighted"),
     (structured("multiclass", loss="squared_hinge", solver="bcfw"), "three, weighted"),
     (structured(Multiclass(cost=COST), solver="rsd-one-simplex"), "three"),
-    (structured(Ontology(EDGES), solver="rsd-working-sets"), "three"),
-    (structured(Segments(cost="segments")), "segments, weighted"),
+    (structured(Chain(cost=COST), solver="rsd-working-sets"), "chains"),
+    (structured(Segments()), "segments, weighted"),
     (structured(Segments(), loss="log"), "segments, weighted"),
     (structured(PairwiseGraph(), reg_lambda=0.5), "graphs, weighted"),
     (structured("matching"), "points, weighted"),
     (structured(Multilabel([(0, 1), (1, 2)]), reg_lambda=0.2), "sets, weighted"),
-    (structured(Multilabel("tree"), reg_lambda=0.2, loss="log"), "sets, weighted"),
+    (structured(Multilabel("tree"), reg_lambda=0.2), "sets, weighted"),
     (structured(ListedGrid(contrast=[0]), reg_lambda=0.1), "pictures, weighted"),
     (structured(Grid()), "pictures, weighted"),
     (structured(Grid(), solver="rsd-one-simplex"), "pictures, weighted"),

@@ -10,13 +10,6 @@ DUAL = ["exponentiated", "sdca"]
 SOLVERS = ["auto", *DUAL, "lbfgs"]
 SAMPLINGS = ["uniform", "importance", "gap"]
 WEIGHTS = np.random.default_rng(1).integers(1, 5, 30).astype(float)
-METHODS = [
-    "predict_marginals",
-    "predict_pairwise_marginals",
-    "predict_log_proba",
-    "decode",
-    "predict",
-]
 NAMES = ["f0", "f1", "f2", "f3"]
 FORMS = {
     "arrays": lambda X: X,

@@ -79,7 +79,6 @@ CONTEXT = {  # in which a parameter is looked at
     "epsilon": {"loss": "epsilon_insensitive"},
     "k": {"loss": "ndcg"},
     "l1_ratio": {"regularizer": "elasticnet"},
-    "line_search_tol": {"solver": "sdca"},
     "quantile": {"loss": "quantile"},
 }
 SEARCHES = {
@@ -99,7 +98,7 @@ ESTIMATORS = [
 def context(kind, name):
     without = StructuredSVM, SwapSVR, SwapSVRCV, SDCACRF, SDCACRFCV
     of_losses = {} if kind in without else CONTEXT.get(name, {})
-    if name in ("coef0", "degree", "line_search_tol"):  # used with one kernel or solver alone
+    if name in ("coef0", "degree"):  # used with one kernel or solver alone
         of_losses = CONTEXT[name]
     parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "Cs":

@@ -11,7 +11,6 @@ from tests.reference_programme import EPS, LONG
 from tests.reference_structured import (
     Outputs,
     Structured,
-    ancestors,
     chains,
     classes,
     graphs,
@@ -138,14 +137,11 @@ def _listed(model, X, y):
         terms = 2 * max(map(len, X)) * (X[0].shape[1] + 4)
         both = [chains(part, labels, *settings) for part in (X, [np.abs(x) for x in X])]
         return *both, terms
-    if kind in ("Multiclass", "Ontology"):
+    if kind == "Multiclass":
         X, labels = np.asarray(X, LONG), np.searchsorted(model.classes_, y)
-        A = np.eye(len(model.classes_))
-        if kind == "Ontology":
-            A = ancestors(model.model_.edges, model.classes_.tolist())
-            cost = np.array([[np.sum(a != b) for b in A] for a in A]) if cost is None else cost
-        both = [classes(part, labels, A, cost) for part in (X, np.abs(X))]
-        return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
+        cost = 1.0 - np.eye(len(model.classes_)) if cost is None else np.asarray(cost)
+        both = [classes(part, labels, cost) for part in (X, np.abs(X))]
+        return *both, 2 * (X.shape[1] + 2)
     if kind == "Segments":
         return _segments(model, X, y)
     if kind == "PairwiseGraph":
@@ -167,8 +163,8 @@ def _segments(model, X, y):
     numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
     y = [[(numbers[label], *rest) for label, *rest in segments] for segments in y]
     X, given = [np.asarray(x, LONG) for x in X], model.model_
-    settings = given.max_lengths_.tolist(), given.cost
-    both = [reference_segments.examples(part, y, *settings) for part in (X, map(np.abs, X))]
+    limits = given.max_lengths_.tolist()
+    both = [reference_segments.examples(part, y, limits) for part in (X, map(np.abs, X))]
     return *both, 2 * max(map(len, X)) * (3 * X[0].shape[1] + 4)
 
 

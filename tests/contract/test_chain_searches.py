@@ -47,13 +47,6 @@ def test_dual_variables_are_used_again():
     assert models[-1].n_iter_ < alone.n_iter_
 
 
-def test_a_path_takes_iterators():
-    X, y = named_chains()
-    settings = {"reg_lambdas": LAMBDAS, "random_state": 0}
-    _, (model, *_) = crf_path(iter(X), iter(y), **settings)
-    np.testing.assert_array_equal(model.coef_, crf_path(X, y, **settings)[1][0].coef_)
-
-
 def test_the_fields_of_a_path_are_those_of_its_models():
     X, y = named_chains()
     path = crf_path(X, y, reg_lambdas=LAMBDAS, random_state=0)
@@ -183,7 +176,7 @@ def test_a_search_is_an_estimator():
     X = FORMS["strings"](X)
     model = SDCACRFCV(random_state=0).set_params(reg_lambdas=3, cv=2, eps=1e-2)
     assert clone(model).get_params() == model.get_params()
-    model.fit(iter(X), (labels for labels in y))
+    model.fit(X, y)
     np.testing.assert_allclose(model.reg_lambdas_, np.array([10.0, 1.0, 0.1]) / len(X))
     loaded = pickle.loads(pickle.dumps(model))
     assert loaded.predict(X) == model.predict(X)

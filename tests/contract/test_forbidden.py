@@ -151,7 +151,7 @@ def test_a_sequence_without_an_allowed_labeling():
     X, y = [[["a"], ["b"]], [["c"], ["b"]]], [["B-X", "E-X"], ["B-X", "E-X"]]
     model = SDCACRF(forbidden="bioes", random_state=0).fit(X, y)
     assert model.predict([[["a"], ["b"]]]) == [["B-X", "E-X"]]
-    for call in (model.predict, model.predict_marginals, model.decode, model.predict_log_proba):
+    for call in (model.predict, model.predict_marginals, model.predict_log_proba):
         with pytest.raises(ValueError, match="Sequence 1 of X, of length 1, has no labeling"):
             call([X[0], [["a"]]])
     with pytest.raises(ValueError, match="Sequence 0 of X, of length 1, has no labeling"):

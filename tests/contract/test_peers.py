@@ -287,7 +287,7 @@ def test_a_crf_of_single_tokens_is_logistic_regression():
     ours = SDCACRF(**parameters, fit_intercept=False).fit(rows, THREE)
     theirs.set_params(fit_intercept=False).fit(rows, THREE)
     close(ours.predict_marginals(rows), theirs.predict_proba(rows))
-    other = StructuredSVM("multiclass", loss="log", **parameters).fit(rows, THREE)
+    other = BMRMClassifier("softmax", fit_intercept=False, **parameters).fit(rows, THREE)
     assert other.lower_bound_ <= ours.objective_ * (1 + 1e-9)
     assert ours.lower_bound_ <= other.objective_ * (1 + 1e-9)
 

@@ -48,11 +48,8 @@ def test_a_score_of_no_position_is_refused():
 def test_probabilities_of_empty_sequences():
     model = SDCACRF(random_state=0).fit(X, Y)
     assert [p.shape for p in model.predict_marginals(X)] == [(len(x), 2) for x in X]
-    pairs = [p.shape for p in model.predict_pairwise_marginals(X)]
-    assert pairs == [(max(len(x) - 1, 0), 2, 2) for x in X]
     assert [p == 0.0 for p in model.predict_log_proba(X, Y)] == [not x for x in X]
-    assert model.decode([[], X[0]], n_best=4)[0] == [([], 0.0)]
-    assert model.decode([]) == model.predict_marginals([]) == model.predict_pairwise_marginals([])
+    assert model.predict_marginals([]) == []
     assert len(model.predict_log_proba([])) == 0
 
 

@@ -36,17 +36,17 @@ def train(X, y=Y, sample_weight=None):
         (STRINGS, [["A", None], ["B"]], r"NaN or None: None \(sequence 0, position 1\)"),
         (STRINGS, [[1, 2], [np.nan]], r"NaN or None: nan \(sequence 1, position 0\)"),
         (STRINGS, [np.array([1, np.nan]), np.ones(1)], r"nan.* \(sequence 0, position 1\)"),
-        (STRINGS, [["A", 1], ["A"]], "sortable, but y holds labels of the types int, str"),
-        (STRINGS, [["A", ["B"]], ["A"]], r"hashable, got \['B'\] of type list \(sequence 0, pos"),
-        (STRINGS, [[("A", []), "B"], ["A"]], r"hashable, got \('A', \[\]\) of type tuple"),
-        (STRINGS, [[0.5, 1.0], [2.0]], "Unknown label type: continuous. y holds 0.5"),
-        (STRINGS, [[np.inf, 1.0], [2.0]], "Unknown label type: continuous. y holds inf"),
+        (STRINGS, [["A", 1], ["A"]], r"not both: y holds 1 of type int \(sequence 0, position 1\)"),
+        (STRINGS, [["A", ["B"]], ["A"]], r"y holds \['B'\] of type list \(sequence 0, pos"),
+        (STRINGS, [[b"A", b"B"], [b"A"]], "Labels must be strings, or else whole numbers"),
+        (STRINGS, [[0.5, 1.0], [2.0]], "whole numbers, .* y holds 0.5"),
+        (STRINGS, [[np.inf, 1.0], [2.0]], "whole numbers, .* y holds inf"),
+        (STRINGS, [[2**70, 1], [2]], "whole numbers, .* y holds 11805916"),
         (
             [["The", "cat"], ["sat"]],
             Y,
             r"Sequence 0 of X holds 'The' as a token\. A word is",
         ),
-        (np.array([["a", "b"]]), Y[:1], "Sequence 0 of X holds .*'a'.* as a token"),
         (
             [[["a"], "cat"], [["b"]]],
             Y,
@@ -62,8 +62,8 @@ def train(X, y=Y, sample_weight=None):
             Y,
             r"Sequence 0 of X must be .* got \{'a': 1\}.* \[sequence\]",
         ),
-        ([*STRINGS[:1], DICTS[1]], Y, "mixes kinds.*0 holds lists of strings, sequence 1 dicts"),
-        ([STRINGS[0], SECOND], Y, "mixes kinds.* lists of strings, sequence 1 rows of numbers"),
+        ([*STRINGS[:1], DICTS[1]], Y, r"\(sequence 1, .* mixes lists of strings with \{"),
+        ([STRINGS[0], SECOND], Y, r"\(sequence 1, position 0\): no string: 4\.0 of type float"),
         (
             [[{"a": 1}, ["b"]], [{}]],
             Y,
@@ -77,16 +77,15 @@ def train(X, y=Y, sample_weight=None):
         (
             [[["a"], [1]], [["b"]]],
             Y,
-            r"\(sequence 0, position 1\): a list of strings holds 1 ",
+            r"\(sequence 0, position 1\): no string: 1 of type int",
         ),
-        ([[["a", None], []], [[]]], Y, "a list of strings holds None of type NoneType"),
+        ([[["a", None], []], [[]]], Y, "no string: None of type NoneType"),
         ([[[1.0, 2.0], ["a", "b"]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix"),
         ([[[1.0, 2.0], [1.0]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix of numbers"),
         ([FIRST, [[1.0, {"a": 1}, 2.0]]], Y, "Sequence 1 of X is not a matrix of numbers"),
         ([[[[1.0]], [[2.0]]], [[[1.0]]]], Y, "list of strings|dimensions"),
-        ([FIRST, [1.0, 2.0]], Y, r"Sequence 1 of X holds 1\.0 as a token.* shape \(T, 1\)"),
-        ([FIRST, np.ones(1)], Y, r"Sequence 1 of X holds .*1\.0.* as a token.* shape \(T, 1\)"),
-        ([np.ones((2, 1, 1)), FIRST], Y, r"Sequence 0 of X has 3 dimensions; .* shape \(T, d\)"),
+        ([FIRST, [1.0]], Y, r"Sequence 1 of X has 1 dimensions; .* shape \(T, d\)"),
+        ([np.ones((2, 1, 1)), SECOND], Y, r"Sequence 0 of X has 3 dimensions; .* shape \(T, d\)"),
         ([FIRST, [[1.0, 2.0]]], Y, "Sequence 1 of X has 2 features, sequence 0 has 3"),
         ([FIRST, [[1.0, np.nan, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
         ([FIRST, [[1.0, None, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
@@ -95,16 +94,16 @@ def train(X, y=Y, sample_weight=None):
         ([np.ones((2, 0)), np.ones((1, 0))], Y, r"0 feature\(s\)"),
         ([[{"a": np.nan}, {}], [{}]], Y, "X contains NaN: sequence 0, position 0, feature 'a'"),
         ([[{"a": 1}, {"b": np.inf}], [{}]], Y, "infinity: sequence 0, position 1, feature 'b'"),
-        ([[{"a": 1}, {"b": None}], [{}]], Y, r"X \(sequence 0, position 1\).*'b' must be .*None"),
-        ([[{"a": b"x"}, {}], [{}]], Y, "'a' must be .* of type bytes"),
-        ([[{"a": ["b", 1]}, {}], [{}]], Y, r"'a' must be .* got \['b', 1\] of type list"),
-        ([[{"a": np.ones(1)}, {}], [{}]], Y, "'a' must be .* of type ndarray"),
-        ([[{"a": 1j}, {}], [{}]], Y, "'a' must be .* of type complex"),
-        ([[{1: 2}, {}], [{}]], Y, r"\(sequence 0, position 0\): the key 1 of type int is not a"),
+        (
+            [[{"a": 1}, {"b": None}], [{}]],
+            Y,
+            r"\(sequence 0, position 1\): neither a string nor a number: None",
+        ),
+        ([[{"a": ["b"]}, {}], [{}]], Y, r"neither a string nor a number: \['b'\] of type list"),
+        ([[{"a": 1j}, {}], [{}]], Y, "neither a string nor a number: 1j of type complex"),
+        ([[{1: 2}, {}], [{}]], Y, r"\(sequence 0, position 0\): no string: 1 of type int"),
         ([[{"a": 10**400}, {}], [{}]], Y, "beyond the range of float64"),
-        ([[{"a": {"b": 10**400}}, {}], [{}]], Y, r"X \(sequence 0, position 0\): int too large"),
         ([[[], []], [[]]], Y, "X holds no attribute: all its tokens are empty"),
-        ([[{}, {"a": []}], [{}]], Y, "X holds no attribute: all its tokens are empty"),
         # a 2-D X
         ([[1, 2, 3], [4]], Y, r"one label per row.* multilabel y, or sequences.* \(T, 1\)"),
         (ROWS, np.eye(3, dtype=int), "one label per row.* multilabel y"),
@@ -113,7 +112,7 @@ def train(X, y=Y, sample_weight=None):
         (ROWS, None, "requires y to be passed, but the target y is None"),
         (ROWS, ["A", "A", "A"], "at least 2 classes in y .* only one class: 'A'"),
         (ROWS, ["A", None, "B"], r"NaN or None: None \(row 1\)"),
-        (ROWS, np.array([1, "a", 2], dtype=object), "sortable, but y holds .* int, str"),
+        (ROWS, np.array([1, "a", 2], dtype=object), "not both: y holds 1 of type int"),
         (ROWS, [0.5, 1.0, 2.0], "Unknown label type: continuous"),
         (np.where(ROWS == 5, np.nan, ROWS), [1, 2, 1], "Input X contains NaN"),
         ([1.0, 2.0, 3.0], [1, 2, 1], "Expected 2D array, got 1D array instead"),
@@ -138,7 +137,7 @@ def test_bad_training_input(X, y, message):
         ([STRINGS[0], {"a"}], Y, "Sequence 1 of X must be .* of type set"),
         (STRINGS, 3, "y must be a list with a sequence of labels .* got 3 of type int"),
         (STRINGS, "ab", "y must be a list with a sequence of labels"),
-        (np.array([[1.0, {"a": 1}], [1.0, 2.0]], object), [1, 2], "must be a string or a real num"),
+        (iter(STRINGS), Y, "got a list_iterator"),
     ],
 )
 def test_input_of_a_wrong_type(X, y, message):
@@ -166,8 +165,8 @@ def test_places_are_the_callers_after_sequences_of_weight_zero():
     X, y = [[{"a": 1}, {}], [{"a": 1}], [{"a": np.nan}]], [["A", "B"], ["A"], ["B"]]
     with pytest.raises(ValueError, match="NaN: sequence 2, position 0, feature 'a'"):
         train(X, y, [0, 1, 1])
-    with pytest.raises(ValueError, match="NaN: sequence 0, position 1, feature 0"):
-        train([[[1.0], [np.nan]], [[1.0]], [[1.0]]], y, [0, 1, 1])
+    with pytest.raises(ValueError, match="NaN: sequence 2, position 0, feature 0"):
+        train([[[1.0], [1.0]], [[1.0]], [[np.nan]]], y, [0, 1, 1])
 
 
 def test_corrupt_csr_is_refused():

@@ -17,12 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_bundle import SDCACRF, StructuredSVM, metrics
-from sklearn_bundle.models import Chain, Multiclass, Ontology
+from sklearn_bundle.models import Chain, Multiclass
 from tests.contract.chains import FORMS, named_chains
 from tests.contract.user_models import Ranking, ranked_items
 
 COST = [[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
-EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]
 
 
 @pytest.fixture(scope="module")
@@ -91,32 +90,6 @@ def test_score_with_costs(chains, rows):
     assert model.score(X, y, weights) == pytest.approx(1.0 - expected, rel=1e-14)
 
 
-def test_decoded_labelings_have_the_scores_of_their_features(chains):
-    X, y = chains
-    model = StructuredSVM(random_state=0).fit(X, y)
-    found = model.decode(X, n_best=3)
-    assert [labelings[0][0] for labelings in found] == model.predict(X)
-    for x, labelings in zip(X, found, strict=True):
-        for labels, score in labelings:
-            k = np.searchsorted(model.classes_, labels)
-            expected = np.sum((x @ model.coef_.T + model.intercept_)[np.arange(len(k)), k])
-            expected += model.transitions_[k[:-1], k[1:]].sum()
-            expected += model.start_[k[0]] + model.end_[k[-1]]
-            assert score == pytest.approx(expected, abs=1e-12)
-        assert (np.diff([score for _, score in labelings]) <= 0.0).all()
-    with pytest.raises(ValueError, match="n_best must be an integer of at least 1, got 0"):
-        model.decode(X, 0)
-
-
-def test_heaviest_features_of_a_chain(chains):
-    X, y = FORMS["dicts"](chains[0]), chains[1]
-    model = StructuredSVM(random_state=0).fit(X, y)
-    found = model.heaviest_features(2)
-    assert list(found) == model.classes_.tolist()
-    for label, row in zip(model.classes_.tolist(), model.coef_, strict=True):
-        assert [abs(w) for _, w in found[label]] == sorted(np.abs(row), reverse=True)[:2]
-
-
 # ---- what a kind of model has -------------------------------------------------------------------
 
 
@@ -124,27 +97,24 @@ def test_methods_by_the_kind_of_model(ranked):
     chain, classes, own = StructuredSVM(), StructuredSVM("multiclass"), StructuredSVM(Ranking())
     for name, has in {
         "decision_function": classes,
-        "decode": chain,
-        "heaviest_features": chain,
+        "certain": chain,
     }.items():
         assert [hasattr(m, name) for m in (chain, classes, own)] == [
             m is has for m in (chain, classes, own)
         ]
-    assert not hasattr(chain, "predict_proba") and not hasattr(chain, "predict_marginals")
+    assert not hasattr(chain, "predict_marginals")
     assert [is_classifier(m) for m in (chain, classes, own)] == [False, True, False]
-    assert is_classifier(StructuredSVM(Ontology(EDGES)))
     fitted = own.fit(*ranked).set_params(model="multiclass")
     assert not hasattr(fitted, "decision_function")  # it goes by what was fitted
 
 
-@pytest.mark.parametrize("model", ["multiclass", Ontology(EDGES)], ids=str)
-def test_decision_values_of_classes(rows, model):
+def test_decision_values_of_classes(rows):
     X, y = rows
-    three = StructuredSVM(model, random_state=0).fit(X, y)
+    three = StructuredSVM("multiclass", random_state=0).fit(X, y)
     scores = three.decision_function(X)
     assert_allclose(scores, X @ three.coef_.T, atol=1e-12)
     assert_array_equal(three.predict(X), three.classes_[scores.argmax(axis=1)])
-    two = StructuredSVM(model, random_state=0).fit(X[y > 0], y[y > 0])
+    two = StructuredSVM("multiclass", random_state=0).fit(X[y > 0], y[y > 0])
     scores = two.decision_function(X)
     assert scores.shape == (50,) and two.coef_.shape == (1, 4)
     assert_allclose(scores, X @ two.coef_[0], atol=1e-12)
@@ -380,7 +350,7 @@ def test_error_leaves_a_fitted_model_as_it_was(ranked, fail):
     assert model.objective_ == before[2] and len(model.predict(X)) == 12
 
 
-@pytest.mark.parametrize("method", ["predict", "decode", "heaviest_features"])
+@pytest.mark.parametrize("method", ["predict", "certain"])
 def test_unfitted(chains, method):
     with pytest.raises(NotFittedError):
-        getattr(StructuredSVM(), method)(*() if method == "heaviest_features" else chains[:1])
+        getattr(StructuredSVM(), method)(chains[0])

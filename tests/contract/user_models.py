@@ -4,7 +4,6 @@ from itertools import permutations, product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp
 
 from sklearn_bundle.models import StructuredModel
 
@@ -60,15 +59,6 @@ def ranked_items():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(3, 4)) for _ in range(12)]
     return X, [np.argsort(-x @ [1.0, 0.5, 0.0, -1.0]) for x in X]
-
-
-class Orders(Ranking):
-    """With the sums over all orders, one after the other."""
-
-    def expected_features(self, x, w):
-        phi = np.array([self.joint_feature(x, order) for order in self.outputs(x)])
-        log_z = logsumexp(phi @ w)
-        return log_z, np.exp(phi @ w - log_z) @ phi
 
 
 class Grid(StructuredModel):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sklearn_bundle.chain.model import flat
 from sklearn_bundle.core.score_rounding import RowSizes, ScoreRounding
 from sklearn_bundle.models import Chain, Graph, Matching, Multiclass, Multilabel, PairwiseGraph
-from sklearn_bundle.structured.models.chain_structure import TokenRows, split
+from sklearn_bundle.structured.models.chain_structure import TokenRows
 from sklearn_bundle.structured.models.classes import Rows
+from sklearn_bundle.structured.models.multilabel import WeightedRows
+from tests import reference_structured as reference
+from tests.structures import in_rows
 
 LONG = np.longdouble
 OFFSETS = np.array([2.0**40, 0.0, 1.0])
@@ -32,35 +34,39 @@ def labels(n, K=2):
 def chain(rng):
     X, y = features(rng, 5), rng.integers(0, 3, 5)
     rows = TokenRows(sp.csr_array(X), np.array([5]), 3)
-    return Chain(), (rows, y), [X], [y], labels(5, 3), lambda w: flat(split(w, 3))
+    (outputs,) = reference.chains([X], [y], 3)
+    return Chain(), (rows, y), outputs, lambda w: in_rows(w, 3)
 
 
 def classes(rng):
     X, y = features(rng, 1), rng.integers(0, 4, 1)
-    return Multiclass(), (Rows(X, 4, range(4)), y), list(X), list(y), range(4), None
+    (outputs,) = reference.classes(X, y, 1.0 - np.eye(4))
+    return Multiclass(), (Rows(X, 4), y), outputs, None
 
 
 def sets(rng):
     X, Y = features(rng, 1), rng.integers(0, 2, (1, 4))
-    return Multilabel("full"), (X, Y), list(X), list(Y), labels(4), None
+    (outputs,) = reference.sets(X, Y, [(0, 1), (1, 2), (1, 3)], True)
+    model = Multilabel([(0, 1), (1, 2), (1, 3)])
+    return model, (WeightedRows(X, np.ones(1)), Y), outputs, None
 
 
 def graph(rng):
     X = [features(rng, 5)], [np.array([(0, 1), (1, 2), (2, 3), (3, 4)])], [features(rng, 4)]
     X = [tuple(part[0] for part in X)]
     y = [rng.integers(0, 2, 5)]
-    return PairwiseGraph(2), (X, y), X, y, labels(5), None
+    return PairwiseGraph(2), (X, y), labels(5), None
 
 
 def cut(rng):
     X = [(features(rng, 5), np.array([(0, 1), (1, 2), (2, 0), (3, 4)]), features(rng, 4))]
     y = [rng.integers(0, 2, 5)]
-    return Graph(), (X, y), X, y, labels(5), None
+    return Graph(), (X, y), labels(5), None
 
 
 def matching(rng):
     X, y = [features(rng, 3, 4)], [rng.permutation(4)[:3]]
-    return Matching(), (X, y), X, y, [np.array(p) for p in permutations(range(4), 3)], None
+    return Matching(), (X, y), [np.array(p) for p in permutations(range(4), 3)], None
 
 
 @pytest.mark.wide
@@ -70,17 +76,20 @@ def test_no_output_scores_higher_than_the_bound_says(make, scaling):
     """Weights of a feature of 1e12 that cancel but for the last digits; and not far below."""
     rng, least = np.random.default_rng(0), np.inf
     for _ in range(20):
-        model, given, (x,), (y,), outputs, order = make(rng)
+        model, given, outputs, order = make(rng)
         try:
             examples = model.examples(*given, scaling)
         except ValueError:
             pytest.skip("no slack rescaling")
-        phi = [model.joint_feature(x, output) for output in [y, *outputs]]
-        phi = np.array([part.toarray().ravel() if sp.issparse(part) else part for part in phi])
+        if isinstance(outputs, list):
+            (x,), (y,) = given
+            phi = np.array([model.joint_feature(x, output) for output in [y, *outputs]])
+            losses = np.array([model.loss(y, output) for output in outputs])
+        else:
+            phi, losses = np.r_[outputs.phi[[outputs.truth]], outputs.phi], outputs.losses
         w = rng.normal(size=phi.shape[1])
         w[examples.nonnegative] = np.abs(w[examples.nonnegative])
         exact = phi[1:].astype(LONG) @ w.astype(LONG) - phi[0].astype(LONG) @ w.astype(LONG)
-        losses = np.array([model.loss(y, output) for output in outputs])
         scores = losses * (1.0 + exact) if scaling == "slack" else losses + exact
         largest = (np.abs(phi) @ np.abs(w)).max()
         w = w if order is None else order(w)

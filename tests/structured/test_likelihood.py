@@ -1,7 +1,7 @@
 """Likelihoods and Markov networks: risks, planes, bounds and dual points against enumeration."""
 
 import re
-from itertools import islice, permutations
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,34 +13,20 @@ from sklearn_bundle import StructuredSVM
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.models import Chain, Multiclass
 from sklearn_bundle.structured.models.examples import CompiledExamples
-from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.structured.problems.structured import LikelihoodProblem, StructuredProblem
 from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
-from tests.contract.user_models import Grid, Orders, Ranking
+from tests.contract.user_models import Grid
 from tests.reference_chain import made as made_chains
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import LONG
 from tests.reference_structured import Outputs, Structured
-from tests.structured.test_models import COST, Case, chain, costly, ontology, sp
+from tests.structured.test_models import COST, chain
 from tests.structures import MANY_ENTRIES
 
 IRIS = load_iris(return_X_y=True)
 CHAINS = made_chains(12, 3, 3, 4)
-
-
-def orders(n=9):
-    """A user's model, whose outputs are all orders of three items."""
-    rng, model = np.random.default_rng(7), Orders()
-    X = [rng.normal(size=(rng.integers(1, 4), 4)) for _ in range(n)]
-    y = [rng.permutation(len(x)) for x in X]
-    listed = [list(permutations(range(len(x)))) for x in X]
-    outputs = []
-    for x, truth, every in zip(X, y, listed, strict=True):
-        phi = np.array([model.joint_feature(x, order) for order in every])
-        outputs.append(Outputs(phi, np.zeros(len(phi)), every.index(tuple(truth))))
-    return Case(model, X, y, model.examples(X, y, "margin"), listed, outputs)
 
 
 def nine_chains(**settings):
@@ -50,10 +36,6 @@ def nine_chains(**settings):
 KINDS = {
     "chain": nine_chains,
     "chain, float32": lambda: nine_chains(dtype=np.float32),
-    "classes": costly,
-    "sparse classes": lambda: costly(layout=sp.csr_array),
-    "tree": ontology,
-    "listed": orders,
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -100,7 +82,7 @@ def test_risk_gradient_and_planes(kind):
         entropies = [-np.sum(p * np.log(np.where(p > 0.0, p, 1.0))) for p in shares]
         entropy = float(reference.weights @ np.array(entropies))
         assert entropy - 1e-10 * (1.0 + w @ w) <= offset <= entropy
-        _, _, proved = bound.ours.objective(bound.case.packed(w))
+        _, _, proved = bound.ours.evaluate(bound.case.packed(w))
         dual = offset - gradient @ gradient / 0.2
         assert proved == pytest.approx(dual, abs=1e-10 * (1.0 + w @ w))
         assert bound.ours.plane(bound.find(1e14 * (w + 1.0)))[1] <= 0.0
@@ -115,7 +97,7 @@ def test_no_bound_is_above_the_optimum(kind, reg_lambda):
     least = float(bound.reference.objective(best))
     for distance in (0.0, 1e-9, 1e-6, 1e-3, 0.1, 1.0):
         w = best.astype(float) + distance * bound.points([1.0])[0]
-        value, gradient, proved = bound.ours.objective(bound.case.packed(w))
+        value, gradient, proved = bound.ours.evaluate(bound.case.packed(w))
         assert proved <= least * (1.0 + 1e-15)
         assert value == pytest.approx(float(bound.reference.objective(w)), rel=1e-13)
         slope = bound.reference.slope(w.astype(LONG)).astype(float)
@@ -124,7 +106,7 @@ def test_no_bound_is_above_the_optimum(kind, reg_lambda):
         assert proved >= value - missed * (1.0 + 1e-6) - 1e-10 * least
 
 
-@pytest.mark.parametrize("kind", ["chain", "classes", "listed"])
+@pytest.mark.parametrize("kind", ["chain"])
 def test_threads_do_not_change_a_bit(kind):
     """Nine blocks, in one thread and in three."""
     alone, together = Bound(kind, many=True), Bound(kind, 3, many=True)
@@ -253,20 +235,6 @@ def test_planes_are_kept_for_a_larger_reg_lambda_alone():
     assert kept == {0.05: 11, 0.06: 12, 0.04: 3}
 
 
-def test_probabilities_of_two_classes():
-    X, y = IRIS[0][:100], IRIS[1][:100]
-    model = likelihood("multiclass").fit(X, y)
-    odds = np.exp(-model.decision_function(X))
-    assert_allclose(model.predict_proba(X), np.c_[odds, np.ones(100)] / (1.0 + odds)[:, None])
-    for other in (StructuredSVM("multiclass"), likelihood(), likelihood(Orders())):
-        assert not hasattr(other, "predict_proba")
-
-
-class OneSided(Orders):
-    def nonnegative(self):
-        return [0]
-
-
 class OwnInference(Chain):
     def examples(self, X, y, scaling):
         return CompiledExamples(None, 1, X.lengths)
@@ -278,13 +246,9 @@ REFUSED = [
      "got solver='bcfw'"),
     ("chain", {"loss": "hinge", "solver": "lbfgs"}, "solver='lbfgs' is only for loss='log', got "
      "loss='hinge'"),
-    (Ranking(), {}, "loss='log' needs the sums over all outputs of a method expected_features, "
-     "which Ranking does not have. Use loss='hinge'."),
-    (Grid(), {}, "expected_features, which Grid does not have"),
-    (OneSided(), {}, "loss='log' does not support models with parameters that must not be "
-     "negative, but OneSided.nonnegative returns some. Use loss='hinge'."),
+    (Grid(), {}, "loss='log' is for chains and segments, got Grid: use loss='hinge'."),
+    (Multiclass(), {}, "loss='log' is for chains and segments, got Multiclass"),
     ("chain", {**GAP, "loss": "squared_hinge"}, "only loss='hinge' with scaling='margin'"),
-    ("chain", {**GAP, "scaling": "slack"}, "only loss='hinge' with scaling='margin'"),
     (Multiclass(), GAP, "takes only the model 'chain'"),
     (OwnInference(), GAP, "got OwnInference; use"),
 ]  # fmt: skip
@@ -292,9 +256,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("model, parameters, message", REFUSED)
 def test_refused_combinations(model, parameters, message):
-    case = orders()
-    X, y = (case.X, case.y) if isinstance(model, Orders | Ranking) else CHAINS
-    X, y = IRIS if isinstance(model, Multiclass) else (X, y)
+    X, y = IRIS if isinstance(model, Multiclass) else CHAINS
     if isinstance(model, Grid):
         X, y = [np.ones((2, 3, 2))], [np.zeros((2, 3), int)]
     model = likelihood(model).set_params(**parameters)

@@ -8,7 +8,6 @@ from sklearn_bundle.chain._compiled.recursion import (
     best_path,
     marginals,
     new_workspace,
-    pair_marginals,
 )
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH
@@ -60,8 +59,8 @@ def best_of_one(coef, places, T, values, matrix, intercept, start, end):
 
 
 @jit
-def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes, joint):
-    """Log-probabilities of labelings, and marginals of tokens and, unless empty, of pairs.
+def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes):
+    """Log-probabilities of labelings, and marginals of tokens.
 
     Returns the first sequence without an allowed labeling.
     """
@@ -71,7 +70,7 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
     for i in range(first, last):
         start, T = starts[i], starts[i + 1] - starts[i]
         _take(scores, start, T, K, S, unary)
-        log_z, table, stride = marginals(unary, pairs, T, K, S, work, rows, edges)
+        log_z = marginals(unary, pairs, T, K, S, work, rows, edges)[0]
         if log_z == -np.inf:
             return i
         log_p[i] = min(score_of(labels, start, T, S, unary, pairs) - log_z, 0.0)
@@ -82,8 +81,6 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
             y = labels[at - 1] * S + labels[at] if t > 0 else S * S + labels[at]
             if bars[y] + (bars[(S + 1) * S + labels[at]] if t == T - 1 else 0.0) < 0.0:
                 log_p[i] = -np.inf
-        if joint.shape[0] > 0:
-            pair_marginals(T, K, S, work, table, stride, joint, (start - i) * K * K)
     return last
 
 

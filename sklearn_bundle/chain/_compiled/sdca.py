@@ -22,7 +22,7 @@ from sklearn_bundle.chain._compiled.recursion import (
     new_workspace,
     pair_marginals,
 )
-from sklearn_bundle.chain._compiled.visit import GAPS
+from sklearn_bundle.chain._compiled.visit import GAPS, START
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
 from sklearn_bundle.jit.vector import WIDTH, larger, load, splat, total
@@ -46,7 +46,8 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
     """As :func:`~.visit`, for blocks kept as marginals; ``memory[0]`` is the search's precision.
 
     In passes the block is the chain with the conditional distributions of the kept numbers, so that
-    their rounding does no harm.
+    their rounding does no harm. START: blocks become marginals of the scores at w with those of
+    true labels raised by the strength.
     """
     strength, w, raw, threshold = parameters
     losses, gaps, entropies, sizes, _, others = results
@@ -60,6 +61,8 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
         start, T = chains.tokens[i], chains.tokens[i + 1] - chains.tokens[i]
         size, kept = T * S, blocks.cells[blocks.at[i] : blocks.at[i + 1]]
         scores(chains, i, w, unary)
+        for t in range(T if task == START else 0):
+            unary[t * S + labels[start + t]] += strength
         for x in range(S * S):
             matrix[x] = pairs[x]
         log_z, table, stride = marginals(unary, matrix, T, K, S, work, nodes, edges)
@@ -75,6 +78,10 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
             continue
         with_nu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
         _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs)
+        if task == START:
+            for x in range(kept.shape[0]):
+                kept[x] += toward[x]
+            continue
         along = dot(unary, nodes, size) + dot(matrix, edges, S * S)
         n_rows, scale = aggregate(chains, i, nodes, edges, rows), weights[i] / strength
         bend, of_entropy = scale * dot(rows, rows, n_rows), (kept, toward, signs, points, logs)

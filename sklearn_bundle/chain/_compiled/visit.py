@@ -25,7 +25,7 @@ from sklearn_bundle.chain._compiled.recursion import (
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH, load, splat, store
 
-STEPS, GAPS, GRADIENT = 0, 1, 2  # what a visit is for
+STEPS, GAPS, GRADIENT, START = 0, 1, 2, 3  # what a visit is for
 _ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
 _ROUNDING = 1e-13  # relative to the numbers whose difference a gain is: smaller losses are ignored
 _OVER = 1.5  # times the step of the quadratic model: this took fewer epochs in a trial

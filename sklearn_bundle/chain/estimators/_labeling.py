@@ -1,4 +1,4 @@
-"""Queries of a fitted chain: labels, probabilities, the best labelings, weights.
+"""Queries of a fitted chain: labels, probabilities, weights.
 
 The functions work for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
 ``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeler` also has probabilities.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import accumulate, chain, repeat
-from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -31,7 +30,6 @@ from sklearn_bundle.chain.readers.sequences import (
 from sklearn_bundle.core.mixins import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.validation import check_sample_weight
-from sklearn_bundle.core.values import shown
 
 _ONE = np.ones(1)  # the value of attributes that are names
 
@@ -51,23 +49,6 @@ def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray
     return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
 
-def best_labelings(
-    estimator: BaseEstimator, X: Any, n_best: int, *, normalized: bool
-) -> list[list[tuple[Any, float]]]:
-    """Up to ``n_best`` pairs of labels and log-probability (or score) per sequence."""
-    check_count("n_best", n_best)
-    sequences, model = bound_chain(estimator, X)
-
-    def labels(path: NDArray[np.int64]) -> Any:
-        found = estimator.classes_[path].tolist()
-        return found[0] if sequences.plain else found
-
-    return [
-        [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
-        for paths, values in model.several_best(n_best, normalized=normalized)
-    ]
-
-
 def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool) -> Any:
     """Whether labels are the best for all weights within the radius, in the shape of X.
 
@@ -77,31 +58,12 @@ def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool
     return shaped(model.certain_labels(sequences.X, estimator.coef_, radius, biased), sequences)
 
 
-def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
-    """The features with the largest weights for each label, by size."""
-    check_is_fitted(estimator)
-    check_count("n", n)
-    names, features = _names_of_features(estimator), {}
-    for k, label in enumerate(estimator.classes_.tolist()):
-        row = estimator.coef_[k]
-        row = row.toarray().ravel() if sp.issparse(row) else row
-        order = np.argsort(-np.abs(row), kind="stable")[: min(n, np.count_nonzero(row))]
-        features[label] = list(zip(names[order].tolist(), row[order].tolist(), strict=True))
-    return features
-
-
 def _names_of_features(estimator: BaseEstimator) -> np.ndarray:
     """Names of attributes or of columns of a data frame, or their numbers."""
     for names in ("attribute_names_", "feature_names_in_"):
         if hasattr(estimator, names):
             return getattr(estimator, names)
     return np.arange(estimator.coef_.shape[1])
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise ValueError unless it is an integer of at least 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
 def _of_one_sentence(fitted: Mapping[str, Any], X: Any) -> list | None:
@@ -255,27 +217,6 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         sequences, model = bound_chain(self, X)
         return shaped(model.marginals(), sequences)
 
-    def predict_pairwise_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
-        """Probability of each pair of labels at successive tokens.
-
-        Parameters
-        ----------
-        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        probabilities : list of ndarray of shape (T_i - 1, n_classes, n_classes), or ndarray of \
-                shape (n_samples, 0, n_classes, n_classes)
-            Entry (t, j, k): label j at token t and label k at token t + 1.
-        """
-        sequences, model = bound_chain(self, X)
-        pairs = model.pair_marginals()
-        if sequences.plain:
-            return pairs.reshape(len(sequences.lengths), 0, *pairs.shape[1:])
-        ends = np.cumsum(np.maximum(sequences.lengths - 1, 0))
-        return PerSequence(np.split(pairs, ends)[:-1])
-
     def predict_log_proba(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Log-probability of whole sequences of labels.
 
@@ -299,29 +240,6 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         sequences, model = bound_chain(self, X)
         labels = model.best_labels() if y is None else check_labels(self, sequences, y)
         return model.log_probabilities(labels.astype(np.int64, copy=False))
-
-    def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
-        """The most probable labelings of each sequence, with their log-probabilities.
-
-        Parameters
-        ----------
-        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-        n_best : int, default=1
-            Number of labelings, at least 1.
-
-        Returns
-        -------
-        labelings : list of lists of (labels, log_probability)
-            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
-            two-dimensional X, each labeling is a single label.
-
-        Raises
-        ------
-        ValueError
-            For an `n_best` that is not an integer of at least 1.
-        """
-        return best_labelings(self, X, n_best, normalized=True)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the true label.
@@ -352,24 +270,3 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         if not len(labels):
             raise ValueError("X has no position: there is nothing to score.")
         return float(np.average(model.best_labels() == labels, weights=weights))
-
-    def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """The features with the largest weights for each label, by size.
-
-        Parameters
-        ----------
-        n : int, default=10
-            Number per label; fewer if fewer have a nonzero weight.
-
-        Returns
-        -------
-        features : dict of lists of (attribute, weight)
-            Lists by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
-            otherwise by their column of ``coef_``.
-
-        Raises
-        ------
-        ValueError
-            For an `n` that is not an integer of at least 1.
-        """
-        return heaviest_features(self, n)

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_random_state
 
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
-from sklearn_bundle.chain.model import Bars, taken_apart
-from sklearn_bundle.chain.problem import Blocks, ChainProblem, Start
+from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.chain.problem import Blocks, ChainProblem
 from sklearn_bundle.chain.readers.forbidden import SCHEMES, bars_of, check_allowed
-from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.chain.solvers import (
     LBFGS_ITERATIONS,
@@ -105,8 +104,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         comparison.
     nonuniformity : float, default=0.8
         Share of the steps that use `sampling`; the others are uniform.
-    line_search_tol : float, default=1e-3
-        For "sdca": the Newton step, in [0, 1], at which the line search ends.
     %(tol: 1e-2)s
     max_iter : int, default=100
         Maximum number of epochs, or of iterations of "lbfgs".
@@ -200,12 +197,10 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         "forbidden": [Names(SCHEMES), "array-like", None],
         "sampling": [Names(SAMPLINGS)],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
-        "line_search_tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
         **OF_FITS,
     }
     _used_with = {  # noqa: RUF012
-        "line_search_tol": ("solver", ("sdca",)),
         **dict.fromkeys(
             ("sampling", "nonuniformity"), ("solver", ("auto", "exponentiated", "sdca"))
         ),
@@ -227,7 +222,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         forbidden: Any = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
-        line_search_tol: float = 1e-3,
         tol: float = 1e-2,
         max_iter: int = 100,
         max_time: float | None = None,
@@ -257,7 +251,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         self : SDCACRF
             Fitted estimator.
         """
-        X, y, sample_weight = gathered(type(self).__name__, listed(X), listed(y), sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, sample_weight=sample_weight)
         data = checked_sequences(run.params, X, y, sample_weight)
         checked_reg_lambda(run.params.reg_lambda, data.total)
@@ -324,7 +318,7 @@ def solved(
 ) -> tuple[dict[str, Any], list[SolverResult]]:
     """Fitted attributes and the result; the features of the data go once they are packed."""
     reg_lambda = checked_reg_lambda(params.reg_lambda, data.total)
-    of_steps = params.sampling, params.nonuniformity, params.line_search_tol
+    of_steps = params.sampling, params.nonuniformity
     run.reuse(
         lambda: (data.fingerprint(), params.fit_intercept, params.solver, repr(params.forbidden)),
         (reg_lambda, params.l1_ratio, *of_steps),
@@ -353,15 +347,17 @@ def problem_of(
 ) -> ChainProblem:
     """The problem of these data."""
     parts = data.X, data.lengths, data.labels, len(data.classes), data.weights
-    bars = bars_of(params.forbidden, data.classes, all_known=False)
-    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio, bars
+    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio, _bars(params, data)
     return ChainProblem(*parts, *settings)
+
+
+def _bars(params: SDCACRF, data: TrainingSequences) -> NDArray[np.float64] | None:
+    return bars_of(params.forbidden, data.classes, all_known=False)
 
 
 def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:
     """A solver that starts from the state that another one kept, or from None."""
     auto, with_l1 = params.solver == "auto", params.l1_ratio > 0.0
-    kept, near = kept if isinstance(kept, Start) else (kept, False)
     point = kept if isinstance(kept, np.ndarray) else None
     if auto and not with_l1 and (problem.density > _DENSE or point is not None):
         return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
@@ -372,11 +368,10 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         potentials=params.solver != "sdca",
         sampling=params.sampling,
         nonuniformity=params.nonuniformity,
-        precision=params.line_search_tol,
         tol=params.tol,
         seed=seed,
         kept=kept if isinstance(kept, Blocks) else None,
-        accelerated=auto and not near,
+        accelerated=auto,
     )
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
@@ -392,14 +387,14 @@ def attributes_of(
     params: SDCACRF, data: TrainingSequences, w: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Fitted attributes of the weights."""
-    parts = taken_apart(w, len(data.classes))
-    bars = bars_of(params.forbidden, data.classes, all_known=False) or Bars.none(len(data.classes))
+    parts, bars = taken_apart(w, len(data.classes)), _bars(params, data)
+    bars = np.zeros((len(data.classes) + 2, 1)) if bars is None else bars
     return {
         "classes_": data.classes,
         "coef_": parts.coef,
-        "transitions_": parts.transitions + bars.transitions,
+        "transitions_": parts.transitions + bars[:-2],
         "intercept_": parts.intercept,
-        "start_": parts.start + bars.start,
-        "end_": parts.end + bars.end,
+        "start_": parts.start + bars[-2],
+        "end_": parts.end + bars[-1],
         **data.fitted,
     }

@@ -20,8 +20,6 @@ from sklearn_bundle.chain.estimators.crf import (
     seed_of,
     solved,
 )
-from sklearn_bundle.chain.problem import PathState
-from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
@@ -103,8 +101,7 @@ def crf_path(
 
     The objective and the method [1]_ are those of :class:`SDCACRF`. Attributes are read once. The
     constraints of the dual do not depend on reg_lambda, so the solution for one value is a feasible
-    start for the next smaller one. With log-potentials, seven tenths of the last change between
-    values are added. Every value has a certificate.
+    start for the next smaller one. Every value has a certificate.
 
     Parameters
     ----------
@@ -175,7 +172,7 @@ def crf_path(
     warn_of_unused(estimator)
     grid = check_values(reg_lambdas, None, eps)
     X, y, sample_weight = gathered("crf_path", X, y, sample_weight)
-    data = checked_sequences(estimator, listed(X), listed(y), sample_weight)
+    data = checked_sequences(estimator, X, y, sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
     path = _path(estimator, data, values, seed_of(estimator))
@@ -198,16 +195,13 @@ def _path(
         estimator, data, float(values[0]), split_threads(estimator.n_jobs, 1)[1]
     ) as problem:
 
-        def solve(i: int, k: int, state: PathState | None, seconds: float | None) -> Any:
-            problem.reg_lambda = value = float(values[i])
-            start = None if state is None else state.start(value)
-            solver = new_solver(estimator, problem, seed, start)
+        def solve(i: int, k: int, kept: Any, seconds: float | None) -> Any:
+            problem.reg_lambda = float(values[i])
+            solver = new_solver(estimator, problem, seed, kept)
             limits = {"tol": estimator.tol, "max_iter": estimator.max_iter, "max_time": seconds}
             with blas_threads(1):
                 result = contract.run(solver, **limits)
-            before = None if state is None else (state.reg_lambda, state.kept)
-            region = region_of(problem, result)
-            return replace(result, region=region), PathState(value, solver.kept, before)
+            return replace(result, region=region_of(problem, result)), solver.kept
 
         def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
             (result,) = results
@@ -261,7 +255,6 @@ scikit-learn's, callable or None, default=None
     %(SDCACRF.forbidden)s
     %(SDCACRF.sampling)s
     %(SDCACRF.nonuniformity)s
-    %(SDCACRF.line_search_tol)s
     %(search_tol: 1e-2)s
         1e-2 is usually enough for prediction.
     max_iter : int, default=100
@@ -336,7 +329,6 @@ n_features_in_, feature_names_in_
         forbidden: Any = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
-        line_search_tol: float = 1e-3,
         tol: float = 1e-2,
         max_iter: int = 100,
         max_time: float | None = None,
@@ -377,7 +369,7 @@ n_features_in_, feature_names_in_
             For another parameter.
         """
         metadata = metadata_of_folds(self, X, sample_weight, params)
-        X, y, sample_weight = gathered(type(self).__name__, listed(X), listed(y), sample_weight)
+        X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, sample_weight=sample_weight)
         own, limit = run.params, TimeLimit(run.params.max_time)
         data = checked_sequences(own, X, y, sample_weight)

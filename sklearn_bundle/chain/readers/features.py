@@ -12,9 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
-_HOLDERS = list, tuple, set, frozenset  # containers of the attribute strings of a token
-_KINDS: dict[str, Any] = {"strings": (*_HOLDERS, np.ndarray), "dicts": Mapping}
-_NUMBERS = Real, np.bool_
+_KINDS: dict[str, Any] = {"strings": (list, tuple, set, frozenset), "dicts": Mapping}
+_VALUES = str, Real, np.bool_
 _ROUNDING = 1e-9  # relative, for sums of normalized weights
 
 
@@ -30,77 +29,30 @@ def place(
     return f"sequence {number}, position {position - ends[i] + lengths[i]}"
 
 
-def checked_tokens(form: str, tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as containers of strings, or as dicts of numbers and strings, read like CRFsuite's."""
-    if _are_plain(form, tokens):
-        return tokens
-    convert = _texts if form == "strings" else _expanded
-    result = []
+def check_tokens(
+    form: str, tokens: list, lengths: NDArray[np.int64], numbers: NDArray[np.intp]
+) -> None:
+    """Refuse tokens that are no lists of strings, or no dicts of strings to strings and numbers."""
+    right = _KINDS[form]
+
+    def all_are(kinds: Any, values: Iterable) -> bool:  # by their types, which are few
+        return all(issubclass(kind, kinds) for kind in set(map(type, values)))
+
+    right_names = all_are(right, tokens) and all_are(str, chain.from_iterable(tokens))
+    if right_names and (form == "strings" or all_are(_VALUES, _values(tokens))):
+        return
     for k, token in enumerate(tokens):
-        try:
-            if not isinstance(token, _KINDS[form]):
-                raise TypeError(f"X mixes {FORMS[form]} with {_described(token)}")
-            result.append(convert(token))
-        except (TypeError, OverflowError) as error:
-            raise ValueError(f"X ({place(k, lengths)}): {error}") from None
-    return result
-
-
-def _are_plain(form: str, tokens: list) -> bool:
-    """Whether they can stay as they are, which their types say."""
-    kinds = set(map(type, tokens))
-    if np.ndarray in kinds or not all(issubclass(kind, _KINDS[form]) for kind in kinds):
-        return False
-    if not set(map(type, chain.from_iterable(tokens))) <= {str}:
-        return False
-    if form == "strings":
-        return True
-    kinds = set(map(type, chain.from_iterable(token.values() for token in tokens)))
-    return all(kind is str or issubclass(kind, Real) for kind in kinds)
-
-
-def _described(value: Any) -> str:
-    bare = ": a word alone is written ['word'] or {'word': 'word'}" if type(value) is str else ""
-    return f"{short(value)} of type {type(value).__name__}{bare}."
-
-
-def _texts(token: Iterable[Any]) -> list[str]:
-    wrong = [name for name in token if not isinstance(name, str)]
-    if wrong:
-        raise TypeError(
-            f"a list of strings holds {_described(wrong[0])} Attributes with values are given as "
-            "dicts, all tokens alike."
-        )
-    return list(map(str.__str__, token))
-
-
-def _expanded(token: Mapping) -> dict[str, float]:
-    """A dict str -> float, with nested dicts and collections of strings expanded.
-
-    Values of an attribute that occurs several times are summed, as in CRFsuite.
-    """
-    result: defaultdict[str, float] = defaultdict(float)
-    for name, value in _attributes(token, ""):
-        result[name] += value
-    return result
-
-
-def _attributes(token: Mapping, prefix: str) -> Iterator[tuple[str, float]]:
-    for key, value in token.items():
-        if not isinstance(key, str):
-            raise TypeError(f"the key {short(key)} of type {type(key).__name__} is not a string.")
-        name = prefix + str.__str__(key)
-        texts = [value] if isinstance(value, str) else value
-        if isinstance(value, Mapping):
-            yield from _attributes(value, f"{name}:")
-        elif isinstance(value, _NUMBERS):
-            yield name, float(value)
-        elif isinstance(texts, _HOLDERS) and all(isinstance(v, str) for v in texts):
-            yield from ((f"{name}:{str.__str__(v)}", 1.0) for v in texts)
-        else:
-            raise TypeError(
-                f"the value of {name!r} must be a number, a bool, a string, a list of strings or a "
-                f"dict, got {_described(value)}"
+        wrong, what = [token], f"X mixes {FORMS[form]} with"
+        if isinstance(token, right):
+            wrong, what = [name for name in token if not isinstance(name, str)], "no string:"
+        if form == "dicts" and not wrong:
+            wrong = [value for value in token.values() if not isinstance(value, _VALUES)]
+            what = "neither a string nor a number:"
+        if wrong:
+            raise ValueError(
+                f"X ({place(k, lengths, numbers)}): {what} {short(wrong[0])} of type "
+                f"{type(wrong[0]).__name__}. A token is a list of strings, or a dict of names to "
+                "strings and numbers; a word alone is written ['word'] or {'word': 'word'}."
             )
 
 
@@ -149,17 +101,22 @@ def _names(form: str, tokens: list) -> Iterator[str]:
     if form == "strings":
         return chain.from_iterable(tokens)
     items = chain.from_iterable(token.items() for token in tokens)
-    return (f"{key}:{value}" if type(value) is str else key for key, value in items)
+    return (f"{key}:{value}" if isinstance(value, str) else key for key, value in items)
+
+
+def _values(tokens: list) -> Iterable:
+    """The values of all attributes, token by token."""
+    return chain.from_iterable(token.values() for token in tokens)
 
 
 def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
     """The number of attributes per token, and all values; ones in single precision."""
     counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    values = [v for token in tokens for v in token.values()] if form == "dicts" else []
+    values = list(_values(tokens)) if form == "dicts" else []
     if set(map(type, values)) <= {str}:
         return counts, np.ones(counts.sum(), np.float32)
     try:
-        return counts, np.array([1.0 if type(v) is str else float(v) for v in values])
+        return counts, np.array([1.0 if isinstance(v, str) else float(v) for v in values])
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
 

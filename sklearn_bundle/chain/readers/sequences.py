@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from numbers import Real
 from reprlib import repr as short
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle.chain.readers import features, packing
 from sklearn_bundle.chain.readers.features import place
-from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, Packed, listed, nature
+from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, nature
 from sklearn_bundle.core.estimator import features_of
 from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
@@ -29,7 +30,7 @@ from sklearn_bundle.core.validation import (
 )
 from sklearn_bundle.core.values import is_missing, mixed, require_y, shown
 
-_NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
+_NUMBERS = Real, np.bool_
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X
 
 
@@ -136,60 +137,63 @@ def check_training_sequences(
     scikit-learn's ``validate_data`` writes to the estimator; attributes of an earlier fit that this
     one lacks are removed.
     """
-    name = type(estimator).__name__
+    name, sequences = type(estimator).__name__, packing.sequences_in(X)
     require_y(f"This {name} estimator", y)
-    packed, classes, labels = _read(estimator, X, y)
-    given = check_sample_weight(sample_weight, len(packed.lengths)) * (packed.lengths > 0)
+    if sequences is None:
+        X, (classes, labels) = _plain(estimator, X, y)
+        lengths = np.ones(X.shape[0], np.int64)
+    else:
+        lengths = packing.lengths_of(sequences)
+        classes, labels = _encoded(_all_labels(y, lengths), lengths)
+        if not lengths.any():
+            none = f"X has no position: all its {len(lengths)} sequences are empty."
+            some = "Found no sequence in X, while a minimum of 1 is required."
+            raise ValueError(none if sequences else some)
+    given = check_sample_weight(sample_weight, len(lengths)) * (lengths > 0)
     with np.errstate(over="ignore"):
         total = float(given.sum())
     weights = normalized(given)
     kept = np.flatnonzero(weights)
-    places = packing.positions_of(kept, packed.lengths)
-    present, labels = np.unique(labels[places], return_inverse=True)
-    packed, classes, weights = packed.take(kept), classes[present], normalized(weights[kept])
+    present, labels = np.unique(labels[np.repeat(weights > 0.0, lengths)], return_inverse=True)
+    classes, lengths, weights = classes[present], lengths[kept], normalized(weights[kept])
     if len(classes) < least_classes:
         raise ValueError(
             f"{name} needs labels of at least 2 classes in y (in sequences with a positive weight),"
             f" but got only one class: {classes.tolist()[0]!r}."
         )
-    X, columns = _columns(packed, kept, given[kept], min_frequency)
-    fitted = {"_form": packed.form} | (columns or features_of(estimator))
+    form, X = "plain", X[kept] if sequences is None and len(kept) < X.shape[0] else X
+    if sequences is not None:
+        form, X = packing.packed(estimator, sequences, kept, None)
+    columns = {}
+    if form in TOKEN_FORMS:
+        X, columns = _columns(form, X, lengths, kept, given[kept], min_frequency)
+    fitted = {"_form": form} | (columns or features_of(estimator))
     for attribute in _OPTIONAL:
         if attribute not in fitted:
             vars(estimator).pop(attribute, None)
-    plain = packed.form == "plain"
-    return TrainingSequences(
-        X, packed.lengths, plain, labels, classes, weights, total, kept, fitted
-    )
+    plain = form == "plain"
+    return TrainingSequences(X, lengths, plain, labels, classes, weights, total, kept, fitted)
 
 
-def _read(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Packed, np.ndarray, NDArray]:
-    """Packed X, sorted classes, and their places for all positions."""
-    sequences, name = packing.sequences_in(X), type(estimator).__name__
-    if sequences is not None:
-        packed = packing.pack_sequences(estimator, sequences, None)
-        return packed, *_encoded(_all_labels(y, packed.lengths), packed.lengths)
+def _plain(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Any, tuple[np.ndarray, NDArray]]:
+    """A 2-D X, with sorted classes and the places of labels among them."""
     if nature(X) in ("list", "matrix"):  # otherwise X is wrong
-        _refuse_several_labels(name, y)
+        _refuse_several_labels(type(estimator).__name__, y)
     if mixed(y):
-        _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
+        _encoded(np.asarray(y, dtype=object).tolist(), None)  # raises the error
     X, y = checked_data(estimator, X, y, **X_CHECKS)
-    if y.dtype.kind == "O":
-        _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
     check_discrete(y)
-    return packing.pack_plain(X), *np.unique(y, return_inverse=True)
+    return features.csr(X), _encoded(y.tolist(), None)
 
 
 def _columns(
-    packed: Packed, kept: NDArray[np.intp], weights: NDArray[np.float64], least: int | None
+    form: str, tokens: list, lengths: NDArray, kept: NDArray, weights: NDArray, least: int | None
 ) -> tuple[sp.csr_array, dict[str, Any]]:
     """The matrix of all positions, and what prediction needs to know of named attributes."""
-    if packed.form not in TOKEN_FORMS:
-        return packed.positions, {}
-    names, X = features.fit_vocabulary(packed.form, packed.positions)
-    features.check_finite(X, packed.lengths, names, kept)
+    names, X = features.fit_vocabulary(form, tokens)
+    features.check_finite(X, lengths, names, kept)
     if least is not None:
-        frequent = features.are_frequent(X, np.repeat(weights, packed.lengths), least)
+        frequent = features.are_frequent(X, np.repeat(weights, lengths), least)
         if not frequent.any():
             raise ValueError(f"min_frequency={least} leaves none of {len(names)} attributes.")
         names, X = names[frequent], X[:, frequent]
@@ -210,41 +214,38 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         given = f"a {type(X).__name__} that is not a list of sequences. Write one sequence as [X]."
         raise ValueError(packing.another_kind(estimator, form, given))
     if sequences is None:
-        packed = packing.pack_plain(checked_data(estimator, X, reset=False, **X_CHECKS))
-    else:
-        packed = packing.pack_sequences(estimator, sequences, form)
-    X = packed.positions
-    if not len(packed.lengths.nonzero()[0]):
-        X = sp.csr_array((0, estimator.n_features_in_))
-    elif packed.form in TOKEN_FORMS:
-        X = features.vectorized(estimator._vocabulary, packed.form, packed.positions)
-        features.check_finite(X, packed.lengths, estimator.attribute_names_)
-    return Sequences(X, packed.lengths, form == "plain")
+        X = features.csr(checked_data(estimator, X, reset=False, **X_CHECKS))
+        return Sequences(X, np.ones(X.shape[0], np.int64), True)
+    if form == "plain" and not len(sequences):
+        raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
+    lengths = packing.lengths_of(sequences)
+    kept = np.flatnonzero(lengths)
+    if not len(kept):
+        return Sequences(sp.csr_array((0, estimator.n_features_in_)), lengths, False)
+    form, X = packing.packed(estimator, sequences, kept, form)
+    if form in TOKEN_FORMS:
+        X = features.vectorized(estimator._vocabulary, form, X)
+        features.check_finite(X, lengths[kept], estimator.attribute_names_, kept)
+    return Sequences(X, lengths, False)
 
 
 def check_labels(
     estimator: BaseEstimator, sequences: Sequences, y: Any, *, all_known: bool = True
 ) -> NDArray[np.intp]:
     """The true labels of sequences as indices into ``classes_``; -1 for others, if allowed."""
-    name, y = type(estimator).__name__, listed(y)
+    name = type(estimator).__name__
     require_y(name, y)
     if sequences.plain:
         refuse_misread("y", y, dates=True)
         _refuse_several_labels(name, y)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(sequences.X, y)
-        flat = y
+        flat = column_or_1d(y, warn=True).tolist()
+        check_consistent_length(sequences.X, flat)
     else:
         flat = _all_labels(y, sequences.lengths)
-    flat = flat.tolist() if isinstance(flat, np.ndarray) else flat
     index = {label: k for k, label in enumerate(estimator.classes_.tolist())}
-
-    def number(label: Any) -> int:
-        return index.get(label, -1) if _is_hashable(label) else -2
-
-    labels = np.fromiter(map(number, flat), np.intp, len(flat))
-    wrong = np.flatnonzero(labels < (0 if all_known else -1))
-    if len(wrong):
+    labels = np.fromiter((index.get(label, -1) for label in flat), np.intp, len(flat))
+    wrong = np.flatnonzero(labels < 0)
+    if all_known and len(wrong):
         where = place(int(wrong[0]), None if sequences.plain else sequences.lengths)
         raise ValueError(
             f"y holds the label {shown(flat[wrong[0]])} ({where}), which {name} was not fitted on; "
@@ -262,7 +263,10 @@ class PerSequence(list):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != object:
             return np.array(list(self), dtype=dtype)
-        return _vector(self)
+        vector = np.empty(len(self), dtype=object)
+        for k, value in enumerate(self):
+            vector[k] = value
+        return vector
 
 
 def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence:
@@ -288,8 +292,8 @@ def _refuse_several_labels(name: str, y: Any) -> None:
         )
 
 
-def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
-    """The labels of all positions: an array if all sequences are arrays of the same kind."""
+def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list:
+    """The labels of all positions."""
     if nature(y) not in ("list", "matrix") or hasattr(y, "columns"):
         raise TypeError(
             f"y must be a list with a sequence of labels for each sequence of X, got "
@@ -312,85 +316,31 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             raise ValueError(
                 f"Sequence {i} has {length} positions in X, but {len(labels)} labels in y."
             )
-    kinds = {getattr(labels, "dtype", np.dtype(object)).kind for labels in sequences if len(labels)}
-    if len(kinds) == 1 and kinds < set(_NUMPY_KINDS):
-        return np.concatenate([np.asarray(labels) for labels in sequences if len(labels)])
     return list(chain.from_iterable(sequences))
 
 
-def _encoded(labels: list | np.ndarray, lengths: NDArray[np.int64]) -> tuple[np.ndarray, NDArray]:
-    """Sorted classes, and indices into them."""
-    if isinstance(labels, np.ndarray):
-        if labels.dtype.kind == "f" and np.isnan(labels).any():
-            raise _missing_label(labels, lengths)
-        classes, indices = np.unique(labels, return_inverse=True)
-    else:
-        ordered = _sorted_labels(labels, lengths)
+def _encoded(labels: list, lengths: NDArray[np.int64] | None) -> tuple[np.ndarray, NDArray]:
+    """Sorted classes, all strings or all whole numbers, and indices into them."""
+    kinds = set(map(type, labels))
+    if all(issubclass(kind, str) for kind in kinds):
+        ordered = sorted(set(labels))
         index = {label: k for k, label in enumerate(ordered)}
         indices = np.fromiter(map(index.__getitem__, labels), np.intp, len(labels))
-        classes = _class_array(ordered)
-    if classes.dtype.kind == "f":
-        odd = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
-        if len(odd):
-            raise ValueError(
-                f"Unknown label type: continuous. y holds {odd[0]}; labels must be whole numbers, "
-                "strings or other discrete values."
-            )
-    return classes, indices
-
-
-def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
-    try:
-        present = set(labels)
-    except TypeError:
-        t, label = next((t, label) for t, label in enumerate(labels) if not _is_hashable(label))
-        raise ValueError(
-            f"Labels must be hashable, got {short(label)} of type {type(label).__name__} "
-            f"({place(t, lengths)} of y)."
-        ) from None
-    if any(map(is_missing, present)):
-        raise _missing_label(labels, lengths)
-    try:
-        return sorted(present)
-    except TypeError as error:
-        kinds = ", ".join(sorted({type(label).__name__ for label in present}))
-        raise ValueError(
-            f"Labels must be sortable, but y holds labels of the types {kinds}: {error}."
-        ) from error
-
-
-def _missing_label(labels: list | np.ndarray, lengths: NDArray[np.int64] | None) -> ValueError:
-    t, label = next((t, label) for t, label in enumerate(labels) if is_missing(label))
-    return ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
-
-
-def _is_hashable(label: Any) -> bool:
-    try:
-        hash(label)
-    except TypeError:
-        return False
-    return True
-
-
-def _class_array(labels: list) -> np.ndarray:
-    """An array of numbers or of strings if it holds nothing else, otherwise of objects."""
-    values = [
-        x.item() if isinstance(x, np.generic) and x.dtype.kind in _NUMPY_KINDS else x
-        for x in labels
-    ]
-    try:
-        classes = np.array(values)
-    except ValueError:  # tuples of different lengths
-        return _vector(values)
-    kinds = set(map(type, values))
-    same = set(map(type, classes.tolist())) == kinds or kinds == {int, float}
-    plain = classes.dtype.kind in _NUMPY_KINDS and classes.ndim == 1
-    return classes if plain and same and classes.tolist() == values else _vector(values)
-
-
-def _vector(values: list) -> np.ndarray:
-    """A one-dimensional array of objects."""
-    vector = np.empty(len(values), dtype=object)
-    for k, value in enumerate(values):
-        vector[k] = value
-    return vector
+        return np.array(ordered, dtype=str), indices
+    if all(issubclass(kind, _NUMBERS) for kind in kinds):
+        values = np.array(labels)
+        whole = values.dtype.kind in "biuf" and np.isfinite(values) & (values == np.floor(values))
+        if np.all(whole):
+            return np.unique(values, return_inverse=True)
+    string = any(issubclass(kind, str) for kind in kinds)
+    for t, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
+        size = abs(float(label)) if isinstance(label, _NUMBERS) else np.inf
+        whole = size.is_integer() and size < 2.0**63
+        if not (isinstance(label, str) if string else whole):
+            break
+    raise ValueError(
+        "Labels must be strings, or else whole numbers, not both: y holds "
+        f"{shown(label)} of type {type(label).__name__} ({place(t, lengths)})."
+    )

@@ -1,7 +1,6 @@
-"""Classes as outputs: the worst class of a row, with costs and with weights shared by classes.
+"""Classes as outputs: the worst class of a row, with costs.
 
-The score of a class is the sum of the scores of its nodes: only the class itself, or the class and
-its ancestors in a hierarchy. The parameters w are a row of d per node, one after the other.
+The parameters w are a row of d per class, one after the other. Sets of labels have such rows, too.
 """
 
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from sklearn_bundle.structured._compiled import structures
 
 
 class NodeRows(NamedTuple):
-    """Rows of features, which the score of every node is a product with.
+    """Rows of features, which the score of every node, a class or label, is a product with.
 
     They are dense, of ``width`` entries each, with ``indices`` and ``indptr`` empty; or CSR with
     width 0 and no index twice in a row.
@@ -29,18 +28,12 @@ class NodeRows(NamedTuple):
 
 
 class ClassOutputs(NamedTuple):
-    """Rows with the numbers of their classes, and what classes are made of.
-
-    Class k has the nodes ``nodes[starts[k]:starts[k + 1]]``. ``costs`` has one row per class, or
-    one row of ones for all.
-    """
+    """Rows with the numbers of their classes, and costs, a row per true class."""
 
     rows: NodeRows
     slack: bool
     labels: NDArray[np.int64]
     costs: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    nodes: NDArray[np.int64]
 
 
 @inner
@@ -76,18 +69,6 @@ node_scores = inner(_node_scores, **SUMS)
 
 
 @inner
-def add_row(rows, i, node, factor, gradient):
-    """Add ``factor * x_i`` to the row of a node in ``gradient``."""
-    first, last = _ends(rows, i)
-    row, d = rows.data[first:last], rows.n_features
-    target = gradient[node * d : (node + 1) * d]
-    for e in range(rows.width):
-        target[e] += factor * row[e]
-    for e in range(0 if rows.width > 0 else row.shape[0]):
-        target[np.int64(rows.indices[first + e])] += factor * row[e]
-
-
-@inner
 def append_row(rows, i, node, factor, count, indices, values):
     """Append the entries of ``factor * x_i`` in the row of a node; returns their number.
 
@@ -103,35 +84,16 @@ def append_row(rows, i, node, factor, count, indices, values):
 
 @registered(structures.new_work, ClassOutputs)
 def _new_work(outputs):
-    return np.empty(outputs.rows.n_nodes), np.empty(outputs.starts.shape[0] - 1)
-
-
-@inner
-def _class_scores(outputs, i, w, work):
-    """Scores of the classes, in the second part of the memory."""
-    of_nodes, scores = work
-    node_scores(outputs.rows, i, w, of_nodes)
-    for k in range(scores.shape[0]):
-        scores[k] = 0.0
-        for j in range(outputs.starts[k], outputs.starts[k + 1]):
-            scores[k] += of_nodes[outputs.nodes[j]]
-    return scores
-
-
-@inner
-def _add(outputs, k, amount, of_nodes):
-    """Add an amount for each node of a class."""
-    for j in range(outputs.starts[k], outputs.starts[k + 1]):
-        of_nodes[outputs.nodes[j]] += amount
+    return np.empty(outputs.rows.n_nodes)
 
 
 @registered(structures.worst, ClassOutputs)
-def _worst(outputs, i, w, work, indices, values):
-    scores, of_nodes, label = _class_scores(outputs, i, w, work), work[0], outputs.labels[i]
-    costs = outputs.costs[min(label, outputs.costs.shape[0] - 1)]
+def _worst(outputs, i, w, scores, indices, values):
+    rows, label = outputs.rows, outputs.labels[i]
+    node_scores(rows, i, w, scores)
     best, at, broken = 0.0, label, False
-    for k in range(scores.shape[0]):
-        cost = costs[k] * (k != label)
+    for k in range(rows.n_nodes):
+        cost = outputs.costs[label, k]
         score = (cost if outputs.slack else 1.0) * (scores[k] - scores[label]) + cost
         broken |= score != score  # NaN, which no comparison sees
         higher = score > best
@@ -139,28 +101,9 @@ def _worst(outputs, i, w, work, indices, values):
     best = np.nan if broken else best
     if at == label:
         return 0, 0.0, best, best
-    of_nodes[:] = 0.0
-    factor = costs[at] if outputs.slack else 1.0
-    _add(outputs, label, factor, of_nodes)
-    _add(outputs, at, -factor, of_nodes)
-    count = 0
-    for v in range(of_nodes.shape[0]):
-        if of_nodes[v] != 0.0:
-            count = append_row(outputs.rows, i, v, of_nodes[v], count, indices, values)
-    return count, costs[at], best, best
-
-
-@registered(structures.expect, ClassOutputs)
-def _expect(outputs, i, w, work, weight, gradient):
-    scores, of_nodes, label = _class_scores(outputs, i, w, work), work[0], outputs.labels[i]
-    top, own, mass = np.max(scores), scores[label], 0.0
-    for k in range(scores.shape[0]):
-        scores[k] = np.exp(scores[k] - top)
-        mass += scores[k]
-    of_nodes[:] = 0.0
-    for k in range(scores.shape[0]):
-        _add(outputs, k, scores[k] / mass - (k == label), of_nodes)
-    for v in range(of_nodes.shape[0]):
-        if of_nodes[v] != 0.0:
-            add_row(outputs.rows, i, v, weight * of_nodes[v], gradient)
-    return max((top - own) + np.log(mass), 0.0)
+    cost = outputs.costs[label, at]
+    factor = cost if outputs.slack else 1.0
+    lower, sign = min(label, at), 1.0 if label < at else -1.0
+    count = append_row(rows, i, lower, sign * factor, 0, indices, values)
+    count = append_row(rows, i, max(label, at), -sign * factor, count, indices, values)
+    return count, cost, best, best

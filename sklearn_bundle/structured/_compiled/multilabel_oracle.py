@@ -1,4 +1,4 @@
-"""Sets of labels as outputs, along a forest over the labels: the worst set, and expectations.
+"""Sets of labels as outputs, along a forest over the labels: the worst set.
 
 The parameters w are a row of d per label, a bias per label, and four numbers, one per combination
 of states, for each edge of the forest.
@@ -13,7 +13,6 @@ from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.class_oracle import (
     NodeRows,
-    add_row,
     append_row,
     node_scores,
 )
@@ -41,16 +40,13 @@ class Workspace(NamedTuple):
 
     scores: NDArray[np.float64]  # <w_l, x> of the labels
     up: NDArray[np.float64]  # of a label's states, with all below it
-    send: NDArray[np.float64]  # messages to the states of the label above
-    shares: NDArray[np.float64]  # probabilities of states
     found: NDArray[np.int64]
 
 
 @registered(structures.new_work, MultilabelOutputs)
 def _new_work(outputs):
     L = outputs.rows.n_nodes
-    states = np.empty((L, 2)), np.empty((L, 2)), np.empty((L, 2))
-    return Workspace(np.empty(L), *states, np.empty(L, np.int64))
+    return Workspace(np.empty(L), np.empty((L, 2)), np.empty(L, np.int64))
 
 
 @inner
@@ -62,44 +58,22 @@ def _place(outputs, v, state, other):
 
 
 @inner
-def _sum(a, b, summed):
-    """``log(exp a + exp b)``, or the larger one."""
-    return max(a, b) + (np.log1p(np.exp(-abs(a - b))) if summed else 0.0)
-
-
-@inner
-def _to_roots(outputs, i, w, cost, summed, work):
-    """Messages from the leaves to the roots: maxima, or logarithms of sums of exponentials.
-
-    Returns the sum over the roots, and the score of the true set.
-    """
-    up, truth, rows, total, score = work.up, outputs.truths[i], outputs.rows, 0.0, 0.0
+def _find(outputs, i, w, work):
+    """Write the best set to ``found``: messages from the leaves to the roots, and back."""
+    up, truth, rows = work.up, outputs.truths[i], outputs.rows
     node_scores(rows, i, w, work.scores)
     for v in range(rows.n_nodes):
-        up[v, 0] = cost * (truth[v] == 1)
-        up[v, 1] = cost * (truth[v] == 0) + work.scores[v]
+        up[v, 0] = outputs.cost * (truth[v] == 1)
+        up[v, 1] = outputs.cost * (truth[v] == 0) + work.scores[v]
         up[v, 1] += outputs.bias * w[rows.n_nodes * rows.n_features + v]
-        score += up[v, truth[v]]
     for r in range(rows.n_nodes - 1, -1, -1):
         v = outputs.order[r]
         parent = outputs.parents[v]
-        if parent < 0:
-            total += _sum(up[v, 0], up[v, 1], summed)
-            continue
-        score += w[_place(outputs, v, truth[parent], truth[v])]
-        for state in range(2):
+        for state in range(2 if parent >= 0 else 0):
             zero, one = w[_place(outputs, v, state, 0)], w[_place(outputs, v, state, 1)]
-            work.send[v, state] = _sum(up[v, 0] + zero, up[v, 1] + one, summed)
-            up[parent, state] += work.send[v, state]
-    return total, score
-
-
-@inner
-def _find(outputs, i, w, work):
-    """Write the best set to ``found``."""
-    _to_roots(outputs, i, w, outputs.cost, False, work)
+            up[parent, state] += max(up[v, 0] + zero, up[v, 1] + one)
     for v in outputs.order:
-        zero, one = work.up[v, 0], work.up[v, 1]
+        zero, one = up[v, 0], up[v, 1]
         if outputs.parents[v] >= 0:
             state = work.found[outputs.parents[v]]
             zero += w[_place(outputs, v, state, 0)]
@@ -135,28 +109,3 @@ def _worst(outputs, i, w, work, indices, values):
             values[count + 1] = -1.0
             count += 2
     return structures.with_score(count, loss, w, indices, values)
-
-
-@registered(structures.expect, MultilabelOutputs)
-def _expect(outputs, i, w, work, weight, gradient):
-    rows, up, truth, shares = outputs.rows, work.up, outputs.truths[i], work.shares
-    total, score = _to_roots(outputs, i, w, 0.0, True, work)
-    for v in outputs.order:
-        parent = outputs.parents[v]
-        if parent < 0:
-            in_all = _sum(up[v, 0], up[v, 1], True)
-            shares[v, 0], shares[v, 1] = np.exp(up[v, 0] - in_all), np.exp(up[v, 1] - in_all)
-        else:
-            shares[v, 0] = shares[v, 1] = 0.0
-            for state in range(2):
-                for other in range(2):
-                    place = _place(outputs, v, state, other)
-                    share = np.exp(up[v, other] + w[place] - work.send[v, state])
-                    share *= shares[parent, state]
-                    shares[v, other] += share
-                    gradient[place] += weight * share
-            gradient[_place(outputs, v, truth[parent], truth[v])] -= weight
-        change = weight * (shares[v, 1] - truth[v])
-        add_row(rows, i, v, change, gradient)
-        gradient[rows.n_nodes * rows.n_features + v] += outputs.bias * change
-    return max(total - score, 0.0)

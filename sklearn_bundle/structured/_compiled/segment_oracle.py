@@ -22,8 +22,6 @@ from sklearn_bundle.jit.elementary import exp
 from sklearn_bundle.structured._compiled import structures
 from sklearn_bundle.structured._compiled.chain_oracle import append_rows, place
 
-NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what counts as a mistake
-
 
 class SegmentOutputs(NamedTuple):
     """Sequences and their true segments.
@@ -36,7 +34,7 @@ class SegmentOutputs(NamedTuple):
     n_labels: int
     longest: int
     width: int
-    cost: int
+    cost: float  # of a wrong token
     limits: NDArray[np.int64]
     labels: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -130,9 +128,6 @@ def _find(outputs, i, w, work):
         work.labels[t], work.sizes[t] = label, size
         loss += _cost(outputs, start + t, begins, label, begin == t)
         begins = outputs.sizes[start + t] > 0
-        if begins and outputs.cost == SEGMENTS:
-            found = size == outputs.sizes[start + t] and label == outputs.labels[start + t]
-            loss += -1.0 if found else 1.0
     return loss
 
 
@@ -143,14 +138,14 @@ def _run(outputs, i, w, best, work):
     start, tail = chains.tokens[i], w[chains.n_attributes * chains.width :]
     T, size = chains.tokens[i + 1] - start, (chains.blocks[i + 1] - chains.blocks[i]) * chains.width
     scores(chains, i, w, work.gains)
-    if best and outputs.cost != NOTHING:
+    if best and outputs.cost > 0.0:
         _add_costs(outputs, start, T, work)
     for n in range(outputs.longest):
         for k in range(outputs.n_labels):
             score = tail[(outputs.n_labels + n) * outputs.width + k]
             work.lengths[n * outputs.width + k] = score if n < outputs.limits[k] else -np.inf
-    total = _forward(outputs, start, T, tail, best, work)
-    _backward(outputs, start, T, tail, best, total, work, work.rows[size:])
+    total = _forward(outputs, T, tail, best, work)
+    _backward(outputs, T, tail, best, total, work, work.rows[size:])
     return total
 
 
@@ -169,17 +164,16 @@ def _add_costs(outputs, start, T, work):
 @inner
 def _cost(outputs, at, begins, label, first):
     """Of a label for the token ``at``, where a true segment begins or not, as ``first`` or not."""
-    wrong = label != outputs.labels[at] or (outputs.cost == TAGS and begins != first)
-    return 1.0 * (first if outputs.cost == SEGMENTS else wrong)
+    return outputs.cost * (label != outputs.labels[at] or begins != first)
 
 
 @inner
-def _forward(outputs, start, T, tail, best, work):
+def _forward(outputs, T, tail, best, work):
     """Fill ``entered`` and ``reached``; returns the total of all ways to the end."""
     K, S, L = outputs.n_labels, outputs.width, outputs.longest
     for e in range(T + 1):
         if e > 0:
-            n = _ways_to_reach(outputs, start, e, min(e, L), best, 0, K, work)
+            n = _ways_to_reach(outputs, e, min(e, L), 0, K, work)
             _total(work.ways, n, S, K, best, work.reached, e * S, work.row)
         if e < T:
             n = _ways_to_enter(outputs, e, tail, 0, K, work)
@@ -191,7 +185,7 @@ def _forward(outputs, start, T, tail, best, work):
 
 
 @inner
-def _backward(outputs, start, T, tail, best, total, work, counts):
+def _backward(outputs, T, tail, best, total, work, counts):
     """Fill ``begins``, ``ends`` and the tail's ``counts``: a weight is divided among the ways."""
     K, S, L, ways = outputs.n_labels, outputs.width, outputs.longest, work.ways
     for x in range((K + L + 2) * S):
@@ -206,7 +200,7 @@ def _backward(outputs, start, T, tail, best, total, work, counts):
             end = (s + 1) * S + k
             if work.ends[end] > 0.0:
                 n = min(outputs.limits[k], s + 1)
-                _ways_to_reach(outputs, start, s + 1, n, best, k, k + 1, work)
+                _ways_to_reach(outputs, s + 1, n, k, k + 1, work)
                 _share(ways, n, S, k, work.ends[end], work.reached[end], best)
                 for m in range(n):
                     work.begins[(s - m) * S + k] += ways[m * S + k]
@@ -224,7 +218,7 @@ def _backward(outputs, start, T, tail, best, total, work, counts):
 
 
 @inner
-def _ways_to_reach(outputs, start, e, count, best, first, last, work):
+def _ways_to_reach(outputs, e, count, first, last, work):
     """Rows of ``ways`` for lengths up to ``count`` of a segment that ends at e, of some labels."""
     S, W, ways, inside = outputs.width, outputs.chains.width, work.ways, work.row
     for k in range(first, last):
@@ -234,9 +228,6 @@ def _ways_to_reach(outputs, start, e, count, best, first, last, work):
         for k in range(first, last):
             inside[k] += work.gains[s * W + k]
             ways[n * S + k] = inside[k] + (work.entered[s * S + k] + work.lengths[n * S + k])
-    own, label = outputs.sizes[start + e - 1] - 1, outputs.labels[start + e - 1]
-    if best and outputs.cost == SEGMENTS and 0 <= own < count and first <= label < last:
-        ways[own * S + label] -= 2.0  # one segment less is missed, in place of one more invented
     return count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,23 +20,31 @@ from sklearn_bundle.core.estimator import (
     points_of,
     with_callbacks,
 )
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import fingerprint_of
-from sklearn_bundle.structured.estimators._structured_solvers import (
-    SOLVERS,
-    StructuredData,
-    bound_problem,
-    check_formulation,
-    further_advice,
-    is_proved,
-    new_solver,
-)
 from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.examples import Examples
+from sklearn_bundle.structured.problems.structured import (
+    LikelihoodProblem,
+    StructuredProblem,
+    StructuredRisk,
+)
 from sklearn_bundle.structured.readers.outputs import OutputFinder, reader_of
-from sklearn_bundle.structured.readers.structures import checked_model, forget
+from sklearn_bundle.structured.readers.structures import Reading, checked_model, forget
+from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
+from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
+from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
+
+_TOGETHER = "bundle", "rsd-one-simplex"
+_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
+_SMOOTH = "auto", "lbfgs", "bundle"  # for the logistic loss
+
+#: The names of all solvers.
+SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
 
 
 @fill_doc
@@ -77,9 +86,9 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         "excessive-gap": chains, hinge with margin rescaling.
         "lbfgs": ``loss="log"``.
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
-        "log" needs a model that can sum over its outputs.
+        "log" is for chains and segments.
     scaling : {"margin", "slack"}, default="margin"
-        "slack" needs integer costs for chains, and ``slack_rescaled_inference`` of your models.
+        "slack" is for "multiclass", and for your models with ``slack_rescaled_inference``.
     %(tol: 1e-3)s
     max_iter : int, default=1000
         Maximum number of passes of the oracle over all examples.
@@ -119,7 +128,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         The solver that ran.
     %(reg_lambda_)s
     %(history: oracle calls over n)s
-        and ``oracle_calls``.
+        and, but for "lbfgs", ``oracle_calls``.
     n_features_in_ : int
         Number of features, if X has them.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -215,20 +224,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
-        self.model = model
-        self.reg_lambda = reg_lambda
-        self.solver = solver
-        self.loss = loss
-        self.scaling = scaling
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_cached_outputs = n_cached_outputs
-        self.sampling = sampling
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -308,3 +304,85 @@ def _fingerprint(params: StructuredSVM, data: StructuredData) -> tuple[Any, ...]
         return None
     of_problem = params.loss, params.scaling, params.solver, params.n_cached_outputs
     return of_data, of_model, *of_problem
+
+
+# ---- data, problems and solvers ------------------------------------------------------------------
+
+
+@dataclass
+class StructuredData:
+    """Training data and the model fitted to them."""
+
+    model: StructuredModel
+    reading: Reading
+    examples: Examples
+    reg_lambda: float
+
+
+def check_formulation(
+    loss: str, solver: str, scaling: str, name: str, examples: Examples | None = None
+) -> None:
+    """ValueError if the solver, or the model of this name, does not support the loss."""
+    log, message = loss == "log", None
+    of_chains = loss == "hinge" and scaling == "margin" and (not examples or examples.has_edges)
+    if log and solver not in _SMOOTH:
+        names = ", ".join(map(repr, _SMOOTH))
+        message = f"loss='log' takes one of the solvers {names}, got solver={solver!r}."
+    elif not log and solver == "lbfgs":
+        message = f"solver='lbfgs' is only for loss='log', got loss={loss!r}."
+    elif solver == "excessive-gap" and not of_chains:
+        message = (
+            "solver='excessive-gap' takes only the model 'chain' and only loss='hinge' with "
+            f"scaling='margin'; with loss={loss!r} and scaling={scaling!r} it got {name}; use "
+            "solver='auto'."
+        )
+    elif log and examples and not examples.likelihood:
+        message = f"loss='log' is for chains and segments, got {name}: use loss='hinge'."
+    if message is not None:
+        raise ValueError(message)
+
+
+def further_advice(examples: Examples, name: str) -> dict[Status, str]:
+    """Advice if ``tol`` was not reached and the model of this name is not exact."""
+    if examples.exact:
+        return {}
+    return {
+        Status.STALLED: f"The rest lies between the outputs that {name} has found and its "
+        "upper_bound: increase tol, or let the inference search for longer."
+    }
+
+
+def is_proved(loss: str, data: StructuredData, point: Any) -> bool:
+    """Whether the objective is an upper bound: the oracle is exact, or has upper bounds."""
+    if loss == "log":
+        return True
+    examples = data.examples
+    if examples.exact or data.model.upper_bound is None:
+        return examples.exact
+    return bool(np.isfinite(examples.find(point, 0, examples.n_examples).bounds).all())
+
+
+def bound_problem(loss: str, data: StructuredData, n_threads: int) -> StructuredRisk:
+    """The examples bound to the loss."""
+    weights = data.reading.weights
+    if loss == "log":
+        return LikelihoodProblem(data.examples, weights, data.reg_lambda, n_threads)
+    squared = loss == "squared_hinge"
+    return StructuredProblem(data.examples, weights, data.reg_lambda, squared, n_threads)
+
+
+def new_solver(
+    problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
+) -> Any:
+    """The solver of that name; ``given``: ``n_cached_outputs`` and the state that it ``kept``."""
+    if solver in _TOGETHER:
+        return OneSimplexSolver(problem, name=solver, tol=tol, **given)
+    if loss == "log":
+        return LBFGSSolver(problem, given["kept"])
+    if solver == "excessive-gap":
+        return MarginalGapSolver(problem, kept=given["kept"])
+    if solver in _PRODUCTS:
+        return SimplicialSolver(problem, variant=_PRODUCTS[solver], tol=tol, **given)
+    acceleration = "auto" if solver == "auto" else "never"
+    sampled = {"seed": seed, "sampling": sampling, "acceleration": acceleration}
+    return BlockCoordinateSolver(problem, **sampled, tol=tol, **given)

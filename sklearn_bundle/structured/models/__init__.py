@@ -5,7 +5,7 @@ Derive your own model from :class:`StructuredModel`.
 
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain
-from sklearn_bundle.structured.models.classes import Multiclass, Ontology
+from sklearn_bundle.structured.models.classes import Multiclass
 from sklearn_bundle.structured.models.graph import Graph, Grid
 from sklearn_bundle.structured.models.matching import Matching
 from sklearn_bundle.structured.models.multilabel import Multilabel
@@ -19,7 +19,6 @@ __all__ = [
     "Matching",
     "Multiclass",
     "Multilabel",
-    "Ontology",
     "PairwiseGraph",
     "Segments",
     "StructuredModel",

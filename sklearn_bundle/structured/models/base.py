@@ -32,10 +32,10 @@ class StructuredModel(Documented, BaseEstimator):
 
     The rest is optional. ``exact`` says whether the inferences find the highest score; if they may
     miss it, ``upper_bound(x, y, w)`` is needed to prove anything about a fit. ``scaling="slack"``
-    needs ``slack_rescaled_inference(x, y, w)``, and ``loss="log"`` needs ``expected_features(x,
-    w)``. :meth:`nonnegative` lists nonnegative parameters, and :meth:`max_loss` gives the unit of
-    `score`. Built-in models put compiled code into :meth:`examples`; a subclass of a built-in model
-    that changes the inference must override it too.
+    needs ``slack_rescaled_inference(x, y, w)``. :meth:`nonnegative` lists nonnegative parameters,
+    and :meth:`max_loss` gives the unit of `score`. Built-in models put compiled code into
+    :meth:`examples`, and those of sequences, classes and sets of labels have no other method; a
+    subclass of one that changes the inference must override it too.
 
     `fit` works on a clone, and first calls its :meth:`n_parameters` with all data: a model may keep
     what it learns there in attributes whose names end with an underscore. The other methods must
@@ -55,7 +55,7 @@ class StructuredModel(Documented, BaseEstimator):
 
     See Also
     --------
-    Multiclass, Ontology : Models of classes.
+    Multiclass : A model of classes.
 
     Examples
     --------
@@ -188,11 +188,6 @@ class StructuredModel(Documented, BaseEstimator):
     #: model that is not exact.
     upper_bound: Any = None
 
-    #: ``expected_features(x, w)`` -> ``log sum_y exp <w, phi(x, y)>`` over all outputs y, and the
-    #: mean of phi(x, y) with the probabilities ``exp <w, phi(x, y)>`` over that sum: a number and a
-    #: vector as :meth:`joint_feature` returns it, for ``loss="log"``.
-    expected_features: Any = None
-
     def nonnegative(self) -> ArrayLike:
         """Indices of the parameters that must not be negative; by default none.
 
@@ -280,4 +275,4 @@ def checked_labels(y: Any, n: int, n_labels: int) -> NDArray[np.int64]:
 def cost_matrix(cost: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
     """Checked costs of predicting the label of the column for that of the row; by default 1."""
     check_cost(cost, n_labels)
-    return 1.0 - np.eye(n_labels) if cost is None else np.asarray(cost, np.float64)
+    return 1.0 - np.eye(n_labels) if cost is None else np.ascontiguousarray(cost, np.float64)

@@ -23,8 +23,6 @@ _ENTRIES_A_CALL = 1 << 17  # entries that compiled code handles while Python han
 # Relative to the sum of absolute values of the terms of a score: more than the error of a float64
 # sum of a million terms, less than that of a float32 sum.
 _ROUNDING = 1e-9
-# Relative to the terms of a log-partition function summed by a user's code: a thousand roundings.
-_SHIFT = 1e-13
 
 
 def ends_of(sizes: ArrayLike) -> NDArray[np.int64]:
@@ -225,10 +223,8 @@ class ListedExamples(Examples):
         self._search = "slack_rescaled_inference" if self._slack else "loss_augmented_inference"
         self._name = type(model).__name__
         self.exact = bool(model.exact)
-        self.likelihood = model.expected_features is not None
         self.n_examples = len(y)
         self.n_entries = self.n_examples * _ENTRIES_A_CALL
-        self.terms = np.ones(self.n_examples, np.int64)
         n, most = model.n_parameters(X, y), (1 << 32) - 1
         check_scalar(n, f"{self._name}.n_parameters", Integral, min_val=1, max_val=most)
         self.n_parameters = int(n)
@@ -247,25 +243,6 @@ class ListedExamples(Examples):
         indices, values = map(np.concatenate, zip(*vectors, strict=True))
         starts = ends_of([len(vector.indices) for vector in vectors])
         return Found(starts, indices.astype(np.uint32), values, *map(np.array, numbers))
-
-    def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
-        """Losses and their gradient by the model's ``expected_features``."""
-        w, found = frozen(w), Expected(*np.empty((3, last - first)))
-        for k, weight in enumerate(weights[: last - first]):
-            log_z, phi = self._model.expected_features(self._X[first + k], w)
-            log_z = self._number("expected_features", log_z, first + k)
-            phi = self._vector("expected_features", phi, first + k)
-            truth = self._truths[first + k]
-            score, size = float(w[truth.indices] @ truth.values), _size(w, truth)
-            if log_z < score - _ROUNDING * (abs(log_z) + size):
-                right = f"a sum over all outputs: log_partition >= {score:.6g}, of the true output"
-                raise self._returned("expected_features", right, log_z, first + k)
-            found.losses[k] = max(log_z - score, 0.0)
-            found.shifts[k] = _SHIFT * (1.0 + abs(log_z) + size)
-            found.sizes[k] = np.linalg.norm(phi.values) + np.linalg.norm(truth.values)
-            gradient[phi.indices] += weight * phi.values
-            gradient[truth.indices] -= weight * truth.values
-        return found
 
     def _worst(self, i: int, w: Array) -> tuple[_Vector, float, float, float]:
         """Features, loss, score and bound of the output found for example i."""

@@ -1,7 +1,5 @@
 """Segmentations of sequences into labeled segments: semi-Markov models."""
 
-from itertools import pairwise
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain.model import pack, padded
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs
@@ -27,12 +24,6 @@ from sklearn_bundle.structured.models.examples import CompiledExamples, check_sc
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Segmentation = list[tuple[Any, int, int]]
-
-_COSTS = {
-    "tags": segment_oracle.TAGS,
-    "labels": segment_oracle.LABELS,
-    "segments": segment_oracle.SEGMENTS,
-}
 
 
 # ---- segments by tokens, parameters by parts -----------------------------------------------------
@@ -85,12 +76,6 @@ class Layout(NamedTuple):
     n_attributes: int
     longest: int
 
-    @property
-    def size(self) -> int:
-        """Number of parameters."""
-        K = self.n_labels
-        return K * (3 * self.n_attributes + K + self.longest + 2)
-
     def split(self, w: Array) -> SegmentWeights:
         """The parts of w, as views: the inverse of :func:`~.chain_structure.joined`."""
         K, d, L = self
@@ -139,33 +124,21 @@ class Segments(StructuredModel):
     predictions are, for each sequence, a list of segments (label, start, stop) with labels of any
     sortable type.
 
-    `cost` defines l(y, y'). There are ``K (3 d + K + L + 2)`` parameters. L is the largest length
-    of a segment; :meth:`n_parameters` sets K to the largest label in its y plus one.
-
-    Parameters
-    ----------
-    max_length : int, default=None
-        The largest length of a segment, in positions. None means, for each label, its largest
-        length in the training data.
-    cost : {"tags", "labels", "segments"}, default="tags"
-        Definition of a mistake. "tags": a position with a wrong label, or where a segment begins in
-        only one of the two; this is the number of wrong IOB2 tags if all labels have segments.
-        "labels": a position with a wrong label. "segments": a segment in only one of the two,
-        missed or invented.
+    The loss l(y, y') is the number of positions with a wrong label, or where a segment begins in
+    only one of the two: of wrong IOB2 tags, if all labels have segments. There are
+    ``K (3 d + K + L + 2)`` parameters. L is the largest length of a segment.
 
     Attributes
     ----------
     n_labels_ : int
-        K, after :meth:`n_parameters`.
+        K of the fitted model.
     max_lengths_ : ndarray of int of shape (K,)
-        The largest length of a segment with each label, after :meth:`n_parameters`.
+        The largest length of a segment with each label in the training data, and in predictions.
 
     Raises
     ------
     ValueError
-        By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, for a `max_length` that is
-        not a positive integer, or below the length of a segment in y; for another `cost`; for slack
-        rescaling; for 2^32 or more parameters.
+        By `fit`, for slack rescaling; for 2^32 or more parameters.
 
     See Also
     --------
@@ -176,8 +149,9 @@ class Segments(StructuredModel):
     Notes
     -----
     These are the semi-Markov models of [1]_, with sums over positions for the features of a
-    segment. The inferences and `fit` use the same compiled dynamic programming: ``T (L K + K^2)``
-    steps for a sequence, since the best label before a segment does not depend on its length.
+    segment. Dynamic programming takes ``T (L K + K^2)`` steps for a sequence, since the best label
+    before a segment does not depend on its length. It is compiled: the methods of
+    :class:`~sklearn_bundle.models.StructuredModel` for one example are not there.
 
     References
     ----------
@@ -187,68 +161,16 @@ class Segments(StructuredModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_bundle.models import Segments
+    >>> from sklearn_bundle import StructuredSVM
     >>> X = [np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 0, 0, 0, 1]]]
-    >>> y = [[(0, 0, 2), (1, 2, 3)], [(0, 0, 2), (0, 2, 4), (1, 4, 5)]]
-    >>> other = [(1, 0, 1), (0, 1, 2), (0, 2, 4), (0, 4, 5)]
-    >>> model = Segments()
-    >>> model.n_parameters(X, y), model.max_lengths_
-    (24, array([2, 1]))
-    >>> w = model.joint_feature(X[1], y[1]) - model.joint_feature(X[1], other)
-    >>> model.inference(X[0], w)
-    [(0, 0, 2), (1, 2, 3)]
-    >>> model.loss(y[1], other)
-    3.0
+    >>> y = [[("a", 0, 2), ("b", 2, 3)], [("a", 0, 2), ("a", 2, 4), ("b", 4, 5)]]
+    >>> model = StructuredSVM("segments", reg_lambda=0.01, random_state=0).fit(X, y)
+    >>> model.predict(X[:1]), model.model_.max_lengths_
+    ([[('a', 0, 2), ('b', 2, 3)]], array([2, 1]))
     """
 
     n_labels_: int
     max_lengths_: Numbers
-
-    def __init__(self, max_length: int | None = None, *, cost: str = "tags"):
-        self.max_length = max_length
-        self.cost = cost
-
-    def n_parameters(self, X: Any, y: Any) -> int:
-        if isinstance(X, TokenRows):
-            self.n_labels_, d = X.n_labels, X.X.shape[1]
-        else:
-            y, d = by_tokens(y), X[0].shape[1]
-            self.n_labels_ = 1 + max(y.labels)
-        self._learn_limits(y)
-        return self._layout(d).size
-
-    def joint_feature(self, x: Array, y: Segmentation) -> Array:
-        layout = self._layout(x.shape[1])
-        phi = np.zeros(layout.size)
-        parts = layout.split(phi)
-        for label, start, stop in y:
-            parts.coef[label] += x[start:stop].sum(axis=0)
-            parts.first[label] += x[start]
-            parts.last[label] += x[stop - 1]
-            parts.lengths[label, stop - start - 1] += 1.0
-        for (before, _, _), (label, _, _) in pairwise(y):
-            parts.transitions[before, label] += 1.0
-        parts.start[y[0][0]] = parts.end[y[-1][0]] = 1.0
-        return phi
-
-    def loss(self, y: Segmentation, y_hat: Segmentation) -> float:
-        if self.cost == "segments":
-            return float(len(set(map(tuple, y)) ^ set(map(tuple, y_hat))))
-        one, other = by_tokens([y]), by_tokens([y_hat])
-        wrong = np.not_equal(one.labels, other.labels)
-        if self.cost == "tags":  # a segment begins after the last token of another
-            wrong[1:] |= (one.sizes[:-1] > 0) != (other.sizes[:-1] > 0)
-        return float(wrong.sum())
-
-    def max_loss(self, y: Segmentation) -> float:
-        T = y[-1][2]
-        return float(T + len(y) if self.cost == "segments" else T)
-
-    def inference(self, x: Array, w: Array) -> Segmentation:
-        return self._best(x, w, None)
-
-    def loss_augmented_inference(self, x: Array, y: Segmentation, w: Array) -> Segmentation:
-        return self._best(x, w, by_tokens([y]))
 
     def best_segments(
         self,
@@ -256,9 +178,8 @@ class Segments(StructuredModel):
         lengths: Numbers,
         w: Array,
         n_threads: int,
-        truth: TokenSegments | None = None,
     ) -> TokenSegments:
-        """The segmentations of the highest scores, after :meth:`n_parameters`.
+        """The segmentations of the highest scores.
 
         Parameters
         ----------
@@ -270,8 +191,6 @@ class Segments(StructuredModel):
             Parameters.
         n_threads : int
             Number of threads.
-        truth : TokenSegments, default=None
-            True segments: then losses are added to the scores.
 
         Returns
         -------
@@ -287,7 +206,7 @@ class Segments(StructuredModel):
             w = joined((*(part[:, used] for part in parts[:3]), *parts[3:]))
         n, w = X.shape[0], layout.flat(w)
         found = TokenSegments(*np.zeros((2, n), np.int64))
-        outputs = self._outputs(TokenRows(X, lengths, self.n_labels_), truth)
+        outputs = self._outputs(TokenRows(X, lengths, self.n_labels_), None)
         bounds = row_blocks(X.nnz + n * outputs.chains.width, len(lengths), 1)
 
         def task(k: int) -> None:
@@ -300,7 +219,9 @@ class Segments(StructuredModel):
     def examples(self, X: TokenRows, y: TokenSegments, scaling: str) -> CompiledExamples:
         """All sequences bound to the model, for solvers, with parameters in padded rows."""
         check_scaling(self, scaling)
-        self.n_parameters(X, y)
+        self.n_labels_ = X.n_labels
+        self.max_lengths_ = np.ones(self.n_labels_, np.int64)
+        np.maximum.at(self.max_lengths_, y.labels, y.sizes)
         outputs, d, K, L = self._outputs(X, y), X.X.shape[1], self.n_labels_, self._longest
         chains = outputs.chains
         size = d * chains.width
@@ -321,16 +242,11 @@ class Segments(StructuredModel):
 
     def _outputs(self, X: TokenRows, y: TokenSegments | None) -> SegmentOutputs:
         """Sequences in the form for compiled code, without losses if there are no true segments."""
-        K, cost = self.n_labels_, segment_oracle.NOTHING if y is None else _COSTS[self.cost]
         labels, sizes = np.zeros((2, X.X.shape[0]), np.int64) if y is None else y
         arrays = self.max_lengths_, np.asarray(labels, np.int64), sizes
-        chains = pack(X.X, X.lengths, 3 * K, False)
-        return SegmentOutputs(K, self._longest, padded(K), cost, *map(frozen, arrays), chains)
-
-    def _best(self, x: Array, w: Array, truth: TokenSegments | None) -> Segmentation:
-        rows = sp.csr_array(x, dtype=np.float64)
-        found = self.best_segments(rows, np.array([len(x)]), w, 1, truth)
-        return segments_of(found.labels.tolist(), found.sizes)
+        K, chains = self.n_labels_, pack(X.X, X.lengths, 3 * self.n_labels_, False)
+        sizes = K, self._longest, padded(K), float(y is not None)
+        return SegmentOutputs(*sizes, *map(frozen, arrays), chains)
 
     @property
     def _longest(self) -> int:
@@ -338,19 +254,3 @@ class Segments(StructuredModel):
 
     def _layout(self, n_attributes: int) -> Layout:
         return Layout(self.n_labels_, n_attributes, self._longest)
-
-    def _learn_limits(self, y: TokenSegments) -> None:
-        """Check the parameters, and set the largest lengths."""
-        if not (isinstance(self.cost, str) and self.cost in _COSTS):
-            raise ValueError(f"cost must be one of {list(_COSTS)}, got {shown(self.cost)}.")
-        given, longest = self.max_length, y.sizes.max()
-        if given is None:
-            self.max_lengths_ = np.ones(self.n_labels_, np.int64)
-            np.maximum.at(self.max_lengths_, y.labels, y.sizes)
-            return
-        if not isinstance(given, Integral) or isinstance(given, bool) or given < longest:
-            raise ValueError(
-                "max_length must be None or an integer, at least the length of the longest segment "
-                f"in y, {longest}, got {shown(given)}."
-            )
-        self.max_lengths_ = np.full(self.n_labels_, given, np.int64)

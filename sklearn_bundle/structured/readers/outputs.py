@@ -11,15 +11,11 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.estimators._labeling import (
-    best_labelings,
-    certain_labels,
-    heaviest_features,
-)
+from sklearn_bundle.chain.estimators._labeling import certain_labels
 from sklearn_bundle.core.validation import check_sample_weight, normalized
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.chain_structure import Chain
-from sklearn_bundle.structured.models.classes import Multiclass, Ontology
+from sklearn_bundle.structured.models.classes import Multiclass
 from sklearn_bundle.structured.models.multilabel import Multilabel
 from sklearn_bundle.structured.models.segments import Segments
 from sklearn_bundle.structured.readers.segment_reader import SegmentReader
@@ -35,7 +31,6 @@ from sklearn_bundle.structured.readers.structures import (
 _READERS: dict[type[StructuredModel], type[Reader]] = {
     Chain: ChainReader,
     Multiclass: ClassReader,
-    Ontology: ClassReader,
     Multilabel: MultilabelReader,
     Segments: SegmentReader,
 }
@@ -134,48 +129,6 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @available_if(lambda self: self.loss == "log" and hasattr(self._reader, "predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for models of classes with ``loss="log"``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        check_is_fitted(self)
-        return self._reader.predict_proba(self, X)
-
-    @_for_chains
-    def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
-        """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
-
-        Parameters
-        ----------
-        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-        n_best : int, default=1
-            Number of labelings, at least 1.
-
-        Returns
-        -------
-        labelings : list of lists of (labels, score)
-            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
-            two-dimensional X, each labeling is a single label.
-
-        Raises
-        ------
-        ValueError
-            For an `n_best` that is not an integer of at least 1.
-        """
-        check_is_fitted(self)
-        return best_labelings(self, X, n_best, normalized=False)
-
     @_for_chains
     def certain(self, X: Any) -> Any:
         """Whether the predicted labels are those of the exact optimum, for chains.
@@ -205,29 +158,6 @@ class OutputFinder(BaseEstimator):
             )
         radius = float(np.sqrt(2.0 * max(self.dual_gap_, 0.0) / self.reg_lambda_))
         return certain_labels(self, X, radius, self.model_.fit_intercept)
-
-    @_for_chains
-    def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """For each label the features with the largest weights, by size, for chains.
-
-        Parameters
-        ----------
-        n : int, default=10
-            Number per label.
-
-        Returns
-        -------
-        features : dict of lists of (attribute, weight)
-            Dict by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
-            otherwise by their column of ``coef_``.
-
-        Raises
-        ------
-        ValueError
-            For an `n` that is not an integer of at least 1.
-        """
-        check_is_fitted(self)
-        return heaviest_features(self, n)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

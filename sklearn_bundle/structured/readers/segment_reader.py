@@ -61,18 +61,15 @@ class SegmentReader(Reader):
         return _by_sequences(sequences, TokenSegments(labels, found.sizes))
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        segmentations, model = _checked(estimator, X, y), estimator.model_
+        truth = by_tokens(_checked(estimator, X, y))
         sequences, found = _found(estimator, X)
-        tokens = [by_tokens([segments]).labels for segments in segmentations]
-        labels = check_labels(estimator, sequences, tokens).tolist()
-        truths = _by_sequences(sequences, TokenSegments(labels, by_tokens(segmentations).sizes))
-        outputs = _by_sequences(sequences, found._replace(labels=found.labels.tolist()))
-        pairs = list(zip(truths, outputs, strict=True))
-        losses = [
-            (model.loss(*pair), model.max_loss(pair[0])) if pair[0] else (0, 0) for pair in pairs
-        ]
-        one, other = np.array(losses, np.float64).reshape(-1, 2).T
-        return one, other
+        bounds = sequences.starts
+        labels = [truth.labels[a:b] for a, b in pairwise(bounds.tolist())]
+        wrong = check_labels(estimator, sequences, labels) != found.labels
+        begins = (truth.sizes > 0) != (found.sizes > 0)  # after the last token of another
+        wrong[1:] |= begins[:-1]  # sequences end alike
+        until = np.append(0, np.cumsum(wrong))[bounds]
+        return np.diff(until).astype(np.float64), sequences.lengths.astype(np.float64)
 
 
 def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:

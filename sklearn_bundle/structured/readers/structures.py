@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_bundle.chain.estimators._labeling import bound_chain, labels_like
@@ -109,8 +108,7 @@ class Reading:
 class Reader(ABC):
     """The parts of an estimator that depend only on the kind of model.
 
-    The estimator has only those of the methods ``decision_function`` and ``predict_proba`` that its
-    reader defines.
+    The estimator has the method ``decision_function`` if its reader defines it.
     """
 
     #: Whether the estimator is a classifier for scikit-learn.
@@ -179,7 +177,7 @@ class ClassReader(Reader):
     def read(self, estimator, X, y, sample_weight) -> Reading:
         data = check_classification_data(estimator, X, y, sample_weight, None)
         return Reading(
-            Rows(data.X, len(data.classes), data.classes.tolist()),
+            Rows(data.X, len(data.classes)),
             data.labels.astype(np.int64),
             data.weights,
             data.total,
@@ -188,7 +186,7 @@ class ClassReader(Reader):
         )
 
     def attributes(self, model, reading, w) -> dict[str, Any]:
-        coef = model.ancestors_ @ w.reshape(model.ancestors_.shape[1], -1)
+        coef = w.reshape(reading.X.n_classes, -1)
         coef = np.diff(coef, axis=0) if len(coef) == 2 else coef
         return {"coef_": coef} | super().attributes(model, reading, w)
 
@@ -197,25 +195,19 @@ class ClassReader(Reader):
         scores = self._scores(estimator, X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
-        """Probabilities, in proportion to the exponentials of the scores."""
-        return softmax(self._scores(estimator, X), axis=1)
-
     def predict(self, estimator, X) -> Any:
         return estimator.classes_[self._scores(estimator, X).argmax(axis=1)]
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
         found = self._scores(estimator, X).argmax(axis=1)
         rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
-        model, n_classes = estimator.model_, len(estimator.classes_)
-        labels = check_labels(estimator, rows, y)
-        pairs, place = np.unique(labels * n_classes + found, return_inverse=True)
-        losses = [model.loss(*divmod(pair, n_classes)) for pair in pairs.tolist()]
-        largest = np.array([model.max_loss(k) for k in range(n_classes)])
-        return np.array(losses)[place], largest[labels]
+        labels, model = check_labels(estimator, rows, y), estimator.model_
+        largest = np.array([model.max_loss(k) for k in range(len(estimator.classes_))])
+        return model.costs_[labels, found], largest[labels]
 
     def _scores(self, estimator: Any, X: Any) -> Array:
-        return estimator.model_.decision_values(check_prediction_data(estimator, X), estimator.w_)
+        X = check_prediction_data(estimator, X)
+        return X @ estimator.w_.reshape(len(estimator.classes_), -1).T
 
 
 # ---- sets of labels ---------------------------------------------------------------------------
@@ -255,7 +247,7 @@ class MultilabelReader(Reader):
                 f"fit, got {sets.shape}."
             )
         wrong = np.count_nonzero(sets != found, axis=1).astype(np.float64)
-        return wrong, np.full(len(wrong), estimator.model_.max_loss(None))
+        return wrong, np.full(len(wrong), float(sets.shape[1]))
 
 
 # ---- all others -------------------------------------------------------------------------------

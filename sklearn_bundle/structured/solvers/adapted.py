@@ -1,7 +1,6 @@
-"""L-BFGS and the excessive gap technique on structured risks."""
+"""The excessive gap technique for Markov networks of chains."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -9,77 +8,14 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
-from sklearn_bundle.core.lbfgs import MEMORY, LBFGSSolver
 from sklearn_bundle.core.limits import DOUBLE, ROUNDING, TINY, likely
 from sklearn_bundle.structured.models.examples import Examples, Expected
-from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.structured.problems.structured import LikelihoodProblem, StructuredProblem
 
 Array = NDArray[np.float64]
 
 PATIENCE = 1000  # steps in a row that change nothing: then only rounding is left
 _ROUNDING = 1e-14  # of the terms of the bound
-
-
-class StructuredLBFGS:
-    """L-BFGS on the likelihood, from w = 0 or from where the last solver of the problem ended.
-
-    Parameters
-    ----------
-    problem : LikelihoodProblem
-    n_cached_outputs : int or None
-        Pairs of steps and changes of the gradient to keep; None is 10.
-    kept : ndarray
-        :attr:`kept` of a solver of the same problem; reg_lambda may differ.
-    """
-
-    name = "lbfgs"
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
-
-    def __init__(
-        self,
-        problem: LikelihoodProblem,
-        *,
-        n_cached_outputs: int | None = None,
-        kept: Array | None = None,
-    ):
-        self._problem = problem
-        memory = MEMORY if n_cached_outputs is None else n_cached_outputs
-        self._solver = LBFGSSolver(_Smooth(problem), kept, memory=memory)
-
-    @property
-    def kept(self) -> Array:
-        """Where a new solver may start."""
-        return self._solver.kept
-
-    def attach(self, problem: LikelihoodProblem) -> None:
-        """Continue with the same problem in another object."""
-        self._problem = problem
-        self._solver.attach(_Smooth(problem))
-
-    def detach(self) -> None:
-        """Release the problem."""
-        self._problem = ABSENT
-        self._solver.detach()
-
-    def states(self) -> Iterator[State]:
-        """The solver's states, with the oracle calls of the problem."""
-        return map(self._counted, self._solver.states())
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """The best point and bound, recomputed."""
-        return self._counted(self._solver.confirm(moving=moving))
-
-    def _counted(self, state: State) -> State:
-        return self._problem.with_errors(replace(state, further=(self._problem.oracle_calls,)))
-
-
-class _Smooth:
-    """The problem in the form that L-BFGS needs."""
-
-    def __init__(self, problem: LikelihoodProblem):
-        self.n_parameters = problem.dimension
-        self.evaluate = problem.objective
 
 
 class WithLosses(Examples):

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.structured.models.examples import Found
-from sklearn_bundle.structured.problems.structured import StructuredRisk
+from sklearn_bundle.structured.problems.structured import LikelihoodProblem, StructuredRisk
 from sklearn_bundle.structured.solvers.block_solvers import BlockSolver
 from sklearn_bundle.structured.solvers.blocks import KeptOutputs
 
 Array = NDArray[np.float64]
 
-_LESS = 1e-2  # of reg_lambda: that of another fit that may use the same planes
 _ALL = 1 << 20  # planes
 _PATIENCE = 100  # master problems without weight after which a plane no longer counts
 _ONE = np.zeros(1, np.int64)
@@ -30,7 +29,7 @@ class Summed:
     Planes touch the risk only if the oracle is exact. If it may have missed outputs, the risk is
     taken to be at least as high as the planes that it gave elsewhere: otherwise the bound would
     rise above the objective. Planes are lowered by what rounding of their gradients may add to them
-    at the minimizer of P, for this reg_lambda and any down to a hundredth of it.
+    at the minimizer of P with this reg_lambda.
     """
 
     n_examples, squared = 1, False
@@ -60,7 +59,7 @@ class Summed:
         self._least = min(self._least, 0.5 * self.reg_lambda * float(w @ w) + self._risk)
         gradient, offset = problem.plane(found)
         # P is nowhere lower, and the penalty alone is at most P at its minimizer.
-        farthest = np.sqrt(2.0 * self._least / (_LESS * self.reg_lambda))
+        farthest = np.sqrt(2.0 * self._least / self.reg_lambda)
         offset -= problem.of_plane(found) * farthest
         used = np.flatnonzero(gradient) if offset > -np.inf else np.empty(0, np.int64)
         offset = max(offset, 0.0) if not len(used) else offset
@@ -82,7 +81,7 @@ class Summed:
         return self.problem.with_errors(state)
 
     def _errors(self, w: Array) -> Array:
-        if not self.problem.any_lambda:  # planes of sums of exponentials touch up to rounding
+        if isinstance(self.problem, LikelihoodProblem):  # its planes touch up to rounding
             return np.array([np.inf])
         return np.array([self.problem.objective_error(w, self._risk)])
 
@@ -113,8 +112,8 @@ class OneSimplexSolver(BlockSolver):
         kept: tuple[KeptOutputs, float] | None = None,
     ):
         self.name, self._cut_for = name, problem.reg_lambda
-        outputs, least = None, _LESS if problem.any_lambda else 1.0
-        if kept is not None and problem.reg_lambda >= least * kept[1]:
+        outputs = None
+        if kept is not None and problem.reg_lambda >= kept[1]:
             outputs, self._cut_for = kept
         most = _ALL if n_cached_outputs is None else n_cached_outputs
         super().__init__(Summed(problem), tol, most, outputs, _PATIENCE)
