@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
 from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, START, STEPS, Potentials, visit
 from sklearn_bundle.chain.model import pack
+from sklearn_bundle.core.certificate import ScoreRounding, column_counts
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
-from sklearn_bundle.core.score_rounding import ScoreRounding, column_counts
 from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.jit.vector import WIDTH
 

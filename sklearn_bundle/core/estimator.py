@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bundle.core.callers import warn
 from sklearn_bundle.core.contract import (
     MISSES,
     Solver,
@@ -55,10 +54,10 @@ from sklearn_bundle.core.contract import (
     run,
 )
 from sklearn_bundle.core.docs import Documented
-from sklearn_bundle.core.hints import ForCallers
 from sklearn_bundle.core.monitor import Lines, Monitor, Task, only_bars
 from sklearn_bundle.core.parallel import blas_threads, solve_each
-from sklearn_bundle.core.parameters import checked, warn_of_unused
+from sklearn_bundle.core.parameters import ForCallers, checked, warn_of_unused
+from sklearn_bundle.core.values import warn
 from sklearn_bundle.core.warm import WarmStart
 
 Method = TypeVar("Method", bound=Callable[..., Any])

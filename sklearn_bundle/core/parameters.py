@@ -1,15 +1,91 @@
 """Parameters: what each may be, written as data, and their check, whose messages say it."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import cache
+from inspect import Parameter, getattr_static, signature
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from sklearn_bundle.core.callers import warn
-from sklearn_bundle.core.hints import parameters_of, similar
-from sklearn_bundle.core.values import as_float, plain, shown
+from sklearn_bundle.core.values import as_float, plain, shown, warn
+
+# Values that other libraries have for what is offered here.
+_ALIASES = {
+    **dict.fromkeys(("log", "logistic", "cross_entropy", "crossentropy"), "log_loss"),
+    **dict.fromkeys(("mse", "l2_loss", "least_squares", "squared_loss"), "squared_error"),
+    **dict.fromkeys(("mae", "l1_loss"), "absolute_error"),
+    **dict.fromkeys(("l-bfgs", "l-bfgs-b"), "lbfgs"),
+    **dict.fromkeys(("newton-cg", "newton-cholesky"), "newton"),
+    **{"pinball": "quantile", "auc": "roc_auc", "lasso": "l1", "ridge": "l2"},
+    **{"gaussian": "rbf", "polynomial": "poly", "liblinear": "dual-coordinate"},
+    **{"libsvm": "decomposition", "smo": "decomposition", "cd": "coordinate-descent"},
+}
+# Parameters of other libraries, and in order of preference what an estimator may have instead.
+_STRENGTHS = "reg_lambda", "reg_lambdas", "C", "Cs"
+_INSTEAD = {
+    **dict.fromkeys(("alpha", "C", "reg_lambda", "c2"), _STRENGTHS),
+    **{"nu": ("contamination", *_STRENGTHS), "penalty": ("regularizer", "l1_ratio")},
+    **{"c1": ("l1_ratio",), "probability": ("loss",)},
+}
+# How values of those are converted. The names of values that a search tries end in "s".
+_MEANINGS = {
+    "reg_lambda": "which is 1 / (C * n) for n samples, the alpha of SGDClassifier and Lasso, the "
+    "alpha of Ridge over n, and 2 * c2 / n or, with c1, (c1 + 2 * c2) / n",
+    "C": "which is 1 / (n * reg_lambda) for n samples, and 1 / alpha for KernelRidge's alpha",
+    "l1_ratio": "the share of L1, which is c1 / (c1 + 2 * c2)",
+    "loss": "'log_loss' or another loss that has predict_proba",
+}
+
+
+@cache
+def parameters_of(kind: type) -> MappingProxyType[str, Parameter]:
+    """The parameters of a class's constructor."""
+    return MappingProxyType(signature(kind).parameters)
+
+
+def similar(value: str, offered: list[str]) -> str:
+    """A question with the offered name most similar to ``value``; empty if none is similar."""
+    names = {name.casefold(): name for name in offered}  # "L2" is "l2"
+    alias = _ALIASES.get(value.casefold())
+    known = [name for name in (alias, f"neg_mean_{alias}") if name in names]  # loss, or score
+    like = known or get_close_matches(value.casefold(), names, n=1)
+    return f" Did you mean {names[like[0]]!r}?" if like else ""
+
+
+class ForCallers:
+    """Says what to write in place of parameters and methods that other libraries have."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        own = parameters_of(cls) if kwargs.keys() & _INSTEAD.keys() else kwargs
+        for name in kwargs.keys() - own.keys():
+            found = next((one for one in _INSTEAD.get(name, ()) if one in own), None)
+            if found is not None:
+                meaning = _MEANINGS.get(found.removesuffix("s"), _MEANINGS.get(found, ""))
+                raise TypeError(
+                    f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}. Write "
+                    f"{found}{meaning and f', {meaning}'}."
+                )
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # type checkers would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("predict_proba", "predict_log_proba"):
+                return self.__getattribute__(name)  # raises its error again
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}. Wrap a classifier in "
+                "CalibratedClassifierCV, or take a loss with probabilities, such as 'log_loss'.",
+                name=name,
+                obj=self,
+            )
+
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
 # Where classes are that users import from sklearn_bundle.losses or sklearn_bundle.regularizers.
@@ -206,3 +282,35 @@ def warn_of_unused(estimator: Any) -> None:
 def is_same(value: Any, default: Any) -> bool:
     """Whether a parameter has this value; an array never does."""
     return value is default or (isinstance(value, str | Real) and value == default)
+
+
+class Parameters(BaseEstimator):
+    """Parameters as scikit-learn's estimators have them.
+
+    They are the arguments of the constructor, kept in attributes of the same names. So
+    :func:`sklearn.base.clone` works, and names such as ``loss__quantile`` in a grid search.
+    """
+
+    def set_params(self, **params: Any) -> Self:
+        """Set some of the parameters, also ``name__parameter``; they are checked as at first."""
+        super().set_params(**params)
+        type(self).__init__(self, **self.get_params(deep=False))
+        return self
+
+
+def forget_inherited(
+    kind: type, contract: type, stated: Iterable[str], following: Iterable[str]
+) -> None:
+    """Give a class that states something anew the contract's answer to what follows from it.
+
+    Where a subclass overrides one of the ``stated`` methods, what its bases say in ``following``
+    is true of another function.
+    """
+
+    def place(name: str) -> int:
+        return next(i for i, base in enumerate(kind.__mro__) if name in vars(base))
+
+    first = min(map(place, stated))
+    for name in following:
+        if place(name) > first:
+            setattr(kind, name, getattr_static(contract, name))

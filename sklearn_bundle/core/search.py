@@ -20,10 +20,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.estimator import CertifiedEstimator, Fit
 from sklearn_bundle.core.folds import Fold
-from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Interval, Names, parameters_of
-from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core.values import as_numbers, is_collection, plain, shown
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 # Called for every fit of a fold: the place of its value in the grid, the results of its

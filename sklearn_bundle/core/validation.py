@@ -15,8 +15,14 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
+from sklearn_bundle.core.values import (
+    as_float,
+    as_numbers,
+    is_between,
+    refuse_misread,
+    refuse_mixed,
+    shown,
+)
 
 _NAME = 24  # characters of a class that lines and bars show
 _FEW_ROWS = 1 << 14  # whose squares are held at a time: 8 bytes of each entry

@@ -1,6 +1,5 @@
 """Readers of sequences."""
 
-from sklearn_bundle.datasets._conll import load_conll
-from sklearn_bundle.datasets._frame import sequences_from_frame
+from sklearn_bundle.datasets._frame import load_conll, sequences_from_frame
 
 __all__ = ["load_conll", "sequences_from_frame"]

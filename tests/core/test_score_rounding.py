@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sklearn_bundle.core.score_rounding import RowSizes, ScoreRounding
+from sklearn_bundle.core.certificate import RowSizes, ScoreRounding
 from sklearn_bundle.models import Chain, Graph, Matching, Multiclass, Multilabel, PairwiseGraph
 from sklearn_bundle.structured.models.chain_structure import TokenRows
 from sklearn_bundle.structured.models.classes import Rows

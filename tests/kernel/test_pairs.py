@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from sklearn_bundle.core.contract import run
-from sklearn_bundle.kernel._compiled.votes import count_votes
+from sklearn_bundle.kernel._compiled.pairs import count_votes
 from sklearn_bundle.kernel.estimators.swap import PairsOfClasses, problem_of_pair
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers import pairs as pairs_module

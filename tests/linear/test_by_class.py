@@ -10,7 +10,7 @@ from sklearn_bundle.linear.losses import (
     SquaredError,
     Target,
 )
-from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
+from sklearn_bundle.linear.losses.regression import SquaredErrors
 
 RANDOM = np.random.default_rng(1)
 N, K = 300, 4

@@ -18,10 +18,10 @@ LIMITS = {
     "structured": 3652,
     "core": 2499,
     "jit": 349,
-    "other": 1008,
+    "other": 993,
     "compiled functions": 213,
-    "modules": 171,
-    "tests": 21305,
+    "modules": 147,
+    "tests": 21307,
     "asv_benchmarks": 5319,
     "doc": 33731,
 }

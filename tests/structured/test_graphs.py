@@ -13,7 +13,7 @@ from sklearn_bundle import StructuredSVM
 from sklearn_bundle.jit.decorators import jit
 from sklearn_bundle.models import Graph, Grid, Matching, PairwiseGraph
 from sklearn_bundle.structured._compiled import graph_oracle, structures
-from sklearn_bundle.structured._compiled.graphs import graph_of
+from sklearn_bundle.structured._compiled.graph_oracle import graph_of
 from tests.contract.cases import ListedGrid
 from tests.contract.judge import judge
 from tests.reference_structured import Structured, graphs, matchings

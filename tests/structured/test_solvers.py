@@ -12,8 +12,12 @@ from sklearn.preprocessing import scale
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.core.contract import Status, run
 from sklearn_bundle.structured.problems.structured import StructuredProblem
-from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
-from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver, Summed
+from sklearn_bundle.structured.solvers.block_solvers import (
+    BlockCoordinateSolver,
+    OneSimplexSolver,
+    SimplicialSolver,
+    Summed,
+)
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound, drawn
 

@@ -27,7 +27,7 @@ from sklearn_bundle.chain.readers.sequences import (
     check_prediction_sequences,
     shaped,
 )
-from sklearn_bundle.core.mixins import SparseCoefMixin
+from sklearn_bundle.core.optimum import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.validation import check_sample_weight
 

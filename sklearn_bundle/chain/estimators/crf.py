@@ -32,11 +32,11 @@ from sklearn_bundle.core.estimator import (
     with_callbacks,
 )
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import known_regions
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
+from sklearn_bundle.core.values import gathered
 
 _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 

@@ -26,7 +26,6 @@ from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
 from sklearn_bundle.core.folds import checked_score, checked_scorer, folds_among
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
 from sklearn_bundle.core.path import (
@@ -53,6 +52,7 @@ from sklearn_bundle.core.validation import (
     num_samples,
     rows_of,
 )
+from sklearn_bundle.core.values import gathered
 from sklearn_bundle.metrics import (
     flat_f1_scorer,
     sequence_accuracy_scorer,

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.chain.readers.features import FORMS, check_finite, check_tokens, csr
-from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import well_formed
+from sklearn_bundle.core.values import refuse_misread
 
 TOKEN_FORMS = {"strings", "dicts"}
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}

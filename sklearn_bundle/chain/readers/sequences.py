@@ -20,7 +20,6 @@ from sklearn_bundle.chain.readers import features, packing
 from sklearn_bundle.chain.readers.features import place
 from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, nature
 from sklearn_bundle.core.estimator import features_of
-from sklearn_bundle.core.misread import refuse_misread
 from sklearn_bundle.core.validation import (
     arrays_of,
     check_discrete,
@@ -28,7 +27,7 @@ from sklearn_bundle.core.validation import (
     checked_data,
     normalized,
 )
-from sklearn_bundle.core.values import is_missing, mixed, require_y, shown
+from sklearn_bundle.core.values import is_missing, mixed, refuse_misread, require_y, shown
 
 _NUMBERS = Real, np.bool_
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X

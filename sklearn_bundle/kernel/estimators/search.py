@@ -14,7 +14,6 @@ from sklearn.base import is_classifier
 from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.estimator import Fit, with_callbacks
 from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import checked
 from sklearn_bundle.core.search import (
     Grid,
@@ -27,7 +26,7 @@ from sklearn_bundle.core.search import (
     single_of,
     values_of_C,
 )
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.values import gathered, shown
 from sklearn_bundle.kernel.estimators.machine import Training, hints
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel

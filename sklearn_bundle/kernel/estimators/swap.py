@@ -22,10 +22,8 @@ from sklearn_bundle.core.estimator import (
     with_callbacks,
 )
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.mixins import ClassifierMixin
 from sklearn_bundle.core.monitor import callbacks_of
-from sklearn_bundle.core.optimum import CertainClassifier
+from sklearn_bundle.core.optimum import CertainClassifier, ClassifierMixin
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.validation import (
@@ -33,7 +31,8 @@ from sklearn_bundle.core.validation import (
     check_classification_data,
     names_of,
 )
-from sklearn_bundle.kernel._compiled.votes import count_votes
+from sklearn_bundle.core.values import gathered
+from sklearn_bundle.kernel._compiled.pairs import count_votes
 from sklearn_bundle.kernel.estimators.machine import (
     KernelMachine,
     Training,

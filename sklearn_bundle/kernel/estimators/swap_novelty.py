@@ -11,11 +11,11 @@ from sklearn.base import OutlierMixin
 
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, points_of, with_callbacks
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import CertainDetector
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import check_unlabeled_data
+from sklearn_bundle.core.values import gathered
 from sklearn_bundle.kernel.estimators.machine import (
     KernelMachine,
     Training,

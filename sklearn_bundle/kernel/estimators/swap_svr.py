@@ -19,9 +19,7 @@ from sklearn_bundle.core.estimator import (
     points_of,
     with_callbacks,
 )
-from sklearn_bundle.core.misread import gathered
-from sklearn_bundle.core.mixins import RegressorMixin
-from sklearn_bundle.core.optimum import CertainRegressor
+from sklearn_bundle.core.optimum import CertainRegressor, RegressorMixin
 from sklearn_bundle.core.parameters import Interval, Names
 from sklearn_bundle.core.validation import (
     RegressionData,
@@ -29,6 +27,7 @@ from sklearn_bundle.core.validation import (
     normalized,
     spread,
 )
+from sklearn_bundle.core.values import gathered
 from sklearn_bundle.kernel.estimators.machine import (
     KernelMachine,
     Training,

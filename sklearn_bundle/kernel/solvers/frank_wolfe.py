@@ -16,7 +16,7 @@ from sklearn_bundle.core.limits import IDLE_LIMIT
 from sklearn_bundle.kernel._compiled import frank_wolfe
 from sklearn_bundle.kernel.problem import Point, Problem
 from sklearn_bundle.kernel.solvers.working_sets import Start
-from sklearn_bundle.kernel.values.row_cache import RowCache
+from sklearn_bundle.kernel.values.kernel import RowCache
 
 Array = NDArray[np.float64]
 

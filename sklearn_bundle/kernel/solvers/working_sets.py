@@ -20,7 +20,7 @@ from sklearn_bundle.kernel._compiled import steps
 from sklearn_bundle.kernel._compiled.rows import pick
 from sklearn_bundle.kernel.problem import Certified, Dual, Point, Problem
 from sklearn_bundle.kernel.values.data import padded
-from sklearn_bundle.kernel.values.row_cache import RowCache
+from sklearn_bundle.kernel.values.kernel import RowCache
 
 Array = NDArray[np.float64]
 

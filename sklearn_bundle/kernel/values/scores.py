@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner, blas_threads
-from sklearn_bundle.kernel._compiled import votes
+from sklearn_bundle.kernel._compiled import pairs
 from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
@@ -86,9 +86,9 @@ class KernelScores:
         for block in [part.take(self.vectors, axis=1)] if given else self._rows.blocks(part):
             own = out[start : start + len(block)]
             if out.shape[1] == 1:
-                votes.pair_score(block, self._by_vector[:, 0], self.intercept[0], own[:, 0])
+                pairs.pair_score(block, self._by_vector[:, 0], self.intercept[0], own[:, 0])
             else:
-                votes.pair_scores(block, self._by_vector, self._ends, self.intercept, own)
+                pairs.pair_scores(block, self._by_vector, self._ends, self.intercept, own)
             start += len(block)
 
     @cached_property

@@ -21,7 +21,7 @@ from sklearn_bundle.jit.vector import (
     total,
     where_above,
 )
-from sklearn_bundle.linear._compiled.epochs import LEAD
+from sklearn_bundle.linear._compiled.dual import LEAD
 
 NEVER = -1e300  # a score that is never the best one
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.values import is_collection, shown
 
 # Dask reads several files of a frame as one block if few of their columns are needed, of each frame
 # so many: X and y of the same files would have other blocks.

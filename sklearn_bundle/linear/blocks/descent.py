@@ -14,9 +14,8 @@ from sklearn_bundle.core.limits import CONSTANT, MOST_SIDE
 from sklearn_bundle.linear.blocks.risk import BlockPoint, BlockRisk, split
 from sklearn_bundle.linear.blocks.rounds import ClusterTimeout
 from sklearn_bundle.linear.certificate import Proof, bound_of
-from sklearn_bundle.linear.solvers.base import Solver, step_length
+from sklearn_bundle.linear.solvers.base import Solver, narrower, next_ridge, step_length
 from sklearn_bundle.linear.solvers.descent import COARSE, SLOW, Descent, cholesky
-from sklearn_bundle.linear.solvers.newton import narrower, next_ridge
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.validation import check_sample_weight
+from sklearn_bundle.core.values import is_collection
 from sklearn_bundle.linear.blocks.cutting import blocks_of, calls_of
 from sklearn_bundle.linear.blocks.reading import Moments
 

@@ -12,13 +12,18 @@ from sklearn.utils.metaestimators import available_if
 
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, Points, with_callbacks
-from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import POSITIVE, Names
 from sklearn_bundle.core.validation import check_classification_data, check_prediction_data
+from sklearn_bundle.core.values import is_collection
 from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily
-from sklearn_bundle.linear.estimators.fitting import MemoryData, one_versus_rest, solve_problems
-from sklearn_bundle.linear.estimators.formulation import checked_loss, loss_of
+from sklearn_bundle.linear.estimators.fitting import (
+    MemoryData,
+    checked_loss,
+    loss_of,
+    one_versus_rest,
+    solve_problems,
+)
 from sklearn_bundle.linear.estimators.linear import (
     BundleEstimator,
     CertifiedLinear,

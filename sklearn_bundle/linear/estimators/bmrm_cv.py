@@ -16,7 +16,6 @@ from sklearn_bundle.core.contract import TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, with_callbacks
 from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
-from sklearn_bundle.core.misread import is_collection
 from sklearn_bundle.core.parameters import checked
 from sklearn_bundle.core.path import check_values, reported
 from sklearn_bundle.core.search import (
@@ -36,12 +35,11 @@ from sklearn_bundle.core.validation import (
     num_samples,
     rows_of,
 )
-from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.values import is_collection, shown
 from sklearn_bundle.linear.blocks import aligned
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.linear.estimators.fitting import along, solve_problems
-from sklearn_bundle.linear.estimators.formulation import loss_of
+from sklearn_bundle.linear.estimators.fitting import along, loss_of, solve_problems
 from sklearn_bundle.linear.estimators.path import values_for
 from sklearn_bundle.linear.estimators.scores import default_scores, loss_scorer
 from sklearn_bundle.linear.losses import Loss, RegressionLoss

@@ -13,12 +13,11 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, with_callbacks
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import CertainDetector
 from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_unlabeled_data
-from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
-from sklearn_bundle.linear.estimators.formulation import omega_of
+from sklearn_bundle.core.values import gathered
+from sklearn_bundle.linear.estimators.fitting import MemoryData, omega_of, solve_problems
 from sklearn_bundle.linear.estimators.linear import BundleEstimator
 from sklearn_bundle.linear.losses import NuNovelty, Target
 from sklearn_bundle.linear.regularizers import Regularizer

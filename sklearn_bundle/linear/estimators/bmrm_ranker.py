@@ -15,7 +15,6 @@ from sklearn.utils.validation import column_or_1d
 
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, OneCertificate, Points, with_callbacks
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.optimum import BoundedDecisions
 from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import (
@@ -25,12 +24,11 @@ from sklearn_bundle.core.validation import (
     checked_data,
     drop_weightless,
 )
-from sklearn_bundle.core.values import as_numbers, require_y
+from sklearn_bundle.core.values import as_numbers, gathered, require_y
 from sklearn_bundle.linear import losses
-from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
-from sklearn_bundle.linear.estimators.formulation import loss_of
+from sklearn_bundle.linear.estimators.fitting import MemoryData, loss_of, solve_problems
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, best_thresholds
-from sklearn_bundle.linear.losses.queries import as_group
+from sklearn_bundle.linear.losses.pairs import as_group
 from sklearn_bundle.linear.regularizers import Regularizer
 
 

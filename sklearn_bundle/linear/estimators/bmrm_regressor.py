@@ -12,19 +12,19 @@ from sklearn.utils import Tags
 
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Certificates, Fit, Points, with_callbacks
-from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.mixins import RegressorMixin
-from sklearn_bundle.core.optimum import CertainRegressor
+from sklearn_bundle.core.optimum import CertainRegressor, RegressorMixin
 from sklearn_bundle.core.parameters import POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_regression_data, spread
+from sklearn_bundle.core.values import is_collection
 from sklearn_bundle.linear import losses
 from sklearn_bundle.linear.blocks import check_blocks, lazily, lazy_r2
-from sklearn_bundle.linear.estimators.fitting import MemoryData, solve_problems
-from sklearn_bundle.linear.estimators.formulation import (
+from sklearn_bundle.linear.estimators.fitting import (
+    MemoryData,
     checked_loss,
     loss_of,
     loss_values,
     omega_of,
+    solve_problems,
     takes_loss,
 )
 from sklearn_bundle.linear.estimators.linear import BundleEstimator, CertifiedLinear

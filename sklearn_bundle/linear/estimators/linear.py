@@ -15,14 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.estimator import Certificates, CertifiedEstimator
-from sklearn_bundle.core.misread import is_collection
-from sklearn_bundle.core.mixins import ClassifierMixin, SparseCoefMixin
-from sklearn_bundle.core.optimum import CertainClassifier, known_regions
+from sklearn_bundle.core.optimum import (
+    CertainClassifier,
+    ClassifierMixin,
+    SparseCoefMixin,
+    known_regions,
+)
 from sklearn_bundle.core.parameters import OF_FITS, POSITIVE, Interval, Names
 from sklearn_bundle.core.validation import check_prediction_data
+from sklearn_bundle.core.values import is_collection
 from sklearn_bundle.linear.blocks import lazily, lazy_accuracy
 from sklearn_bundle.linear.estimators.bounds import ScoreRegion
-from sklearn_bundle.linear.estimators.formulation import BY_NAME
+from sklearn_bundle.linear.estimators.fitting import BY_NAME
 from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.linear.solvers.choice import BUNDLES

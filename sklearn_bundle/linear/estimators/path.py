@@ -15,8 +15,7 @@ from sklearn_bundle.core.path import Numbers, PathResult, PathValues, check_valu
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.linear.estimators.fitting import along, bound_omega
-from sklearn_bundle.linear.estimators.formulation import makes_zeros, takes_loss
+from sklearn_bundle.linear.estimators.fitting import along, bound_omega, makes_zeros, takes_loss
 from sklearn_bundle.linear.losses import Loss
 from sklearn_bundle.linear.risk import Risk
 

@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_bundle.core.contract import SolverResult
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, Observe, Points, points_of, with_callbacks
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parameters import POSITIVE, Names
 from sklearn_bundle.core.validation import check_classification_data
-from sklearn_bundle.linear.estimators.fitting import MemoryData, located, one_versus_rest
-from sklearn_bundle.linear.estimators.formulation import strengths_of
+from sklearn_bundle.core.values import gathered
+from sklearn_bundle.linear.estimators.fitting import (
+    MemoryData,
+    located,
+    one_versus_rest,
+    strengths_of,
+)
 from sklearn_bundle.linear.estimators.linear import CertifiedLinear, LinearClassifier
 from sklearn_bundle.linear.losses import Hinge, Prepared
 from sklearn_bundle.linear.regularizers import L2

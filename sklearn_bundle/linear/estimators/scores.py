@@ -18,7 +18,7 @@ from sklearn.metrics import (
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle.core.validation import check_prediction_data
-from sklearn_bundle.linear.estimators.formulation import loss_of
+from sklearn_bundle.linear.estimators.fitting import loss_of
 from sklearn_bundle.linear.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
 
 LossScorer = Callable[..., float]  # (model, X, y, sample_weight=None) -> score, larger is better

@@ -7,8 +7,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_bundle.core.values import plain, shown
 from sklearn_bundle.linear.losses.base import Array, must_be
+from sklearn_bundle.linear.losses.pairs import Indices, as_queries, as_target, starts_of
 from sklearn_bundle.linear.losses.planes import RankingLoss
-from sklearn_bundle.linear.losses.queries import Indices, as_queries, as_target, starts_of
 
 
 class Query(NamedTuple):

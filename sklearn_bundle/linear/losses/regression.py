@@ -1,14 +1,128 @@
 """Losses of a score f and a real target y: functions of the residual ``r = f - y``."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklearn_bundle.core.values import as_float, is_between
+from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.linear._compiled import dual
+from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses.base import Array, Prepared, must_be
 from sklearn_bundle.linear.losses.one_score import RegressionLoss
-from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
-from sklearn_bundle.linear.losses.tube import Tube
+
+# Compiled functions of piecewise linear and quadratic losses of the residual ``r = f - y``. l(r) =
+# max over low <= u <= high of u r - half |u| - square u^2 / 2.
+#
+# Inside of a tube of half width ``half`` it is zero. Beyond, its slope u jumps to ``low`` or
+# ``high`` (``square`` = 0), or grows by one per unit up to there (``square`` = 1). Kinked losses
+# are smoothed with ``width u^2 / 2`` in place of the square. Dual steps: Ho and Lin (JMLR 13, 2012,
+# 3323-3348), who call alpha beta.
+
+
+class Tube(NamedTuple):
+    """The slopes at both ends, the half width of the tube, and 1 if there are squares, or 0."""
+
+    low: float
+    high: float
+    half: float
+    square: float
+
+
+@inner
+def _shrunk(x, half):
+    """x moved towards 0 by ``half``."""
+    return max(x - half, 0.0) + min(x + half, 0.0)
+
+
+@registered(loops.value, Tube)
+def _value(loss, f, r, y):
+    beyond = _shrunk(r, loss.half)
+    steepest = loss.high if beyond > 0.0 else loss.low
+    u = min(max(beyond, loss.low), loss.high) if loss.square > 0.0 else steepest
+    return u * (beyond - 0.5 * loss.square * u)
+
+
+@registered(loops.slope, Tube)
+def _slope(loss, f, r, y, steepness):
+    beyond = _shrunk(r, loss.half)
+    u = beyond if loss.square > 0.0 or beyond == 0.0 else beyond * steepness
+    return min(max(u, loss.low), loss.high)
+
+
+@registered(loops.curvature, Tube)
+def _curvature(loss, f, r, y, steepness):
+    factor = 1.0 if loss.square > 0.0 else steepness
+    u = _shrunk(r, loss.half) * factor
+    return factor if (u > loss.low) & (u < loss.high) & (abs(r) >= loss.half) else 0.0
+
+
+@registered(loops.conjugate, Tube)
+def _conjugate(loss, u, y, center):
+    return u * (y - center) + loss.half * abs(u) + 0.5 * loss.square * u * u
+
+
+@registered(loops.sides, Tube)
+def _sides(loss, b, t, y):
+    left, right = t - loss.half, t + loss.half
+    below = loss.low * (b <= left) + loss.high * (b > right)
+    return below, loss.low * (b < left) + loss.high * (b >= right)
+
+
+@registered(dual.step, Tube)
+def _step(loss, target, margin, alpha, weight, curvature, high, low):
+    """Maximum of ``ascent a - half |a| - bend a^2/2`` between the bounds."""
+    residual, bend = target - margin, loss.square / weight
+    least, most = -weight * loss.high, -weight * loss.low
+    gap = weight * loops.value(loss, margin, -residual, target) - alpha * residual
+    gap += abs(alpha) * loss.half + 0.5 * bend * alpha * alpha
+    minus = bend * alpha - residual
+    right = minus + (loss.half if alpha >= 0.0 else -loss.half)
+    left = minus + (loss.half if alpha > 0.0 else -loss.half)
+    gradient, counts = dual.projected(left, right, alpha, least, most, curvature, high, low)
+    ascent = _shrunk(residual + curvature * alpha, loss.half)
+    new = dual.maximizer(ascent, bend + curvature, 0.0, least, most)
+    return (new if counts else alpha), gradient, gap, counts
+
+
+class SquaredErrors(RegressionLoss):
+    """Squared error of k outputs, ``l(y, f) = ||f - y||^2 / 2``, for targets of shape (n, k)."""
+
+    multi_output = True
+    smooth = True
+    quadratic = True
+    degree = 2.0
+
+    def value(self, scores, y) -> Array:
+        return 0.5 * np.sum((scores - y) ** 2, axis=1)
+
+    def gradient(self, scores, y) -> Array:
+        return scores - y
+
+    def cut(self, scores, y, weights, out) -> tuple[float, float]:
+        residual = scores - y.T
+        np.multiply(weights, residual, out=out)
+        double_risk = float(np.sum(out * residual))
+        return 0.5 * double_risk, -0.5 * double_risk - float(np.sum(out * y.T))
+
+    def along(self, scores, direction, y, weights, t) -> tuple[float, float, float]:
+        residual, image = scores - y.T + t * direction, direction * weights
+        risk = 0.5 * float(np.sum(weights * residual**2))
+        return risk, float(np.sum(image * residual)), float(np.sum(image * direction))
+
+    def offset(self, derivatives, y, weights) -> float:
+        """``-sum_i <g_i, y_i> + ||g_i||^2 / (2 s_i)``."""
+        return -float(np.sum(derivatives * (y.T + 0.5 * derivatives / weights)))
+
+    def covariance(self, derivatives, y, weights) -> Array:
+        """The identity, as the weights have the sum one."""
+        return np.eye(len(derivatives))
+
+    def closed_intercept(self, scores, y, weights) -> Array:
+        """The mean residual of each output, and the mean of what rounding left of them."""
+        residual = y.T - scores
+        b = residual @ weights
+        return b + (residual - b[:, None]) @ weights
 
 
 class TubeLoss(RegressionLoss):

@@ -2,8 +2,7 @@
 
 from sklearn_bundle.linear.regularizers.base import Regularizer
 from sklearn_bundle.linear.regularizers.nonnegative import Nonnegative
-from sklearn_bundle.linear.regularizers.norms import L2
-from sklearn_bundle.linear.regularizers.quadratic import Quadratic
+from sklearn_bundle.linear.regularizers.quadratic import L2, Quadratic
 from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
 # fmt: off

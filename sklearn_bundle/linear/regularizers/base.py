@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.linear.parameters import Parameters, forget_inherited
+from sklearn_bundle.core.parameters import Parameters, forget_inherited
 
 Array = NDArray[np.float64]
 

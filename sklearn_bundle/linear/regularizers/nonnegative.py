@@ -7,8 +7,7 @@ from copy import copy
 import numpy as np
 
 from sklearn_bundle.linear.regularizers.base import Array, LassoForm, Regularizer
-from sklearn_bundle.linear.regularizers.norms import L2
-from sklearn_bundle.linear.regularizers.quadratic import Quadratic
+from sklearn_bundle.linear.regularizers.quadratic import L2, Quadratic
 from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
 
 _SEPARABLE = L2, Quadratic, L1, WeightedL1, ElasticNet

@@ -1,4 +1,4 @@
-"""Quadratic forms, also semidefinite ones: what costs nothing is like an intercept."""
+"""Quadratic regularizers: the squared norm, and any positive semidefinite form."""
 
 from __future__ import annotations
 
@@ -17,6 +17,45 @@ from scipy.sparse.linalg import splu
 from sklearn_bundle.core.validation import well_formed
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.linear.regularizers.base import Array, Regularizer, places, split_infinite
+
+
+class L2(Regularizer):
+    """``Omega(w) = ||w||^2 / 2``; its conjugate is ``Omega*(m) = ||m||^2 / 2`` with gradient m.
+
+    Section 3.3.1 of [1]_.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import L2
+    >>> L2().value(np.array([3.0, 4.0])), L2().conjugate(np.array([3.0, 4.0]))
+    (12.5, 12.5)
+    """
+
+    is_quadratic = True
+    is_euclidean = True
+    strong_convexity = 1.0
+    diagonal = 1.0
+
+    def value(self, w) -> float:
+        return 0.5 * float(np.sum(w * w))
+
+    def conjugate(self, m) -> float:
+        return 0.5 * float(np.sum(m * m))
+
+    def conjugate_gradient(self, m) -> Array:
+        return m
+
+    def conjugate_curvature(self, m, planes) -> Array:
+        return planes @ planes.T
+
+    def slope(self, w, direction) -> tuple[float, float]:
+        return float(np.sum(w * direction)), float(np.sum(direction * direction))
+
 
 _EIGENVALUE = 1e-12  # of the largest one: an error that computed eigenvalues do not exceed
 

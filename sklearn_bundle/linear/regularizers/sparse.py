@@ -16,7 +16,7 @@ from sklearn_bundle.linear.regularizers.base import (
     places,
     split_infinite,
 )
-from sklearn_bundle.linear.regularizers.norms import L2
+from sklearn_bundle.linear.regularizers.quadratic import L2
 
 
 class SparseNorm(Regularizer):

@@ -9,7 +9,7 @@ from scipy.linalg import blas, eigh, lapack
 from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.limits import CONSTANT, MEMORY, MOST_SIDE
 from sklearn_bundle.linear.certificate import Proof, bound_of
-from sklearn_bundle.linear.losses.squared_errors import SquaredErrors
+from sklearn_bundle.linear.losses.regression import SquaredErrors
 from sklearn_bundle.linear.risk import ClassRisk, Point
 from sklearn_bundle.linear.solvers.base import step_length
 from sklearn_bundle.linear.solvers.descent import Descent, cholesky

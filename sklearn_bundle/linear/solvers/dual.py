@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.dual_methods import Checks, Idling
-from sklearn_bundle.linear._compiled import epochs
+from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.losses import BinaryLoss
 from sklearn_bundle.linear.score_risk import ScoreRisk
@@ -42,10 +42,10 @@ class Dual(Solver):
         # How far a step moves the intercept, relative to its row's own score. Below 0.03 it
         # overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
         self._pull = 0.1 * float(risk.weights @ squares) if risk.free else 0.0
-        self._numbers = np.zeros((n, epochs.STRIDE))
+        self._numbers = np.zeros((n, dual.STRIDE))
         for place, column in enumerate((risk.y, risk.weights, squares + self._pull)):
             self._numbers[:, place] = column
-        self._alpha = self._numbers[:, epochs.ALPHA]
+        self._alpha = self._numbers[:, dual.ALPHA]
         if isinstance(start.state, np.ndarray) and len(start.state) == n:
             ends = risk.loss.end_slopes(risk.y)
             bounds = np.sort([-self._direction * risk.weights * end for end in ends], axis=0)
@@ -100,7 +100,7 @@ class Dual(Solver):
         share = self._n_active / len(self._alpha)
         rows = self._numbers.ravel(), self._active, self._n_active, self._order
         moving = self._w, 1.0 / self.reg_lambda, self._limits, self._b, self._pull, self._seed
-        self._n_active, largest, smallest, gap, gained, b = epochs.epoch(
+        self._n_active, largest, smallest, gap, gained, b = dual.epoch(
             self._formula, self.risk.rows.stored(), *rows, *moving
         )
         # beyond 0.2 times the largest of the last epoch a row is left out

@@ -14,15 +14,20 @@ from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import LEAST_ENTRIES, factor_passes
 from sklearn_bundle.linear.score_risk import ScoreRisk
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
-from sklearn_bundle.linear.solvers.interior import Kinked, solved_at_kinks, takes_all_rows
-from sklearn_bundle.linear.solvers.newton import (
+from sklearn_bundle.linear.solvers.base import (
     LEAST_RIDGE,
     MOST_RIDGE,
     WHOLE,
+    At,
+    Solver,
+    Start,
+    Task,
+    add_form,
     narrower,
     next_ridge,
+    step_length,
 )
+from sklearn_bundle.linear.solvers.interior import Kinked, solved_at_kinks, takes_all_rows
 
 Array = NDArray[np.float64]
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing

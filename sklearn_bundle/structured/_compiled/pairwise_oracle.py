@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled.features import most
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.graphs import Graphs, graph_of
+from sklearn_bundle.structured._compiled.graph_oracle import Graphs, graph_of
 
 _SWEEPS = 400  # maximum of message sweeps before a branch: most graphs take 20 to 100
 _CHECK = 16  # sweeps between two checks of the bound's progress

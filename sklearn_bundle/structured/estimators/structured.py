@@ -21,10 +21,10 @@ from sklearn_bundle.core.estimator import (
     with_callbacks,
 )
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.misread import gathered
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
+from sklearn_bundle.core.values import gathered
 from sklearn_bundle.core.warm import fingerprint_of
 from sklearn_bundle.structured.models.base import StructuredModel
 from sklearn_bundle.structured.models.examples import Examples
@@ -36,8 +36,11 @@ from sklearn_bundle.structured.problems.structured import (
 from sklearn_bundle.structured.readers.outputs import OutputFinder, reader_of
 from sklearn_bundle.structured.readers.structures import Reading, checked_model, forget
 from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
-from sklearn_bundle.structured.solvers.block_solvers import BlockCoordinateSolver, SimplicialSolver
-from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
+from sklearn_bundle.structured.solvers.block_solvers import (
+    BlockCoordinateSolver,
+    OneSimplexSolver,
+    SimplicialSolver,
+)
 
 _TOGETHER = "bundle", "rsd-one-simplex"
 _PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.features import Chains
 from sklearn_bundle.chain.model import pack, padded
-from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.core.validation import squared_lengths
 from sklearn_bundle.structured._compiled.chain_oracle import ChainOutputs
 from sklearn_bundle.structured.models.base import (

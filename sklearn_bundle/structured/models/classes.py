@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.class_oracle import ClassOutputs, NodeRows
 from sklearn_bundle.structured.models.base import (

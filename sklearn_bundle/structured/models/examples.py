@@ -10,12 +10,44 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.core.limits import DOUBLE
-from sklearn_bundle.core.score_rounding import ScoreRounding
-from sklearn_bundle.core.values import as_float, shown
+from sklearn_bundle.core.values import as_float, as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured.models.checks import finite_array, whole_numbers
+
+
+def finite_array(name: str, values: Any, *shape: int | str) -> NDArray[np.float64]:
+    """A C-ordered array of finite numbers; a word in its shape stands for any size.
+
+    Raises
+    ------
+    ValueError
+        For anything else; the message has the name, as those of the other checks have.
+    """
+    array = np.asarray(as_numbers(name, values), order="C")
+    right = tuple(k if isinstance(n, str) else n for n, k in zip(shape, array.shape, strict=False))
+    if array.shape != right or array.ndim != len(shape):
+        sizes = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+        raise ValueError(f"{name} must have the shape {sizes}, but has {array.shape}.")
+    refuse(name, "be finite", array, ~np.isfinite(array))
+    return array
+
+
+def whole_numbers(name: str, values: Any, n: int, *shape: int | str) -> NDArray[np.int64]:
+    """An array of whole numbers from 0 to n - 1."""
+    numbers = finite_array(name, values, *shape)
+    wrong = (numbers < 0) | (numbers >= n) | (numbers != np.floor(numbers))
+    refuse(name, f"hold whole numbers from 0 to {n - 1}", numbers, wrong)
+    return numbers.astype(np.int64)
+
+
+def refuse(name: str, right: str, values: np.ndarray, wrong: NDArray[np.bool_]) -> None:
+    """ValueError for the first entry that is wrong, if there is one."""
+    if wrong.any():
+        at = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"{name} must {right}, but the entry at {at} is {values[at]:g}.")
+
 
 Array = NDArray[np.float64]
 

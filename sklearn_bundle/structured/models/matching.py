@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.structured.models.base import StructuredModel
-from sklearn_bundle.structured.models.checks import finite_array, whole_numbers
-from sklearn_bundle.structured.models.examples import Array, Examples, Found, ends_of
+from sklearn_bundle.structured.models.examples import (
+    Array,
+    Examples,
+    Found,
+    ends_of,
+    finite_array,
+    whole_numbers,
+)
 
 # Cost of a call of the oracle, without reading the features, in entries read in the same time: 50
 # microseconds, for the assignment of 30 points and numpy's calls.

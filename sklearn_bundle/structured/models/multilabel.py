@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import rel_entr
 
-from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
@@ -23,7 +23,7 @@ from sklearn_bundle.structured.models.examples import (
     Examples,
     check_scaling,
 )
-from sklearn_bundle.structured.models.graph_input import as_pairs, forest_order
+from sklearn_bundle.structured.models.graph import as_pairs, forest_order
 
 Numbers = NDArray[np.int64]
 

@@ -9,9 +9,8 @@ from sklearn.utils import check_scalar
 
 from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs, labeling
 from sklearn_bundle.structured.models.base import check_size
-from sklearn_bundle.structured.models.checks import whole_numbers
-from sklearn_bundle.structured.models.examples import Array, CompiledExamples
-from sklearn_bundle.structured.models.graph_input import (
+from sklearn_bundle.structured.models.examples import Array, CompiledExamples, whole_numbers
+from sklearn_bundle.structured.models.graph import (
     GraphInput,
     GraphModel,
     forest_order,

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain.model import pack, padded
+from sklearn_bundle.core.certificate import ScoreRounding
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
-from sklearn_bundle.core.score_rounding import ScoreRounding
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured._compiled import segment_oracle
 from sklearn_bundle.structured._compiled.segment_oracle import SegmentOutputs

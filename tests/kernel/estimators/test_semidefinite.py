@@ -10,8 +10,7 @@ from sklearn.preprocessing import KernelCenterer
 
 from sklearn_bundle import SwapNoveltyDetector, SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
 from sklearn_bundle.kernel.values import data as kernel_data
-from sklearn_bundle.kernel.values.checks import some_points
-from sklearn_bundle.kernel.values.data import KernelData
+from sklearn_bundle.kernel.values.data import KernelData, some_points
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.contract.fits import quiet
 from tests.contract.judge import judge

@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel import KernelRows, RowCache
 from sklearn_bundle.kernel.values.kernel_function import Kernel
-from sklearn_bundle.kernel.values.row_cache import RowCache
 
 N = 12
 X = np.random.default_rng(0).normal(size=(N, 3))
