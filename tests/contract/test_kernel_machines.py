@@ -18,13 +18,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapSVC
-from tests.contract.kernel_machines import (
-    GAMMA,
-    LAYOUTS,
-)
 
 # Some parametrizations set gamma for kernels without one.
 pytestmark = pytest.mark.filterwarnings("ignore:.* ignores ")
+GAMMA = 0.05
+LAYOUTS = {
+    "dense64": lambda X: X,
+    "dense32": lambda X: X.astype(np.float32),
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+}
 
 # ---- attributes in SVC's shapes ---------------------------------------------------------------
 
