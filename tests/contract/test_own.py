@@ -28,24 +28,11 @@ from sklearn_bundle.losses import RegressionLoss
 from sklearn_bundle.models import Multiclass
 from tests.contract.cases import data
 from tests.contract.judge import judge
-from tests.contract.user_losses import ElasticNetPenalty, SmoothHinge, SquaredMargins
+from tests.contract.user_losses import ElasticNetPenalty, Expectile, SmoothHinge, SquaredMargins
 from tests.contract.user_models import Orders, Ranking, ranked_items
 
 X, Y, WEIGHTS, _ = data("two, weighted")
 TARGET, THREE = data("numbers").y, data("three").y
-
-
-class Expectile(RegressionLoss):
-    """``|a - 1[f > y]| (f - y)^2``."""
-
-    def __init__(self, a=0.8):
-        self.a = a
-
-    def value(self, scores, y):
-        return np.where(scores > y, 1.0 - self.a, self.a) * (scores - y) ** 2
-
-    def gradient(self, scores, y):
-        return 2.0 * np.where(scores > y, 1.0 - self.a, self.a) * (scores - y)
 
 
 def test_a_loss_against_scipy():

@@ -23,6 +23,7 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.losses import BINARY_LOSSES
 from sklearn_bundle.metrics import token_accuracy_scorer
+from tests.contract.callbacks import StopAt
 
 
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
@@ -136,28 +137,10 @@ def test_grid_search_over_reg_lambda():
     np.testing.assert_allclose(search.predict_proba(X).sum(axis=1), 1.0)
 
 
-class Counting:
-    """A callback that counts what it sees."""
-
-    def __init__(self):
-        self.begun, self.ended = 0, 0
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = setup
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun += 1
-
-    def on_fit_task_end(self, estimator, context):
-        self.ended += 1
-
-
 def test_callbacks_are_called_where_scikit_learn_has_them():
     """From 1.9 on: at the fit, its three classes and their iterations; accepted before."""
     X, y = load_iris(return_X_y=True)
-    counting = Counting()
+    counting = StopAt(10**9)
     model = BMRMClassifier(reg_lambda=1.0).set_callbacks(counting).fit(X, y)
     has_callbacks = importlib.util.find_spec("sklearn.callback") is not None
     expected = (1 + 3 + model.n_iter_.sum()) * has_callbacks

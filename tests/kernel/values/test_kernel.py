@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
-from sklearn.svm import SVC
 
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel import KernelRows
@@ -155,14 +154,6 @@ def test_exp_in_float32_to_two_roundings():
     out, zeros = x[np.newaxis].copy(), np.zeros_like(x)
     passes.rbf_single(out, 0, len(x), zeros[:1], zeros, np.float32(1.0))
     np.testing.assert_allclose(out[0], np.exp(x.astype(np.float64)), rtol=1.2e-7)
-
-
-@pytest.mark.parametrize("data", [make(90), make(90) + 3.0])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_gamma_is_that_of_svc(data, convert):
-    X, y = convert(data), np.arange(90) % 2
-    for gamma in ("scale", "auto"):
-        assert resolve_gamma(gamma, X) == pytest.approx(SVC(gamma=gamma).fit(X, y)._gamma, 1e-12)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix, sp.csr_array])
