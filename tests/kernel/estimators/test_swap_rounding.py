@@ -31,13 +31,6 @@ def test_a_large_column(size, tol, layout, solver):
     judge(model, X, y)
 
 
-def test_large_features_with_gamma_auto():
-    X, y = with_a_column_of(1.0)
-    model = SwapSVC(gamma="auto", tol=1e-7).fit(1e4 * X, y)
-    assert model.status_ == "converged"
-    judge(model, 1e4 * X, y)
-
-
 @pytest.mark.parametrize("size", [1e3, 1e8])
 def test_values_by_differences(size):
     """To the rounding of one value, where norms leave none of the digits."""
