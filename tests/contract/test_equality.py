@@ -141,14 +141,6 @@ def test_layouts(case, layout):
     assert model.n_features_in_ == other.n_features_in_
 
 
-def test_a_memory_map_is_read_as_it_is(tmp_path):
-    for case in ROWS[::9]:
-        path = tmp_path / "X.npy"
-        np.save(path, case.data.X)
-        mapped = case.data._replace(X=np.load(path, mmap_mode="r"))
-        assert_same_optimum(refit(case, case.data), refit(case, mapped))
-
-
 @pytest.mark.parametrize("case", [c for c in ROWS if hasattr(c.model, "reg_lambda")], ids=str)
 def test_C_is_one_over_the_weight_and_reg_lambda(case):
     if "C" not in case.model.get_params():

@@ -15,7 +15,6 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVR,
 )
-from sklearn_bundle.losses import BinaryLoss
 from sklearn_bundle.regularizers import ElasticNet, Quadratic
 from tests.contract.fits import quiet
 
@@ -140,28 +139,6 @@ def test_rankers():
     exact, fitted = quiet(at(model, 1e-12), X, GRADES), quiet(at(model, 1e-4), X, GRADES)
     low, high = fitted.decision_bounds(TEST)
     assert inside(low, exact.predict(TEST), high) and (low < high).all()
-
-
-def test_single_precision():
-    rows = X.astype(np.float32)
-    for model in (BMRMClassifier(**STRONG), SwapSVC()):
-        exact, fitted = quiet(at(model, 1e-12), rows.astype(float), LABELS), model.fit(rows, LABELS)
-        low, high = fitted.decision_bounds(TEST)
-        assert inside(low, exact.decision_function(TEST), high)
-
-
-def test_a_loss_of_ones_own():
-    class LeastSquares(BinaryLoss):
-        def value(self, scores, y):
-            return 0.5 * (1.0 - y * scores) ** 2
-
-        def gradient(self, scores, y):
-            return scores - y
-
-    exact = BMRMRegressor(reg_lambda=1e-2, tol=1e-12).fit(X, 2.0 * LABELS - 1.0)
-    fitted = BMRMClassifier(LeastSquares(), reg_lambda=1e-2, tol=1e-4).fit(X, LABELS)
-    low, high = fitted.decision_bounds(TEST)
-    assert inside(low, exact.predict(TEST), high)
 
 
 LINEAR, KERNEL = "bounds no scores of the optimum: that takes", r"need k\(x, x\) of the samples"

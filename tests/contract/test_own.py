@@ -22,9 +22,7 @@ from sklearn_bundle import (
     PragamSVC,
     StructuredSVM,
     SwapSVC,
-    SwapSVR,
 )
-from sklearn_bundle.losses import RegressionLoss
 from sklearn_bundle.models import Multiclass
 from tests.contract.cases import data
 from tests.contract.judge import judge
@@ -53,33 +51,12 @@ def test_a_loss_against_scipy():
     assert model.converged_
 
 
-def test_a_loss_of_one_s_own_is_the_built_in_one():
-    class Squares(RegressionLoss):
-        def value(self, scores, y):
-            return 0.5 * (scores - y) ** 2
-
-        def gradient(self, scores, y):
-            return scores - y
-
-    kind = {"reg_lambda": 0.1, "tol": 1e-8}
-    ours = BMRMRegressor(Squares(), **kind).fit(X, TARGET, WEIGHTS)
-    theirs = BMRMRegressor(**kind).fit(X, TARGET, WEIGHTS)
-    assert ours.lower_bound_ <= theirs.objective_ and theirs.lower_bound_ <= ours.objective_
-
-
 def test_a_loss_of_several_classes():
     model = BMRMClassifier(SquaredMargins(), reg_lambda=0.1, tol=1e-6).fit(X, THREE)
     scores = X @ model.coef_.T + model.intercept_
     risk = np.mean(SquaredMargins().value(scores, THREE))
     assert model.objective_ == pytest.approx(risk + 0.05 * np.sum(model.coef_**2), rel=1e-10)
     assert model.converged_ and pickle.loads(pickle.dumps(model)).predict(X).shape == THREE.shape
-
-
-def test_a_kernel_is_the_named_one():
-    for kind, y in ((SwapSVC, Y), (SwapSVR, TARGET)):
-        ours = kind(kernel=lambda A, B: A @ B.T).fit(X, y, WEIGHTS)
-        theirs = kind(kernel="linear").fit(X, y, WEIGHTS)
-        assert ours.lower_bound_ <= theirs.objective_ and theirs.lower_bound_ <= ours.objective_
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log"])

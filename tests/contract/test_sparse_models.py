@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import (
@@ -119,28 +118,6 @@ def test_sparse_coefficients_and_a_warm_start(diabetes):
 
 
 # ---- l1_ratio ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [BMRMClassifier, BMRMClassifierCV, BMRMRegressor, BMRMRanker])
-def test_l1_ratio_is_for_the_elastic_net(cancer, kind):
-    further = {"reg_lambdas": [0.1], "cv": 2} if kind is BMRMClassifierCV else {}
-    model = kind(regularizer="l1", l1_ratio=0.2, tol=0.9, **further)
-    message = "ignores l1_ratio=0.2, which is for regularizer='elasticnet', not regularizer='l1'"
-    with pytest.warns(UserWarning, match=message):
-        model.fit(*cancer)
-    with pytest.warns(UserWarning, match=r"set it there, ElasticNet\(l1_ratio=0.2\)"):
-        model.set_params(regularizer=ElasticNet()).fit(*cancer)
-
-
-def test_l1_ratio_in_a_grid(cancer):
-    grid = {"regularizer": ["elasticnet", "l2"], "l1_ratio": [0.2, 0.5]}
-    search = GridSearchCV(BMRMClassifier("log_loss"), grid, cv=2, error_score="raise")
-    with pytest.warns(
-        UserWarning, match=r"ignores l1_ratio=0\.2, which is for regularizer='elastic"
-    ):
-        search.fit(*cancer)
-    scores = search.cv_results_["mean_test_score"]
-    assert scores[1] == scores[3] and np.isfinite(scores).all()
 
 
 # ---- the solver ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a callback sees of a linear model: consistent numbers, and the returned model."""
+"""What a callback sees of a linear model: numbers of one point."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor, PragamSVC
-from sklearn_bundle.core.contract import Status
 from sklearn_bundle.core.monitor import Monitor
 
 LAMBDA = 1e-2
@@ -59,50 +58,20 @@ def name_of(row):
     return "-".join(str(getattr(model, name, "")) for name in ("loss", "solver", "lipschitz"))
 
 
-@pytest.fixture
-def watch(monkeypatch):
-    """States as they came, of a fit that is stopped at one of them."""
-
-    def fit(model, X, y, stop=None):
-        states = []
-
-        def look(self, k, iteration, state):
-            states.append((state.point.copy(), np.copy(state.intercept), state))
-            return Status.CALLBACK if iteration == stop else None
-
-        monkeypatch.setattr(Monitor, "__call__", look)
-        return clone(model).fit(X, y), states
-
-    return fit
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("row", list(table()), ids=name_of)
-def test_states_are_of_one_point(row, watch):
+def test_states_are_of_one_point(row, monkeypatch):
     """The best point so far with its own objective, and the best bound so far."""
-    model, X, y = row
-    model, states = watch(model.set_params(max_iter=100), X, y)
+    (model, X, y), states = row, []
+
+    def look(self, k, iteration, state):
+        states.append((state.point.copy(), np.copy(state.intercept), state))
+
+    monkeypatch.setattr(Monitor, "__call__", look)
+    model = clone(model).set_params(max_iter=100).fit(X, y)
     for w, b, state in states:
         assert objective(model, X, y, w, b) == pytest.approx(state.primal, rel=1e-11)
         assert state.lower_bound <= model.objective_
     primal, bound = model.history_["objective"], model.history_["lower_bound"]
     assert (np.diff(primal) <= 1e-13 * primal[1:]).all()
     assert (np.diff(bound) >= -1e-13 * primal[1:]).all()
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("limit", ["callback", "max_iter"])
-@pytest.mark.parametrize("row", list(table()), ids=name_of)
-def test_what_is_seen_last_is_returned(row, limit, watch):
-    model, X, y = row
-    for number in (1, 2):
-        limits = {"max_iter": number if limit == "max_iter" else 100}
-        fitted, states = watch(model.set_params(**limits), X, y, number)
-        w, b, state = states[-1]
-        if fitted.status_ == "converged":  # at once, by the interior-point method
-            break
-        assert len(states) == number and fitted.status_ in ("callback", "max_iter")
-        assert np.array_equal(fitted.coef_.ravel(), w.ravel())
-        if model.get_params().get("fit_intercept"):
-            assert np.array_equal(np.ravel(fitted.intercept_), np.ravel(b))
-        assert fitted.objective_ == pytest.approx(state.primal, rel=1e-12)

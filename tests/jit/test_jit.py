@@ -203,12 +203,6 @@ def test_inner_functions_are_compiled_once_for_all_constants():
     assert compiled.count(shifted) == 1
 
 
-def test_time_of_compilation_is_added_up():
-    before = decorators.seconds_compiled()
-    assert numba.njit(lambda x: 2.0 * x)(1.0) == 2.0
-    assert decorators.seconds_compiled() > before
-
-
 @pytest.mark.parametrize(
     "model",
     [BMRMRegressor(), SwapSVR(), BMRMClassifier(), SDCACRF()],

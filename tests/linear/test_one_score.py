@@ -197,19 +197,6 @@ def test_rows_at_a_bound_do_not_count():
     assert found == [False, True, False, True, True]
 
 
-@each
-def test_starts_and_closed_intercepts(name):
-    loss, y = LOSSES[name], TARGETS[name]
-    start = loss.start(y, WEIGHTS, True)
-    assert start.unit > 0.0 and start.slope > 0.0
-    assert loss.start(y, WEIGHTS, False).intercept == 0.0
-    b = loss.closed_intercept(F, y, WEIGHTS)
-    if name in ("squared_error", "poisson"):
-        assert WEIGHTS @ loss.gradient(F + b, y) == pytest.approx(0.0, abs=1e-13)
-    else:
-        assert b is None
-
-
 def test_far_targets_keep_their_digits():
     y, f, s = np.array([1e9, 1e9 + 1.0]), np.array([0.25, 1.5]), np.full(2, 0.5)
     squared, poisson = (LOSSES[name] for name in ("squared_error", "poisson"))
