@@ -195,10 +195,18 @@ def test_path(ax):
         assert np.array_equal(points(line), np.column_stack([path[0], path[1][j]]))
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts == [f"feature {j}" for j in order[:2]]
-    again = display.plot(ax=ax, nonzeros=True)
+    display.plot(ax=ax)
     assert ax.xaxis_inverted()
-    (line,) = again.nonzeros_ax_.get_lines()
-    assert line.get_ydata().tolist() == np.count_nonzero(path.coefs, axis=0).tolist()
+
+
+def test_number_of_nonzeros(ax):
+    coefs = np.array([[[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]], [[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]]])
+    path = np.array([1.0, 0.1, 0.01]), coefs, None
+    display = RegularizationPathDisplay.from_path(path, nonzeros=True, ax=ax)
+    (line,) = display.nonzeros_ax_.get_lines()
+    assert np.array_equal(points(line), np.column_stack([path[0], [0, 1, 3]]))
+    assert len(display.lines_) == 3  # none for what stays at 0
+    assert display.ax_ is ax and display.plot(ax=ax).nonzeros_ax_ is None
 
 
 def test_path_of_several_outputs(ax):
