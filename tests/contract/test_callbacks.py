@@ -7,23 +7,19 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import (
-    SDCACRF,
-    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
-    BMRMNoveltyDetector,
-    BMRMRanker,
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
-    SwapNoveltyDetector,
+    StructuredSVM,
     SwapSVC,
     SwapSVCCV,
-    SwapSVR,
     SwapSVRCV,
     bmrm_path,
 )
 from tests.contract.callbacks import Callback, StopAt
+from tests.contract.parameters import ESTIMATORS, SEARCHES
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -97,21 +93,14 @@ class Tasks(Callback):
         self.paths.add("/".join(path))
 
 
+UNITS = dict.fromkeys((BMRMClassifier, BMRMClassifierCV, PragamSVC), "class")
+UNITS |= dict.fromkeys((SwapSVC, SwapSVCCV), "pair")
+OWN = {kind: {"loss": "absolute_error"} for kind in (BMRMRegressor, BMRMRegressorCV)}
+OWN |= {PragamSVC: {"reg_lambda": 1.0}}
 FAMILY = [
-    (BMRMClassifier(), "class"),
-    (BMRMClassifierCV(reg_lambdas=2, cv=2), "class"),
-    (BMRMRegressor("absolute_error"), None),
-    (BMRMRegressorCV("absolute_error", reg_lambdas=2, cv=2), None),
-    (BMRMRanker(), None),
-    (BMRMNoveltyDetector(), None),
-    (PragamSVC(reg_lambda=1.0), "class"),
-    (SwapSVC(), "pair"),
-    (SwapSVCCV(Cs=2, cv=2), "pair"),
-    (SwapSVR(), None),
-    (SwapSVRCV(Cs=2, cv=2), None),
-    (SwapNoveltyDetector(), None),
-    (SDCACRF(), None),
-    (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),
+    (kind(**SEARCHES.get(kind, {}) | OWN.get(kind, {})), UNITS.get(kind))
+    for kind in ESTIMATORS
+    if kind is not StructuredSVM
 ]
 
 

@@ -391,13 +391,3 @@ def test_what_single_scores_refuse():
             span_f1_score(y, y, average=average)
     with pytest.raises(ValueError, match="'zero_division' parameter"):
         span_f1_score(y, y, zero_division=2)
-
-
-@pytest.mark.realdata
-def test_chunks_of_conll_2000(tasks):
-    parts = tasks.load_sequences("conll2000")
-    # published with the data: 106,978 and 23,852 chunks
-    for part, n_chunks in (("train", 106_978), ("test", 23_852)):
-        _, y = parts[part]
-        support = span_precision_recall_fscore_support(y, y, average=None)[3]
-        assert support.sum() == n_chunks

@@ -8,7 +8,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn_bundle import (
     BMRMClassifier,
     BMRMNoveltyDetector,
-    BMRMRanker,
     BMRMRegressor,
     PragamSVC,
     SwapNoveltyDetector,
@@ -132,13 +131,6 @@ def test_detectors(model):
         same = fitted.predict(test) == exact.predict(test)
         assert same[fitted.certain(test)].all()
     assert fitted.certain(test).mean() > 0.9
-
-
-def test_rankers():
-    model = BMRMRanker(**STRONG)
-    exact, fitted = quiet(at(model, 1e-12), X, GRADES), quiet(at(model, 1e-4), X, GRADES)
-    low, high = fitted.decision_bounds(TEST)
-    assert inside(low, exact.predict(TEST), high) and (low < high).all()
 
 
 LINEAR, KERNEL = "bounds no scores of the optimum: that takes", r"need k\(x, x\) of the samples"

@@ -167,16 +167,3 @@ def test_given_values(kind, dtype):
     assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
     assert_values(cross(rows.take(few), Z), K_new[:, few], dtype)
     assert_values(rows.diagonal, np.diagonal(K), np.float64)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        (np.ones(20), r"of shape \(20, 20\).* got .*shape \(20,\)"),
-        (np.ones((21, 20)), r"of shape \(20, 20\).* got .*shape \(21, 20\)"),
-        (np.full((20, 20), np.nan), r"NaN or infinity"),
-    ],
-)
-def test_bad_callable(values, message):
-    with pytest.raises(ValueError, match=message):
-        KernelRows(make(20), Kernel(lambda X, Z: values))
