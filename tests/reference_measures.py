@@ -9,20 +9,7 @@ all m! lists of a query.
 from itertools import permutations, product
 
 import numpy as np
-import scipy.sparse as sp
 
-from tests.reference_cones import by_clarabel, halflines
-
-DISCOUNTS = {
-    "log2": lambda position: 1.0 / np.log2(position + 1),
-    "reciprocal": lambda position: 1.0 / position,
-    "flat": lambda position: 1.0,
-}
-GAINS = {
-    "exp2": lambda relevance: 2.0**relevance - 1.0,
-    "linear": lambda relevance: float(relevance),
-    "binary": lambda relevance: float(relevance > 0),
-}
 COSTS = {
     "constant": lambda low, high: 1.0,
     "absolute": lambda low, high: high - low,
@@ -32,24 +19,6 @@ COSTS = {
 
 def risk(blocks, scores):
     return sum(share * np.max(G @ scores + c) for share, G, c in blocks)
-
-
-def optimum(blocks, X, reg_lambda, fit_intercept=False):
-    """Smallest reg_lambda/2 ||w||^2 + R(X w + b), by clarabel: a slack a block."""
-    n, d = X.shape
-    Z = np.c_[X, np.ones(n)] if fit_intercept else X
-    p, m = Z.shape[1], len(blocks)
-    rows, sides = [], []
-    for q, (_, G, c) in enumerate(blocks):  # G Z v - xi_q <= -c
-        slack = np.zeros((len(c), m))
-        slack[:, q] = -1.0
-        rows.append(np.hstack([G @ Z, slack]))
-        sides.append(-c)
-    quadratic = np.r_[np.full(d, reg_lambda), np.zeros(p - d + m)]
-    linear = np.r_[np.zeros(p), [share for share, _, _ in blocks]]
-    side = np.concatenate(sides)
-    v = by_clarabel(sp.diags(quadratic), linear, np.vstack(rows), side, halflines(len(side)))[:p]
-    return 0.5 * reg_lambda * v[:d] @ v[:d] + risk(blocks, Z @ v)
 
 
 def _pairs(n, weighted_pairs, total):
@@ -91,43 +60,29 @@ def f_beta(y, beta):
     return [(1.0, np.array(gradients), np.array(offsets))]
 
 
-def f_beta_table(scores, y, beta):
-    """R(f) from all numbers of true and false positives, in O(n^2) instead of 2^n."""
-    n = len(y)
-    positives, negatives = (np.sort(scores[part])[::-1] for part in (y > 0, y < 0))
-    missed = np.r_[0.0, np.cumsum(positives)] - positives.sum()
-    added = np.r_[0.0, np.cumsum(negatives)]
-    p, q = np.ogrid[: len(positives) + 1, : len(negatives) + 1]
-    delta = 1.0 - (1 + beta**2) * p / (beta**2 * len(positives) + p + q)
-    return np.max(delta + 2.0 * (missed[:, None] + added) / n)
-
-
-def position_measure(relevance, group, weights, discount, gain, k):
-    """``discount`` and ``gain`` are functions of one position 1, 2, ... and one relevance."""
+def ndcg(relevance, group, weights, k):
     n = len(relevance)
-    blocks = []
+    gain, blocks = np.exp2(relevance) - 1.0, []
     for query in dict.fromkeys(group):
-        rows = [i for i in range(n) if group[i] == query]
-        rows.sort(key=lambda i: -gain(relevance[i]))
-        b = [gain(relevance[i]) for i in rows]
-        m = len(rows)
+        rows = np.flatnonzero(np.asarray(group) == query)
+        rows = rows[np.argsort(-gain[rows], kind="stable")]
+        b, m = gain[rows], len(rows)
         if b[0] == b[-1]:
             continue
         count = m if k is None else min(k, m)
-        a = [discount(i + 1) if i < count else 0.0 for i in range(m)]
-        step = discount(count + 1) if count < m else 0.0
-        bound = [discount(i + 1) + step * (i < count) for i in range(m)]
-        c = [(i + 1) ** -0.25 for i in range(m)]
-        c = [np.mean([c[j] for j in range(m) if b[j] == b[i]]) for i in range(m)]
-        best = sum(a[i] * b[i] for i in range(m))
+        discount = 1.0 / np.log2(np.arange(m + 1) + 2.0)
+        step = discount[count] if count < m else 0.0
+        bound = discount[:m] + step * (np.arange(m) < count)
+        best = discount[:count] @ b[:count]
+        c = (np.arange(m) + 1.0) ** -0.25
+        c = np.array([c[b == value].mean() for value in b])
         gradients, offsets = [], []
-        for listed in permutations(range(m)):
+        for listed in map(list, permutations(range(m))):
             g = np.zeros(n)
-            for i in range(m):
-                g[rows[listed[i]]] += c[i]
-                g[rows[i]] -= c[i]
+            g[rows[listed]] += c
+            g[rows] -= c
             gradients.append(g)
-            offsets.append(sum(bound[i] * (b[i] - b[listed[i]]) for i in range(m)) / best)
+            offsets.append(bound @ (b - b[listed]) / best)
         blocks.append((np.mean(weights[rows]), np.array(gradients), np.array(offsets)))
     total = sum(share for share, _, _ in blocks)
     return [(share / total, G, c) for share, G, c in blocks]

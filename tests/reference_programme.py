@@ -99,17 +99,26 @@ def on(matrix, terms):
 
 
 def solved(A, side):
-    """x with ``A x = side``, by the factors of Cholesky in extended precision."""
-    n = len(A)
-    L, x = A.copy(), side.copy()
+    """x with ``A x = side``."""
+    return factored(A)(side)
+
+
+def factored(A):
+    """A function that solves for any side, by the factors of Cholesky in extended precision."""
+    n, L = len(A), A.copy()
     for k in range(n):
         L[k:, k] /= np.sqrt(L[k, k])
         L[k + 1 :, k + 1 :] -= np.outer(L[k + 1 :, k], L[k + 1 :, k])
-    for k in range(n):
-        x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
-    for k in reversed(range(n)):
-        x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
-    return x
+
+    def solve(side):
+        x = side.copy()
+        for k in range(n):
+            x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
+        for k in reversed(range(n)):
+            x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
+        return x
+
+    return solve
 
 
 # ---- risks of the scores f, a vector ----------------------------------------------------------

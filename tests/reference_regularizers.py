@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from tests.reference_cones import exponential, halflines, zeros
-from tests.reference_programme import LONG, into_triples
+from tests.reference_cones import halflines
+from tests.reference_programme import LONG
 
 
 class Quadratic:
@@ -65,38 +65,3 @@ class Nonnegative:
     def into_domain(self, W):
         """Rounding of a solver may leave it."""
         return np.maximum(W, 0)
-
-
-class Entropy:
-    """``sum_j (w_j log w_j + 1/e)``, or on the simplex ``sum_j w_j log w_j + log p``."""
-
-    modulus = 0.0
-
-    def __init__(self, simplex=False):
-        self.simplex = simplex
-
-    def value(self, W):
-        """With ``w = (1 + u) s`` it is ``s ((1 + u) log(1 + u) - u)``, s = 1/e or 1/p."""
-        scale = 1 / LONG(W.size) if self.simplex else np.exp(LONG(-1))
-        u = W / scale - 1
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return scale * np.sum(np.where(u > -1, (1 + u) * np.log1p(u), 0) - u)
-
-    def terms(self, W):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.sum(np.where(W > 0, np.abs(W * np.log(W)), 0)) + W.size / 2
-
-    def variables(self, programme, shape, reg_lambda):
-        """(-u_j, w_j, 1) in the exponential cone: u >= w log w."""
-        p = shape[0] * shape[1]
-        w, u = programme.variables(p), programme.variables(p, reg_lambda)
-        side = np.tile([0.0, 0.0, 1.0], p)
-        programme.require(exponential(p), side, (u, -into_triples(p, 0)), (w, into_triples(p, 1)))
-        if self.simplex:
-            programme.require(zeros(1), [-1.0], (w, np.ones((1, p))))
-        return w
-
-    def into_domain(self, W):
-        """Rounding of a solver may leave it."""
-        W = np.maximum(W, 0)
-        return W / W.sum() if self.simplex else W

@@ -1,7 +1,23 @@
-"""A callback of scikit-learn's protocol."""
+"""Callbacks of scikit-learn's protocol."""
 
 
-class StopAt:
+class Callback:
+    """Does nothing."""
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        pass
+
+
+class StopAt(Callback):
     """Stops the iterations after a number of tasks; counts what it sees."""
 
     def __init__(self, n):

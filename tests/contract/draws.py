@@ -282,23 +282,30 @@ def pragam_svc(rng, seed, most):
     return Problem(seed, model, layout(rng, X), y, sample_weights(rng, n))
 
 
+def kernel_machine(rng, X, kind):
+    """An unfitted one, and the X that it takes."""
+    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
+    if kernel == "precomputed":
+        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
+    own = {}
+    if kind is SwapSVC:
+        solvers = ["auto", "swap-2o", "swap", "mfw", "cvm"]
+        own["solver"] = str(rng.choice(solvers, p=[0.3, 0.4, 0.1, 0.1, 0.1]))
+        own["max_iter"] = STEPS["SwapSVC"]
+    X = layout(rng, X)
+    model = kind(
+        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, random_state=0,
+        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
+        degree=int(rng.integers(1, 4)), **(own | limits(rng)),
+    )  # fmt: skip
+    return model, X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
+
+
 def swap_svc(rng, seed, most):
     n, d = sizes(rng, min(80, most), 10)
     X = features(rng, n, d)
     y = labels(rng, scores(rng, X), int(rng.choice([2, 2, 3])) if n > 8 else 2)
-    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
-    if kernel == "precomputed":
-        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
-    solvers = ["auto", "swap-2o", "swap", "mfw", "cvm"]
-    solver = str(rng.choice(solvers, p=[0.3, 0.4, 0.1, 0.1, 0.1]))
-    X = layout(rng, X)
-    model = SwapSVC(
-        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, solver=solver, random_state=0,
-        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
-        degree=int(rng.integers(1, 4)),
-        **({"max_iter": STEPS["SwapSVC"]} | limits(rng)),
-    )  # fmt: skip
-    X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
+    model, X = kernel_machine(rng, X, SwapSVC)
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 
@@ -329,16 +336,7 @@ def swap_svr(rng, seed, most, kind=SwapSVR):
     n, d = sizes(rng, min(80, most), 10)
     X = features(rng, n, d)
     y = scores(rng, X) * 10.0 ** rng.uniform(-2, 2)
-    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
-    if kernel == "precomputed":
-        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
-    X = layout(rng, X)
-    X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
-    model = kind(
-        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, random_state=0,
-        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
-        degree=int(rng.integers(1, 4)), **limits(rng),
-    )  # fmt: skip
+    model, X = kernel_machine(rng, X, kind)
     if kind is SwapNoveltyDetector:
         model.set_params(nu=None)
         return Problem(seed, model, X, None, sample_weights(rng, n))

@@ -9,7 +9,6 @@ by an infinite interval or by an error that says so.
 import copy
 
 import numpy as np
-import scipy.sparse as sp
 
 from tests.reference_programme import LONG, LONG_EPS
 
@@ -193,7 +192,3 @@ def _label_faults(model, X, problem, best, off):
         if (np.atleast_1d(sure) & different).any():
             return [f"a label of sequence {i} is not certain"]
     return []
-
-
-def dense(X):
-    return X.toarray() if sp.issparse(X) else X

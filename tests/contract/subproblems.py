@@ -26,10 +26,8 @@ from sklearn_bundle import (
 from tests import reference_chain
 from tests.contract.subproblems_linear import linear_models, merged_weights
 from tests.contract.subproblems_structured import Enumerated, EnumeratedLikelihood
-from tests.reference_box import BoxMachine
-from tests.reference_kernel import L2SVM, kernel_values
+from tests.reference_kernel import Machine, Terms, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
-from tests.reference_tube import FreeTube, TubeMachine
 
 
 def subproblems(model, X, y=None, sample_weight=None, group=None):
@@ -41,7 +39,7 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
         return [kind(model, X, y, sample_weight)]
     dense = X.toarray() if sp.issparse(X) else np.asarray(X)
     if isinstance(model, SwapSVR | SwapSVRCV | SwapNoveltyDetector):
-        return [_tube_machine(model, dense, y, sample_weight)]
+        return [_machine_of_all(model, dense, y, sample_weight)]
     if isinstance(model, SwapSVC | SwapSVCCV):
         return _kernel_machines(model, dense, np.asarray(y), sample_weight)
     return linear_models(model, dense, y, sample_weight, group)
@@ -73,55 +71,50 @@ def _kernel_machines(model, X, y, sample_weight):
         signs = np.where(labels[rows] == positive, LONG(1), LONG(-1))
         line = np.where(labels[rows] == i, j - 1, i) if n_classes > 2 else np.zeros(len(rows), int)
         coef = dual_coef[line, place[rows]].astype(LONG)
-        alpha = coef * signs
-        assert (alpha >= 0).all(), "a dual variable of the wrong sign"
-        given = isinstance(model.kernel, str) and model.kernel == "precomputed"
-        points = X[np.ix_(rows, rows)] if given else X[rows]
-        K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+        assert (coef * signs >= 0).all(), "a dual variable of the wrong sign"
         b = model.intercept_[k]
-        if getattr(model, "loss", "squared_hinge") == "hinge":
-            low, high = np.minimum(0, signs * C[rows]), np.maximum(0, signs * C[rows])
-            out.append(_at_rows(BoxMachine(K, sizes, signs, low, high, 0, 0, coef, b), rows))
-            continue
-        out.append(_at_rows(L2SVM(K, sizes, signs, C[rows], alpha), rows))
-        assert abs(b - coef.sum()) <= len(rows) * EPS * alpha.sum(), "intercept_ is not the sum"
+        hinge = getattr(model, "loss", "squared_hinge") == "hinge"
+        most = C[rows] if hinge else np.full(len(rows), np.inf)
+        ends = np.where(signs < 0, -most, 0.0), np.where(signs > 0, most, 0.0)
+        terms = Terms(signs, *ends, 0 * C[rows] if hinge else 1 / C[rows], s=np.inf if hinge else 1)
+        out.append(_machine(model, X, rows, terms, coef, b))
+        rounding = len(rows) * EPS * np.abs(coef).sum()
+        assert hinge or abs(b - coef.sum()) <= rounding, "intercept_ is not the sum"
     return out
 
 
-def _at_rows(machine, rows):
-    """Which rows of X it is about."""
-    machine.rows = rows
+def _machine(model, X, rows, terms, coef, b):
+    given = isinstance(model.kernel, str) and model.kernel == "precomputed"
+    points = X[np.ix_(rows, rows)] if given else X[rows]
+    K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+    machine = Machine(K, sizes, terms, coef, b)
+    machine.rows = rows  # of X, which it is about
     return machine
 
 
-def _tube_machine(model, X, y, sample_weight):
+def _machine_of_all(model, X, y, sample_weight):
     """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost.
 
     With a free intercept the latter's target is 0, and nu the share of the weights in the total.
     """
-    regression = hasattr(model, "epsilon_")
     C = _cost_of(model) * merged_weights(model, len(X), y, sample_weight)
     rows = np.flatnonzero(C > 0)
-    coef = np.zeros(len(X), LONG)
+    C, coef = C[rows], np.zeros(len(X), LONG)
     coef[model.support_] = dense_coef(model)[0]
-    given = isinstance(model.kernel, str) and model.kernel == "precomputed"
-    points = X[np.ix_(rows, rows)] if given else X[rows]
-    K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+    zeros, infinite = np.zeros(len(rows), LONG), np.full(len(rows), np.inf)
     if getattr(model, "nu", None) is not None:
-        weights, zeros = C[rows] / model.C, np.zeros(len(rows), LONG)
-        total = LONG(model.nu) * weights.astype(LONG).sum()
-        b = -model.offset_
-        return _at_rows(BoxMachine(K, sizes, zeros, zeros, weights, 0, total, coef[rows], b), rows)
-    if not regression:
-        target, above, below = np.ones(len(rows), LONG), 0.0, np.inf
-        return _at_rows(TubeMachine(K, sizes, target, C[rows], above, below, coef[rows]), rows)
-    target = np.asarray(y, LONG)[rows]
-    above = float(model.epsilon_)
-    b = model.intercept_[0]
+        weights = C / model.C
+        terms = Terms(zeros, zeros, weights, zeros, total=LONG(model.nu) * weights.sum())
+        return _machine(model, X, rows, terms, coef[rows], -model.offset_)
+    if not hasattr(model, "epsilon_"):
+        terms = Terms(zeros + 1, zeros, infinite, 1 / C, s=0)
+        return _machine(model, X, rows, terms, coef[rows], 0.0)
+    target, width = np.asarray(y, LONG)[rows], float(model.epsilon_)
     if getattr(model, "loss", "") == "epsilon_insensitive":
-        costs = C[rows]
-        return _at_rows(BoxMachine(K, sizes, target, -costs, costs, above, 0, coef[rows], b), rows)
-    return _at_rows(FreeTube(K, sizes, target, C[rows], above, coef[rows], b), rows)
+        terms = Terms(target, -C, C, zeros, width)
+    else:
+        terms = Terms(target, -infinite, infinite, 1 / C, width)
+    return _machine(model, X, rows, terms, coef[rows], model.intercept_[0])
 
 
 # ---- chains -----------------------------------------------------------------------------------

@@ -296,8 +296,7 @@ def _ordinal(model, y, s, group):
 
 
 def _ndcg(model, y, s, group):
-    measure = reference_measures.DISCOUNTS["log2"], reference_measures.GAINS["exp2"], model.k
-    return _blocks(reference_measures.position_measure(y, group, s, *measure))
+    return _blocks(reference_measures.ndcg(y, group, s, model.k))
 
 
 _RANKED = {"ordinal": _ordinal, "ndcg": _ndcg}

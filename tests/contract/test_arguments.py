@@ -25,23 +25,6 @@ from tests.contract.parameters import ESTIMATORS, GROUP, ROWS, SEARCHES, WRONG, 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@pytest.mark.parametrize(
-    "kind, parameters, instead",
-    [
-        *(
-            (kind, {"reg_lambda": zero}, "Got 0.* a small positive value such as 1e-6")
-            for kind in ESTIMATORS
-            if "reg_lambda" in kind().get_params()
-            for zero in (0, np.float32(0.0))
-        ),
-        (SwapSVC, {"C": np.inf}, "Got inf instead. .* a large value such as 1e6"),
-    ],
-)
-def test_no_regularization_is_refused_with_what_to_use_instead(kind, parameters, instead):
-    with pytest.raises(ValueError, match=instead):
-        kind(**parameters).fit([[0.0], [1.0]], [0, 1])
-
-
 # ---- functions ---------------------------------------------------------------------------------
 
 
@@ -203,8 +186,11 @@ def test_what_a_kernel_returns_may_be_sparse(kind):
         lambda K: K * 1j,
         lambda K: None,
         lambda K: np.full(K.shape, None),
+        lambda K: np.vstack([K, K[:1]]),
+        lambda K: np.ones(len(K)),
+        lambda K: np.full(K.shape, np.nan),
     ],
-    ids=["strings", "complex", "none", "objects"],
+    ids=["strings", "complex", "none", "objects", "a row more", "one dimension", "nan"],
 )
 def test_what_a_kernel_must_return_is_said(kind, convert):
     with pytest.raises(ValueError, match=r"^The kernel callable must return "):

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier
-from tests.contract.callbacks import StopAt
+from tests.contract.callbacks import Callback, StopAt
 from tests.contract.cases import CASES, fitted, judged, tight
 from tests.contract.fits import quiet
 from tests.contract.judge import judge
@@ -58,16 +58,11 @@ def test_ended_by_a_callback(case):
     assert statuses(model) <= {"callback", "converged"}
 
 
-class CtrlC:
+class CtrlC(Callback):
     """Ctrl-C at the end of an iteration."""
 
     def __init__(self, iteration):
         self.left = iteration
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(self, estimator, context, **_):
         self.left -= context.task_name == "iteration"

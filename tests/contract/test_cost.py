@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
@@ -37,26 +37,8 @@ def test_it_is_that_of_linear_svc(data, class_weight):
         ours.fit(X, y, sample_weight=weights)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
         judge(ours, X, y, sample_weight=weights)
-
-
-def test_the_squared_hinge_has_half_of_its_square(data):
-    X, y = data
-    theirs = LinearSVC(C=0.1, fit_intercept=False, tol=1e-10, max_iter=10**6).fit(X, y)
-    kind = {"C": 0.2, "fit_intercept": False, "tol": 1e-11}
-    ours = BMRMClassifier("squared_hinge", **kind).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
-    assert ours.reg_lambda_ == pytest.approx(1.0 / (0.2 * len(y)), rel=1e-15)
-
-
-def test_the_objective_is_that_of_reg_lambda(data):
-    X, y = data
-    ours = BMRMClassifier(C=0.1, tol=1e-4).fit(X, y)
-    same = BMRMClassifier(reg_lambda=ours.reg_lambda_, tol=1e-4).fit(X, y)
-    margins = np.where(y == 1, 1.0, -1.0) * ours.decision_function(X)
-    w = ours.coef_[0]
-    total = 0.5 * w @ w + 0.1 * np.maximum(0.0, 1.0 - margins).sum()
-    assert ours.objective_ == pytest.approx(total / (0.1 * len(y)), rel=1e-12)
-    assert ours.objective_ == same.objective_ and ours.lower_bound_ == same.lower_bound_
+        if class_weight is None:
+            assert ours.reg_lambda_ == pytest.approx(1.0 / (0.1 * weights.sum()), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [BMRMClassifier, BMRMRegressor, PragamSVC])
@@ -100,10 +82,3 @@ def test_a_search_is_a_grid_search_over_it(data, single, search):
     assert list(ours.Cs_) == sorted(Cs) and ours.C_ in Cs
     assert ours.reg_lambda_ == pytest.approx(1.0 / (ours.C_ * weights.sum()), rel=1e-12)
     assert search(Cs=2, cv=3).fit(X, y).Cs_.tolist() == [1e-3, 1e3]
-
-
-def test_several_classes_share_it():
-    X, y = load_iris(return_X_y=True)
-    ours = BMRMClassifier(C=2.0, tol=1e-4).fit(X, y)
-    judge(ours, X, y)
-    assert ours.reg_lambda_ == pytest.approx(1.0 / (2.0 * len(y)), rel=1e-15)

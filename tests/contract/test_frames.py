@@ -1,7 +1,5 @@
 """Frames of pandas and polars: the same model as of arrays, and columns refused by their names."""
 
-import datetime
-
 import numpy as np
 import pytest
 from sklearn.feature_selection import SelectFromModel
@@ -80,18 +78,6 @@ def test_frames_come_out_of_what_transforms(library):
     kept = SelectFromModel(lasso).set_output(transform=library.__name__).fit(X, WORDS).transform(X)
     assert isinstance(kept, library.DataFrame)
     assert list(kept.columns) == ["age"]
-
-
-@pytest.mark.parametrize("model", CLASSIFIERS[:4], ids=lambda model: type(model).__name__)
-def test_columns_of_dates_are_named(library, model):
-    day = datetime.datetime(2020, 1, 1)
-    dates = [day + datetime.timedelta(k) for k in range(N)]
-    for column in (dates, [date - day for date in dates]):
-        X = frame_of(library, {"when": library.Series(column)})
-        with pytest.raises(
-            ValueError, match=r"X must hold .* columns \['when'\] hold dates or dur"
-        ):
-            model.fit(X, WORDS)
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS[:3:2], ids=lambda model: type(model).__name__)

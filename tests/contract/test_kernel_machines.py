@@ -7,24 +7,23 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from sklearn_bundle import SwapSVC
-from tests.contract.kernel_machines import (
-    GAMMA,
-    LAYOUTS,
-)
 
 # Some parametrizations set gamma for kernels without one.
 pytestmark = pytest.mark.filterwarnings("ignore:.* ignores ")
+GAMMA = 0.05
+LAYOUTS = {
+    "dense64": lambda X: X,
+    "dense32": lambda X: X.astype(np.float32),
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+}
 
 # ---- attributes in SVC's shapes ---------------------------------------------------------------
 
@@ -67,21 +66,6 @@ def test_support_vectors_are_sorted_by_classes(fitted, labeled):
     assert_array_equal(np.bincount(labels), ours.n_support_)
     assert_array_equal(np.lexsort((ours.support_, labels)), np.arange(len(labels)))
     assert (np.abs(ours.dual_coef_).sum(axis=0) > 0.0).all()
-
-
-@pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_scores_have_the_shapes_and_signs_of_svc(fitted, labeled, shape):
-    """Where a squared hinge is as sure as a hinge, the signs are the same."""
-    X, _ = labeled
-    ours, theirs = (clone(m).set_params(decision_function_shape=shape) for m in fitted)
-    a, b = ours.fit(*labeled).decision_function(X), theirs.fit(*labeled).decision_function(X)
-    assert a.shape == b.shape and a.dtype == b.dtype
-    if shape == "ovo" or a.ndim == 1:
-        sure = np.abs(b) > 0.5
-        assert sure.mean() > 0.5 and (np.sign(a[sure]) == np.sign(b[sure])).all()
-    else:
-        assert np.mean(a.argmax(axis=1) == b.argmax(axis=1)) > 0.98
-    assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.98
 
 
 def pair_scores(model, X):
@@ -174,12 +158,13 @@ def test_prediction_where_single_precision_does_not_reach(data, scale):
 # ---- gamma, weights ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gamma", ["scale", "auto"])
-def test_gamma_of_svc(data, gamma):
-    X, y = data
-    assert SwapSVC(gamma=gamma).fit(X, y).gamma_ == pytest.approx(
-        SVC(gamma=gamma).fit(X, y)._gamma, rel=1e-12
-    )
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_gamma_of_svc(data, convert, shift):
+    X, y = convert(data[0] + shift), data[1]
+    for gamma in ("scale", "auto"):
+        theirs = SVC(gamma=gamma).fit(X, y)._gamma
+        assert SwapSVC(gamma=gamma, tol=0.5).fit(X, y).gamma_ == pytest.approx(theirs, rel=1e-12)
 
 
 @pytest.mark.parametrize("gamma", ["scale", "auto", "distance", 0.1])
@@ -227,13 +212,6 @@ def test_class_weights_multiply_the_weights(data):
 # ---- living with scikit-learn -----------------------------------------------------------------
 
 
-def test_search_over_C(data):
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), SwapSVC()), {"swapsvc__C": [0.1, 1.0, 10.0]}, cv=3
-    ).fit(*data)
-    assert search.best_score_ > 0.8 and search.best_estimator_[-1].status_ == "converged"
-
-
 def test_search_with_a_precomputed_kernel(data):
     X, y = data
     given, rbf = SwapSVC(kernel="precomputed", tol=1e-8), SwapSVC(gamma=GAMMA, tol=1e-8)
@@ -245,71 +223,9 @@ def test_search_with_a_precomputed_kernel(data):
     assert_allclose(scores, expected)
 
 
-def test_one_versus_rest_by_the_wrapper():
-    X, y = load_iris(return_X_y=True)
-    assert OneVsRestClassifier(SwapSVC()).fit(X, y).score(X, y) > 0.95
-    assert cross_val_score(SwapSVC(kernel="linear"), X, y, cv=3).mean() > 0.9
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_pickle(classes, convert):
-    X, y = load_iris(return_X_y=True)
-    X, y = convert(X[y < classes]), y[y < classes]
+def test_a_pickle_has_nothing_that_prediction_prepared(data):
+    X, y = data
     model = SwapSVC().fit(X, y)
     size = len(pickle.dumps(model))
-    scores, labels = model.decision_function(X), model.predict(X)
-    assert len(pickle.dumps(model)) < 1.1 * size  # what prediction prepared is left out
-    copy = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copy.decision_function(X), scores)
-    assert_array_equal(copy.predict(X), labels)
-
-
-def test_memory_map(data, tmp_path):
-    X, y = data
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "K.npy", rbf_kernel(X))
-    expected = SwapSVC(random_state=0).fit(X, y)
-    mapped = SwapSVC(random_state=0).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
-    assert_array_equal(mapped.dual_coef_, expected.dual_coef_)
-    K = np.load(tmp_path / "K.npy", mmap_mode="r")
-    assert SwapSVC(kernel="precomputed").fit(K, y).predict(K).shape == y.shape
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
-def test_the_callers_arrays_are_left_alone(data, kernel):
-    X, y, weight = data[0].copy(), data[1].copy(), np.linspace(0.0, 2.0, 200)
-    X = rbf_kernel(X) if kernel == "precomputed" else X
-    S = sp.csr_matrix(X)
-    before = [A.copy() for A in (X, y, weight, S.data, S.indices, S.indptr)]
-    model = SwapSVC(kernel=kernel)
-    model.fit(X, y, weight).predict(X)
-    if kernel == "rbf":
-        model.fit(S, y, weight).predict(S)
-    for now, then in zip((X, y, weight, S.data, S.indices, S.indptr), before, strict=True):
-        assert_array_equal(now, then)
-
-
-def test_data_frame(data):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(data[0], columns=[f"c{k}" for k in range(10)])
-    model = SwapSVC().fit(frame, data[1])
-    assert list(model.feature_names_in_) == list(frame.columns)
-    assert_array_equal(model.predict(frame), SwapSVC().fit(*data).predict(data[0]))
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame.rename(columns={"c0": "z"}))
-
-
-def test_verbose(data, capsys):
-    model = SwapSVC(verbose=1, solver="swap").fit(*data)
-    first = model.history_["iteration"][0]  # steps, as in n_iter_
-    assert first > 1 and f"[SwapSVC] iteration {first}: objective" in capsys.readouterr().out
-
-
-def test_calibrated_probabilities(data):
-    """There is no predict_proba: scores are calibrated by the usual means."""
-    X, y = data
-    assert not hasattr(SwapSVC(), "predict_proba")
-    proba = CalibratedClassifierCV(SwapSVC(), ensemble=False, cv=3).fit(X, y).predict_proba(X)
-    assert_allclose(proba.sum(axis=1), 1.0)
-    assert np.mean((proba[:, 1] > 0.5) == (y == np.unique(y)[1])) > 0.8
+    model.predict(X)
+    assert len(pickle.dumps(model)) < 1.1 * size and not hasattr(model, "predict_proba")

@@ -14,7 +14,6 @@ from sklearn.metrics import (
     d2_tweedie_score,
     fbeta_score,
     make_scorer,
-    mean_absolute_error,
 )
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
@@ -55,23 +54,9 @@ def test_scores_and_model_of_a_search(iris, loss, convert):
     assert ours.reg_lambdas_.tolist() == DESCENDING
     best = single.set_params(reg_lambda=ours.reg_lambda_).fit(X, y)
     assert np.array_equal(best.coef_, ours.coef_) and np.array_equal(best.n_iter_, ours.n_iter_)
-
-
-@pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "max"])
-@pytest.mark.filterwarnings("ignore:w is 0")
-def test_regression_scores_of_a_search(regression, scoring):
-    if scoring == "max":
-        scoring = make_scorer(mean_absolute_error, greater_is_better=False)
-    folds = KFold(4, shuffle=True, random_state=0)
-    kind = {"quantile": 0.7, "regularizer": "l1", "tol": 1e-8, "max_iter": 5000}
-    ours = BMRMRegressorCV("quantile", reg_lambdas=LAMBDAS, cv=folds, scoring=scoring, **kind)
-    ours.fit(*regression)
-    single = BMRMRegressor("quantile", **kind)
-    search = GridSearchCV(single, {"reg_lambda": DESCENDING}, cv=folds, scoring=scoring)
-    search.fit(*regression)
-    # the optimum of a piecewise linear risk is not unique
-    np.testing.assert_allclose(ours.scores_, scores_of(search, 4), atol=1e-5)
-    assert ours.reg_lambda_ == search.best_params_["reg_lambda"]
+    threads = clone(ours).set_params(n_jobs=2).fit(X, y)
+    assert np.array_equal(threads.scores_, ours.scores_)
+    assert np.array_equal(threads.coef_, ours.coef_)
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
@@ -127,28 +112,14 @@ def test_a_loss_is_selected_by_the_score_that_it_trains(data, regression, parame
     np.testing.assert_allclose(default.scores_, asked.scores_, rtol=1e-12)
 
 
-def test_poisson_scores_of_a_fold_with_one_count(regression):
-    X, y = regression
-    y = y.copy()
-    y[:30] = 1.0
-    ours = BMRMRegressorCV("poisson", reg_lambdas=[0.1], cv=list(KFold(3).split(X))).fit(X, y)
-    assert ours.scores_[0, 0] == 0.0
-
-
-def test_scores_of_a_fold_with_one_target_value(regression):
-    X, y = regression
-    y = y.copy()
-    y[:30] = 1.0
-    folds, common = list(KFold(3).split(X)), {"regularizer": "l1", "tol": 1e-9}
-    ours = BMRMRegressorCV(reg_lambdas=[0.1], cv=folds, **common).fit(X, y)
-    one = BMRMRegressor(reg_lambda=0.1, **common).fit(X[30:], y[30:])
-    assert ours.scores_[0, 0] == one.score(X[:30], y[:30]) == 0.0
-
-
 @pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
-def test_scores_of_a_fold_with_one_row(regression):
+def test_scores_of_a_fold_with_one_target_value_or_row(regression):
     X, y = regression
-    single = np.arange(1, len(y)), np.arange(1)
+    y = y.copy()
+    y[:30] = 1.0
+    folds, single = list(KFold(3).split(X)), (np.arange(1, len(y)), np.arange(1))
+    for loss in ("squared_error", "poisson"):
+        assert BMRMRegressorCV(loss, reg_lambdas=[0.1], cv=folds).fit(X, y).scores_[0, 0] == 0.0
     ours = BMRMRegressorCV(regularizer="l1", reg_lambdas=[0.1], cv=[single]).fit(X, y)
     assert np.isnan(ours.scores_).all()
 
@@ -176,52 +147,13 @@ def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(data):
     assert ours.objective_ == pytest.approx(other.objective_, rel=2e-9)
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy"])
-def test_weights_count_in_the_scores(data, scoring):
-    X, y = data
-    weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
-    ours = BMRMClassifierCV(reg_lambdas=[0.1], cv=FOLDS, scoring=scoring, tol=1e-8)
-    ours.fit(X, y, weights)
-    expected = []
-    for train, test in FOLDS.split(X, y):
-        fold = BMRMClassifier(reg_lambda=0.1, tol=1e-8).fit(X[train], y[train], weights[train])
-        expected.append(fold.score(X[test], y[test], weights[test]))
-    np.testing.assert_allclose(ours.scores_[:, 0], expected, rtol=1e-12)
-
-
-def test_threads_agree(data):
-    one, two = (BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=5, n_jobs=n).fit(*data) for n in (1, 2))
-    assert np.array_equal(one.scores_, two.scores_) and np.array_equal(one.coef_, two.coef_)
-
-
-def test_the_largest_of_the_best_values(data):
-    """A constant score: all values are as good as each other."""
-    model = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3, scoring=lambda model, X, y: 1.0)
-    assert model.fit(*data).reg_lambda_ == 1.0
-
-
-def test_scores_that_differ_by_rounding_are_equal(data):
+@pytest.mark.parametrize("rest", [1.0, 1.0 + 2.0**-52], ids=["equal", "but for rounding"])
+def test_the_largest_of_the_best_values(data, rest):
     def score(model, X, y):
-        return 0.3 if model.reg_lambda == 1.0 else 0.1 + 0.2
+        return 1.0 if model.reg_lambda == 1.0 else rest
 
     model = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3, scoring=score).fit(*data)
-    assert model.mean_test_scores_[0] < model.mean_test_scores_[1] and model.reg_lambda_ == 1.0
-
-
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"loss": "huber"}, "'loss' parameter of BMRMClassifierCV"),
-        ({"scoring": "accurate"}, "'scoring' parameter of BMRMClassifierCV"),
-        ({"tol": 0.0}, "'tol' parameter of BMRMClassifierCV"),
-        ({"regularizer": "quadratic"}, "'regularizer' parameter of BMRMClassifierCV"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    model = BMRMClassifierCV(**parameters)
-    with pytest.raises(ValueError, match=message):
-        model.fit(*data)
-    assert not [name for name in vars(model) if name.endswith("_")]
+    assert model.reg_lambda_ == 1.0
 
 
 def test_a_fold_with_one_class(data):

@@ -4,9 +4,7 @@ import re
 from importlib import import_module
 
 import pytest
-from sklearn.base import BaseEstimator
 
-import sklearn_bundle
 from sklearn_bundle import (
     BMRMClassifier,
     BMRMNoveltyDetector,
@@ -16,10 +14,9 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
 )
+from tests.contract.parameters import ESTIMATORS
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-PUBLIC = [getattr(sklearn_bundle, name) for name in sklearn_bundle.__all__]
-ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,6 @@ def test_fit_refuses_by_name(kind):
             assert not [name for name in vars(model) if name.endswith("_")], (key, name)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    """The searches have the methods of their estimators."""
-    kinds = [kind for kind in ESTIMATORS if kind not in SEARCHES]
-    return [kind(tol=0.5).fit(X + 5.0, Y) for kind in kinds]
-
-
 @pytest.mark.parametrize("function", [bmrm_path, reg_lambda_max, crf_path])
 def test_paths_refuse_by_name(function):
     for key in MISREAD:
@@ -101,7 +94,7 @@ def test_paths_refuse_by_name(function):
                 function(**{"X": X, "y": Y, "sample_weight": W} | {name: wrong})
 
 
-def test_without_a_masked_entry_it_is_an_array(fitted):
+def test_without_a_masked_entry_it_is_an_array():
     plain = BMRMClassifier().fit(X, Y, W)
     model = BMRMClassifier().fit(*(np.ma.array(array, mask=False) for array in (X, Y, W)))
     assert np.array_equal(model.coef_, plain.coef_) and type(model.coef_) is np.ndarray
@@ -156,11 +149,3 @@ def test_sequences():
         model.score(sequences, [Y[:20], masked(Y[20:])])
     with pytest.raises(ValueError, match=r"^sample_weight must not be masked"):
         metrics.token_accuracy_score(labels, labels, sample_weight=masked(np.ones(2)))
-
-
-def test_structures():
-    from sklearn_bundle.models import Matching
-
-    x = np.arange(12.0).reshape(2, 2, 3)
-    with pytest.raises(ValueError, match="must not be masked"):
-        StructuredSVM(Matching()).fit([x, masked(x)], [[0, 1], [1, 0]])

@@ -22,30 +22,15 @@ from sklearn_bundle import (
     PragamSVC,
     StructuredSVM,
     SwapSVC,
-    SwapSVR,
 )
-from sklearn_bundle.losses import RegressionLoss
 from sklearn_bundle.models import Multiclass
 from tests.contract.cases import data
 from tests.contract.judge import judge
-from tests.contract.user_losses import ElasticNetPenalty, SmoothHinge, SquaredMargins
+from tests.contract.user_losses import ElasticNetPenalty, Expectile, SmoothHinge, SquaredMargins
 from tests.contract.user_models import Ranking, ranked_items
 
 X, Y, WEIGHTS, _ = data("two, weighted")
 TARGET, THREE = data("numbers").y, data("three").y
-
-
-class Expectile(RegressionLoss):
-    """``|a - 1[f > y]| (f - y)^2``."""
-
-    def __init__(self, a=0.8):
-        self.a = a
-
-    def value(self, scores, y):
-        return np.where(scores > y, 1.0 - self.a, self.a) * (scores - y) ** 2
-
-    def gradient(self, scores, y):
-        return 2.0 * np.where(scores > y, 1.0 - self.a, self.a) * (scores - y)
 
 
 def test_a_loss_against_scipy():
@@ -66,33 +51,12 @@ def test_a_loss_against_scipy():
     assert model.converged_
 
 
-def test_a_loss_of_one_s_own_is_the_built_in_one():
-    class Squares(RegressionLoss):
-        def value(self, scores, y):
-            return 0.5 * (scores - y) ** 2
-
-        def gradient(self, scores, y):
-            return scores - y
-
-    kind = {"reg_lambda": 0.1, "tol": 1e-8}
-    ours = BMRMRegressor(Squares(), **kind).fit(X, TARGET, WEIGHTS)
-    theirs = BMRMRegressor(**kind).fit(X, TARGET, WEIGHTS)
-    assert ours.lower_bound_ <= theirs.objective_ and theirs.lower_bound_ <= ours.objective_
-
-
 def test_a_loss_of_several_classes():
     model = BMRMClassifier(SquaredMargins(), reg_lambda=0.1, tol=1e-6).fit(X, THREE)
     scores = X @ model.coef_.T + model.intercept_
     risk = np.mean(SquaredMargins().value(scores, THREE))
     assert model.objective_ == pytest.approx(risk + 0.05 * np.sum(model.coef_**2), rel=1e-10)
     assert model.converged_ and pickle.loads(pickle.dumps(model)).predict(X).shape == THREE.shape
-
-
-def test_a_kernel_is_the_named_one():
-    for kind, y in ((SwapSVC, Y), (SwapSVR, TARGET)):
-        ours = kind(kernel=lambda A, B: A @ B.T).fit(X, y, WEIGHTS)
-        theirs = kind(kernel="linear").fit(X, y, WEIGHTS)
-        assert ours.lower_bound_ <= theirs.objective_ and theirs.lower_bound_ <= ours.objective_
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

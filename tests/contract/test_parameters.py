@@ -167,11 +167,17 @@ def test_a_solver_of_another_library_is_met_with_those_here(kind, solver, hint):
     assert str(caught.value).endswith(f"Got {solver!r} instead. {hint}")
 
 
+ENDS = [("tol", value) for value in (0.0, 1.5, np.nextafter(1.0, 2.0), np.inf)]
+ENDS += [("max_iter", 0), ("max_iter", 2.5), ("max_time", 0.0)]
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_a_tol_above_one_is_refused(kind):
-    for tol in (1.5, np.nextafter(1.0, 2.0), np.inf):
-        with pytest.raises(ValueError, match=rf"'tol' .*\(0.0, 1.0\]. Got {tol} instead"):
-            kind(tol=tol, **SEARCHES.get(kind, {})).fit(np.eye(4), [0, 1, 0, 1])
+def test_values_just_beyond_what_is_allowed(kind):
+    for name, value in ENDS:
+        if name not in kind().get_params():
+            continue
+        with pytest.raises(ValueError, match=rf"'{name}' parameter .* Got {value} instead"):
+            kind(**{name: value}, **SEARCHES.get(kind, {})).fit(np.eye(4), [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("fit", [bmrm_path, reg_lambda_max, BMRMClassifier().fit, SwapSVC().fit])

@@ -10,9 +10,7 @@ from sklearn_bundle import (
     BMRMRegressor,
     bmrm_path,
     crf_path,
-    reg_lambda_max,
 )
-from sklearn_bundle.regularizers import WeightedL1
 from tests.contract.cases import data
 from tests.contract.judge import judge
 
@@ -84,19 +82,6 @@ def test_a_path_of_many_values_beside_scikit_learns_models(l1_ratio, tol):
         )
         assert path.objectives[k] == pytest.approx(ours, rel=1e-10)
         assert path.lower_bounds[k] <= best * (1 + 1e-12) and best <= ours * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("omega", ["l1", WeightedL1([1.0, 2.0, 0.5, 1.0])], ids=str)
-@pytest.mark.parametrize("loss", ["squared_error", "huber", "quantile"])
-@pytest.mark.filterwarnings("ignore:w is 0")
-def test_the_largest_useful_value(loss, omega):
-    """At it all weights are zero, and below it some are not."""
-    X, y, weights, _ = data("numbers, weighted")
-    kind = {"loss": loss, "regularizer": omega}
-    largest = reg_lambda_max(X, y, sample_weight=weights, **kind)
-    for factor in (1.001, 0.98):
-        model = BMRMRegressor(reg_lambda=factor * largest, **kind, **TIGHT).fit(X, y, weights)
-        assert bool(np.abs(model.coef_).max() > 1e-7) == (factor < 1.0)
 
 
 def test_a_path_of_chains():

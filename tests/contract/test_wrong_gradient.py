@@ -5,6 +5,7 @@ import pytest
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor, bmrm_path
 from sklearn_bundle.losses import BinaryLoss, RegressionLoss
+from tests.contract.user_losses import SquaredMargins
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 MESSAGE = r"^{0}\.gradient is not the derivative of {0}\.value"
@@ -48,3 +49,15 @@ def test_a_gradient_of_another_shape_is_called_that():
 
     with pytest.raises(ValueError, match=r"Flat.gradient must return an array of shape \(60,\)"):
         BMRMRegressor(Flat()).fit(X, X[:, 0])
+
+
+class SteepMargins(SquaredMargins):
+    def gradient(self, scores, y):
+        return 1.5 * super().gradient(scores, y)
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_a_gradient_of_another_function_is_found_out(solver):
+    """It converges, and the bound that it gives is false."""
+    with pytest.raises(ValueError, match=MESSAGE.format("SteepMargins")):
+        BMRMClassifier(SteepMargins(), solver=solver, reg_lambda=0.1).fit(X, np.arange(60) % 3)

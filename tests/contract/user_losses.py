@@ -27,6 +27,19 @@ class LogCosh(RegressionLoss):
         return np.tanh(scores - y)
 
 
+class Expectile(RegressionLoss):
+    """``|a - 1[f > y]| (f - y)^2``."""
+
+    def __init__(self, a=0.8):
+        self.a = a
+
+    def value(self, scores, y):
+        return np.where(scores > y, 1.0 - self.a, self.a) * (scores - y) ** 2
+
+    def gradient(self, scores, y):
+        return 2.0 * np.where(scores > y, 1.0 - self.a, self.a) * (scores - y)
+
+
 class SmoothHinge(BinaryLoss):
     """Quadratic between margins 0 and 1, linear below: a user's loss with a curvature."""
 
@@ -57,9 +70,6 @@ class SquaredMargins(MulticlassLoss):
         gradient = 2.0 * self._slacks(scores, y)
         gradient[np.arange(len(y)), y] = -gradient.sum(axis=1)
         return gradient
-
-
-USERS = {"absolute_margin": AbsoluteMargin(), "smooth_hinge": SmoothHinge()}
 
 
 class ElasticNetPenalty(Regularizer):

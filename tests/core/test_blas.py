@@ -55,16 +55,6 @@ def test_limits_that_overlap_leave_nothing_behind():
     assert numbers() == before
 
 
-def test_a_limit_from_a_thread_while_another_one_controls_them():
-    with ThreadPoolExecutor() as pool, BLAS.limit(limits=2):
-
-        def limited():
-            with blas_threads(1):
-                return numbers()
-
-        assert set(pool.submit(limited).result()) == {1}
-
-
 @pytest.mark.wide
 def test_fits_in_threads_leave_nothing_behind():
     before = numbers()

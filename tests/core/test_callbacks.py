@@ -11,35 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import SDCACRF, SwapSVC, SwapSVCCV
 from sklearn_bundle.core import monitor
-from tests.contract.callbacks import StopAt
+from tests.contract.callbacks import Callback, StopAt
 
 callback = pytest.importorskip("sklearn.callback")
 
 
-class Tasks:
-    """Remembers the path of names of every task."""
-
-    def __init__(self):
-        self.paths = set()
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        path = []
-        while context is not None:
-            path.insert(0, context.task_name)
-            context = context.parent
-        self.paths.add("/".join(path))
-
-    def on_fit_task_end(self, estimator, context):
-        pass
-
-
-class Counts(Tasks):
+class Counts(Callback):
     """Counts the tasks of a name."""
 
     def __init__(self):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.certificate import Best, Rounding, attained
-from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.solvers.base import At
 
@@ -14,15 +13,10 @@ def numbers(best):
     return state.primal, state.lower_bound
 
 
-def test_before_anything_is_known():
-    best = Best()
-    assert (best.point, best.dual_certificate, best.gap) == (None, None, np.inf)
-    assert numbers(best) == (np.inf, -np.inf)
-    assert numbers(Best(least=0.0)) == (np.inf, 0.0)
-
-
 def test_only_what_is_better_is_kept():
-    best = Best()
+    best = Best(least=0.0)
+    assert (best.point, best.dual_certificate, best.gap) == (None, None, np.inf)
+    assert numbers(best) == (np.inf, 0.0)
     assert best.offer(3.0, "first")
     assert best.offer(2.0, "second")
     assert not best.offer(2.0, "third")
@@ -33,6 +27,13 @@ def test_only_what_is_better_is_kept():
     assert not best.raise_bound(np.nan, "none")
     assert (best.point, best.dual_certificate, best.gap) == ("second", "high", 1.0)
     assert numbers(best) == (2.0, 1.0)
+    best.recompute(2.25, "fresh point", 0.25, "fresh plane")  # though they are worse
+    assert (best.primal, best.point) == (2.25, "fresh point")
+    assert (best.bound, best.dual_certificate) == (0.25, "fresh plane")
+    best.recompute(1.0, "point", -2.0, "plane")
+    assert best.bound == 0.0  # the least
+    best.drop_bound()
+    assert (best.bound, best.dual_certificate) == (-np.inf, None)
 
 
 def test_kept_arrays_are_copies():
@@ -46,31 +47,6 @@ def test_kept_arrays_are_copies():
     best.recompute(2.0, At(w, b), 1.0, best.dual_certificate)
     w[:] = b[:] = 1.0
     assert not best.point.w.any() and not best.point.b.any()
-
-
-def test_state_has_all_that_it_is_given():
-    best, w = Best(), np.ones(2)
-    best.offer(1.0, "point")
-    state = best.state(w, 0.5, 7, 128, ("swap",))
-    assert vars(state) == vars(State(1.0, -np.inf, w, 0.5, 7, 128, ("swap",)))
-
-
-def test_nothing_is_below_the_least():
-    best = Best(least=0.0)
-    best.offer(1.0, "point")
-    best.raise_bound(-2.0, "plane")
-    assert (best.bound, numbers(best)) == (-2.0, (1.0, 0.0))
-    best.recompute(1.0, "point", -2.0, "plane")
-    assert best.bound == 0.0
-
-
-def test_fresh_values_replace_better_ones():
-    best = Best()
-    best.offer(1.0, "point")
-    best.raise_bound(0.5, "plane")
-    best.recompute(1.25, "fresh point", 0.25, "fresh plane")
-    assert (best.primal, best.point) == (1.25, "fresh point")
-    assert (best.bound, best.dual_certificate) == (0.25, "fresh plane")
 
 
 def test_bound_that_rounding_has_lifted_is_taken_to_be_as_far_below():
@@ -135,11 +111,3 @@ def test_what_rounding_may_hide_is_no_progress():
     best.offer(0.0, "fresh point")
     assert best.gap >= gap * (1.0 - 2.0**-50)
     assert best.offer(-1.0, "far better") and best.primal == 2.0**-48 - 1.0
-
-
-def test_bound_can_be_withdrawn():
-    best = Best()
-    best.offer(1.0, "point")
-    best.raise_bound(0.5, "plane")
-    best.drop_bound()
-    assert (best.bound, best.dual_certificate) == (-np.inf, None)

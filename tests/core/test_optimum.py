@@ -43,6 +43,8 @@ def test_balls_contain_the_optimum(mu, distance):
         assert between.radius <= around.radius * (1 + 1e-9) + 1e-12 * np.linalg.norm(lowest)
         best = ball_of(w, lowest, gap, gap, mu, 0.0)
         assert best.radius == min(around.radius, between.radius)
+        assert ball_of(w, lowest, gap, gap, 0.0, 0.0) is None
+        assert ball_of(w, lowest, np.inf, np.nan, mu, 0.0) is None
 
 
 def test_the_ball_between_is_attained():
@@ -51,6 +53,7 @@ def test_the_ball_between_is_attained():
     gap = 0.5 * mu * 4.0  # of J(w) = mu/2 ||w - w_q||^2 + const
     ball = Ball.between(w, lowest, gap, mu)
     assert ball.radius == pytest.approx(1.0) and ball.center.tolist() == [2.0, 0.0]
+    assert Ball.around(w, 0.0, 1.0).radius == 0.0 and Ball.between(w, w, 0.0, 1.0).radius <= 1e-14
 
 
 @pytest.mark.parametrize("shift", [[0.1, 0.0], [-0.1, 0.0], [0.0, 0.1]])
@@ -60,18 +63,6 @@ def test_the_ball_between_allows_for_an_error_of_the_lowest_point(shift):
     ball = Ball.between(w, lowest + shift, gap, mu, error=0.1)
     assert np.linalg.norm(ball.center - exact.center) + exact.radius <= ball.radius
     assert ball.radius <= exact.radius + 0.3
-
-
-def test_no_strong_convexity_and_no_number_leave_no_ball():
-    w = np.zeros(2)
-    assert ball_of(w, w, 1.0, 1.0, 0.0, 0.0) is None
-    assert ball_of(w, w, np.inf, np.nan, 1.0, 0.0) is None
-
-
-def test_a_gap_of_zero_leaves_the_point():
-    w = np.array([1.0, 2.0])
-    assert Ball.around(w, 0.0, 1.0).radius == 0.0
-    assert Ball.between(w, w, 0.0, 1.0).radius <= 1e-14
 
 
 def test_accuracy_bounds():

@@ -9,26 +9,9 @@ from sklearn_bundle import SDCACRFCV, SwapSVCCV, SwapSVRCV
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import Status, TimeLimit
 from sklearn_bundle.core.search import Grid, SearchResults
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(48, 3))
-Y = (X[:, 0] + RNG.normal(size=48) > 0.0).astype(int)
-TARGET = X[:, 0] + RNG.normal(size=48)
-SENTENCES = [[{"a": float(x)} for x in row] for row in X]
-LABELS = [[int(x > 0.2) for x in row] for row in X]
-VALUES, TIGHT = [1.0, 0.1, 0.01], {"tol": 1e-6}
+from tests.contract.test_searches import LABELS, SENTENCES, TARGET, X, Y, search
 
 DATA = {"SwapSVCCV": (X, Y), "SwapSVRCV": (X, TARGET), "SDCACRFCV": (SENTENCES, LABELS)}
-
-
-def search(kind, **parameters):
-    """The search, and the name of what it chooses."""
-    name = "reg_lambda" if kind is SDCACRFCV else "C"
-    if kind is SDCACRFCV:
-        parameters["random_state"] = 0
-    if name == "C":
-        parameters["gamma"] = 0.5  # "scale" is that of all data in a search
-    return kind(**{f"{name}s": VALUES} | TIGHT | parameters), name
 
 
 def table(scores, values=(1.0, 0.1, 0.01), name="reg_lambda"):

@@ -3,31 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone, is_outlier_detector
+from sklearn.base import is_outlier_detector
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from sklearn_bundle import (
-    SDCACRF,
-    BMRMClassifier,
-    BMRMClassifierCV,
-    BMRMNoveltyDetector,
-    BMRMRanker,
-    BMRMRegressor,
-    BMRMRegressorCV,
-    PragamSVC,
-    SwapNoveltyDetector,
-    SwapSVC,
-    SwapSVCCV,
-    SwapSVR,
-    SwapSVRCV,
-    bmrm_path,
-)
+from sklearn_bundle import SDCACRF, SDCACRFCV, BMRMClassifier, StructuredSVM, SwapSVC, bmrm_path
 from sklearn_bundle.core.validation import squared_lengths, well_formed
 from sklearn_bundle.regularizers import Quadratic
+from tests.contract.parameters import ESTIMATORS, SEARCHES
 
 # A process that reads out of bounds may live on: the fault has to be far away to end it.
 FAR = 2**30
+CHAINS = SDCACRFCV, StructuredSVM
 
 
 def matrix(kind, index_type=np.int32):
@@ -108,31 +95,14 @@ def test_what_scipy_allows_is_taken(kind):
         assert np.shares_memory(taken.data, X.data)
 
 
-ESTIMATORS = [
-    BMRMClassifier(reg_lambda=0.1),
-    BMRMClassifierCV(reg_lambdas=[0.1], cv=2),
-    BMRMNoveltyDetector(),
-    BMRMRanker(reg_lambda=0.1),
-    BMRMRegressor(reg_lambda=0.1),
-    BMRMRegressorCV(reg_lambdas=[0.1], cv=2),
-    PragamSVC(reg_lambda=0.1),
-    SDCACRF(),
-    SwapNoveltyDetector(),
-    SwapSVC(),
-    SwapSVCCV([1.0], cv=2),
-    SwapSVR(),
-    SwapSVRCV([1.0], cv=2),
-]
-
-
 @pytest.mark.wide
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array])
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", [k for k in ESTIMATORS if k not in CHAINS])
 def test_every_estimator_looks_before_it_works(estimator, kind):
     y = load_iris().target
     bad = matrix(kind)
     bad.indices[7] = FAR
-    model = clone(estimator)
+    model = estimator(**SEARCHES.get(estimator, {}))
     with pytest.raises(ValueError, match="X is a malformed"):
         model.fit(bad, y)
     with pytest.raises(NotFittedError):

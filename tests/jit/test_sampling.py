@@ -1,7 +1,5 @@
 """Choice of the next block: the tree against the weights from which it was built."""
 
-import math
-
 import numba
 import numpy as np
 import pytest
@@ -70,10 +68,14 @@ def test_random_numbers_of_splitmix64():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 9, 100])
 def test_in_proportion_to_the_weights(n):
+    """Those without any are never picked, unless all are."""
     weights = np.random.default_rng(n).uniform(0.1, 1.0, n)
-    found = counts(sampling_of(weights))
-    assert len(found) == n
-    assert n == 1 or chisquare(found, 1e5 * weights / weights.sum()).pvalue > 1e-3
+    weights[1::3] = 0.0
+    found, used = counts(sampling_of(weights)), weights > 0.0
+    assert len(found) == n and found[~used].sum() == 0
+    expected = 1e5 * weights[used] / weights.sum()
+    assert used.sum() == 1 or chisquare(found[used], expected).pvalue > 1e-3
+    assert n == 1 or chisquare(counts(sampling_of(np.zeros(n)))).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
@@ -95,20 +97,6 @@ def test_the_largest():
         put_all(sampling, np.array([i]), np.zeros(1))
 
 
-@pytest.mark.parametrize("n", [3, 8, 13])
-def test_weights_of_zero_are_never_picked(n):
-    weights = np.zeros(n)
-    weights[::2] = 1.0
-    assert counts(sampling_of(weights))[1::2].sum() == 0
-    weights = np.zeros(n)
-    weights[-1] = 1e-300
-    assert counts(sampling_of(weights))[-1] == 100_000
-
-
-def test_without_any_weight_all_are_alike():
-    assert chisquare(counts(sampling_of(np.zeros(7)))).pvalue > 1e-3
-
-
 @pytest.mark.parametrize("largest", [False, True])
 def test_the_tree_after_many_changes_is_the_one_grown_anew(largest):
     rng = np.random.default_rng(0)
@@ -120,13 +108,6 @@ def test_the_tree_after_many_changes_is_the_one_grown_anew(largest):
     last[indices] = weights
     expected = sampling_of(last * factors, largest=largest)
     np.testing.assert_array_equal(sampling.tree, expected.tree)
-
-
-def test_a_fixed_distribution_does_not_change():
-    sampling = sampling_of(np.arange(1.0, 6.0), adaptive=False)
-    before = sampling.tree.copy()
-    put_all(sampling, np.arange(5), np.zeros(5))
-    np.testing.assert_array_equal(sampling.tree, before)
 
 
 def test_equal_seeds_give_equal_picks():
@@ -145,10 +126,3 @@ def test_shuffles_of_xorshift64():
         other = ((state >> 32) * (k + 1)) >> 32
         expected[[k, other]] = expected[[other, k]]
     assert_array_equal(shuffles(7, 1, np.uint64(1))[0], expected)
-
-
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_all_orders_are_alike(n):
-    orders, counts = np.unique(shuffles(n, 24_000, np.uint64(7)), axis=0, return_counts=True)
-    assert len(orders) == math.factorial(n)
-    assert len(orders) == 1 or chisquare(counts).pvalue > 1e-3

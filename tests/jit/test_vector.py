@@ -45,66 +45,46 @@ def test_one_number_many_times(dtype):
 
 
 @numba.njit
-def arithmetic(a, b, c, out):
+def arithmetic(a, b, c, number, out):
     a, b, c = vector.load(a, 0), vector.load(b, 0), vector.load(c, 0)
     n = vector.BYTES // out.itemsize
     vector.store(out, 0, a * b)
     vector.store(out, n, a + b)
     vector.store(out, 2 * n, a - b)
     vector.store(out, 3 * n, a / b)
-    vector.store(out, 4 * n, a * b + c)
-    vector.store(out, 5 * n, vector.larger(a, b))
-    vector.store(out, 6 * n, vector.where_above(a, b, c, a))
+    vector.store(out, 4 * n, vector.larger(a, b))
+    vector.store(out, 5 * n, vector.where_above(a, b, c, a))
+    # A number stands for a vector of equal entries.
+    vector.store(out, 6 * n, number - a / number)
+    vector.store(out, 7 * n, vector.larger(number, a))
+    vector.store(out, 8 * n, vector.larger(a, number))
+    vector.store(out, 9 * n, vector.where_above(number, a, a, number))
+    vector.store(out, 10 * n, a * b + c)  # may round once
+    return vector.where_above(number, number, -number, vector.larger(number, number + number))
 
 
-def expected_of(a, b, c):
+def expected_of(a, b, c, number):
     with np.errstate(all="ignore"):
-        exact = [a * b, a + b, a - b, a / b, a * b + c]
-        return [*exact, np.where(a > b, a, b), np.where(a > b, c, a)]
+        exact = [a * b, a + b, a - b, a / b, np.where(a > b, a, b), np.where(a > b, c, a)]
+        larger = [np.where(number > a, number, a), np.where(a > number, a, number)]
+        return [*exact, number - a / number, *larger, np.where(number > a, a, number), a * b + c]
 
 
 @both
 def test_arithmetic(dtype):
-    """A product and a sum may round once."""
-    a, b, c = RNG.normal(size=(3, WIDTHS[dtype])).astype(dtype)
-    out = np.zeros((7, WIDTHS[dtype]), dtype)
-    arithmetic(a, b, c, out.ravel())
-    expected = np.array(expected_of(a, b, c))
-    assert_array_equal(np.delete(out, 4, axis=0), np.delete(expected, 4, axis=0))
-    assert_allclose(out[4], expected[4], atol=4.0 * np.finfo(dtype).eps)
-
-
-@both
-def test_numbers_that_are_none(dtype):
     """Comparisons with NaN are false."""
-    a = np.array([np.inf, -np.inf, np.nan, 0.0, 1e38, -0.0, 1.0, np.inf], dtype)
-    b = np.array([1.0, 0.0, 1.0, np.inf, 1e38, 0.0, np.nan, -np.inf], dtype)
-    a, b = np.resize(a, WIDTHS[dtype]), np.resize(b, WIDTHS[dtype])
-    out = np.zeros((7, WIDTHS[dtype]), dtype)
-    arithmetic(a, b, b, out.ravel())
-    assert_array_equal(out, expected_of(a, b, b))
-
-
-@numba.njit
-def with_numbers(a, number, out):
-    a, n = vector.load(a, 0), vector.BYTES // out.itemsize
-    vector.store(out, 0, number * a + number)
-    vector.store(out, n, a / number - number)
-    vector.store(out, 2 * n, number - a)
-    vector.store(out, 3 * n, vector.larger(number, a))
-    vector.store(out, 4 * n, vector.larger(a, number))
-    vector.store(out, 5 * n, vector.where_above(number, a, a, number))
-    return vector.where_above(number, number, -number, vector.larger(number, number + number))
-
-
-@both
-def test_numbers_stand_for_vectors_of_equal_entries(dtype):
-    a, number = RNG.integers(-9, 9, WIDTHS[dtype]).astype(dtype), dtype(2.0)
-    out = np.zeros((6, WIDTHS[dtype]), dtype)
-    assert with_numbers(a, number, out.ravel()) == 4.0
-    larger = np.maximum(a, number)
-    expected = [2 * a + 2, a / 2 - 2, 2 - a, larger, larger, np.minimum(a, number)]
-    assert_array_equal(out, expected)
+    rows = RNG.integers(-64, 64, (3, WIDTHS[dtype])) / 8.0
+    infinite = [
+        [np.inf, -np.inf, np.nan, 0.0, 1e38, -0.0, 1.0, np.inf],
+        [1.0, 0.0, 1.0, np.inf, 1e38, 0.0, np.nan, -np.inf],
+        np.zeros(8),
+    ]
+    for a, b, c in (rows.astype(dtype), np.tile(infinite, WIDTHS[dtype] // 8).astype(dtype)):
+        out = np.zeros((11, WIDTHS[dtype]), dtype)
+        assert arithmetic(a, b, c, dtype(2.0), out.ravel()) == 4.0
+        expected = np.array(expected_of(a, b, c, dtype(2.0)))
+        assert_array_equal(out[:-1], expected[:-1])
+        assert_allclose(out[-1], expected[-1], rtol=4.0 * np.finfo(dtype).eps)
 
 
 @numba.njit

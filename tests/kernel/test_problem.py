@@ -14,6 +14,7 @@ from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel_function import Kernel
 from sklearn_bundle.kernel.values.scores import KernelScores
+from tests.reference_kernel import Machine
 
 LONG, N = np.longdouble, 30
 MACHINES = ["SVC", "L2-SVM", "SVR", "squared tube", "OneClassSVM", "squared novelty"]
@@ -36,54 +37,19 @@ def machine(name, rng, n=N):
     }[name]()
 
 
-class Reference:
+class Reference(Machine):
     """The numbers of a dual by its definition, in extended precision."""
 
     def __init__(self, K, dual):
-        self.K, self.dual, self.s = K.astype(LONG), dual, LONG(dual.s)
-        self.target, self.low, self.high = (v.astype(LONG) for v in dual[:3])
-        self.ridge, self.width = dual.ridge.astype(LONG), LONG(dual.width)
-
-    def losses(self, f):
-        """``max over b in the box of b r - width |b| - ridge/2 b^2`` for the residuals r."""
-        r, values = self.target - f, np.zeros(len(f), LONG)
-        for sign, end in ((1, self.high), (-1, -self.low)):
-            left = np.maximum(sign * r - self.width, 0) * (end > 0)
-            inner = left / self.ridge if self.dual.is_squared else np.where(left > 0, end, 0)
-            values += inner * left - self.ridge / 2 * inner**2
-        return values
+        super().__init__(K, np.abs(K), dual)
 
     def b_of(self, beta, free):
-        return LONG(free) if self.s == np.inf else self.s * beta.sum()
+        return LONG(free) if self.free else self.s * beta.sum()
 
     def primal(self, beta, b):
-        """Objective of ``w = sum_i beta_i phi(x_i)`` and b."""
-        f, s = self.K @ beta, self.s
-        of_b = self.dual.total * b if s == np.inf else (b * b / s / 2 if s > 0 else LONG(0))
-        return beta @ f / 2 + np.sum(self.losses(f + b)) + of_b
-
-    def bound(self, beta):
-        """The dual's value, at its best scale where there is neither a bound nor a total."""
-        linear = self.target @ beta - self.width * np.abs(beta).sum()
-        curved = beta @ (self.K @ beta + self.ridge * beta)
-        if self.s == np.inf:
-            return linear - curved / 2
-        return linear**2 / (curved + self.s * beta.sum() ** 2) / 2 if linear > 0 else LONG(0)
-
-    def intercepts(self, beta):
-        """The least and the largest b that is best for beta."""
-        f = self.K @ beta
-        kinks = np.sort(np.r_[self.target - f - self.width, self.target - f + self.width])
-        if not self.dual.is_squared:
-            values = np.array([self.primal(beta, b) for b in kinks])
-            best = kinks[values <= values.min() + LONG(1e-15) * np.abs(values).max()]
-            return best.min(), best.max()
-        low, high, h = kinks[0] - 1, kinks[-1] + 1, LONG(1e-6)
-        for _ in range(90):
-            middle = (low + high) / 2
-            falls = self.primal(beta, middle + h) < self.primal(beta, middle - h)
-            low, high = (middle, high) if falls else (low, middle)
-        return low, high
+        """Objective of ``w = sum_i beta_i phi(x_i)`` and b, which is in K if it is not free."""
+        assert float(b) == pytest.approx(float(self.b_of(beta, b)), abs=1e-12)
+        return self.objective(np.r_[beta, b] if self.free else beta)
 
 
 def case(name, seed=0):
@@ -183,7 +149,7 @@ def test_where_the_optimum_lies(name, seed):
     for share in (0.5, 1e-2, 1e-5, 0.0):
         beta = feasible(of.dual, rng, of.best, share)
         found, off = certified(of, beta), of.best - beta
-        square = off @ K @ off + (LONG(s) * off.sum() ** 2 if s < np.inf else 0)
+        square = off @ K @ off
         known = 1e-5 * float(np.sqrt(of.best @ K @ of.best))  # of a gap of 1e-12
         assert found.radius >= np.sqrt(max(square, 0)) - known
         if s < np.inf:
@@ -207,7 +173,7 @@ def test_scores_that_may_hide_a_loss_are_summed_again(name):
         rough = Point(beta, exact + 0.499 * sign, float(of.b), path)
         found, point = of.problem.certify(rough)
         assert_allclose([found.primal, found.bound], [expected.primal, expected.bound], rtol=1e-11)
-        lossy = of.reference.losses(of.reference.K @ beta + LONG(found.b)) > 0
+        lossy = of.reference.losses(of.K.astype(LONG) @ beta + LONG(found.b)) > 0
         assert_allclose(point.scores[lossy], exact[lossy], rtol=1e-12, atol=1e-13)
 
 

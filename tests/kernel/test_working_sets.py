@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle.core.contract import run
-from sklearn_bundle.kernel._compiled import steps
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers import working_sets
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
@@ -98,24 +97,3 @@ def test_values_that_are_off_by_as_much_as_is_said(name):
         assert found.lower_bound <= best.primal
         truth = Reference(K, dual).primal(found.point.astype(LONG), LONG(found.intercept))
         assert float(truth) - best.primal <= found.primal - found.lower_bound
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_evaluate_is_the_definition(name):
-    """Objective, bound and slopes, and the scale of a squared loss."""
-    rng, slopes = np.random.default_rng(6), np.zeros((2, 30))
-    K, dual = rbf_kernel(rng.normal(size=(30, 2))), machine(name, rng, 30)
-    beta = dual.inside(rng.normal(size=30))
-    scores, before = K @ beta, beta.copy()
-    of = Problem(KernelData(K, Kernel("precomputed")), np.arange(30), dual, cache_bytes=1.0)
-    given = of.variables, dual.s, dual.total, *slopes
-    t, primal, bound, b, _ = steps.evaluate(beta, scores, *given)
-    reference, exact = Reference(K, dual), beta.astype(LONG)
-    assert_allclose(beta, t * before)
-    assert_allclose(scores, K @ beta, atol=1e-12)
-    assert primal == pytest.approx(float(reference.primal(exact, LONG(b))))
-    assert bound == pytest.approx(float(reference.bound(exact)), abs=1e-12)
-    g = scores + dual.ridge * beta - dual.target
-    rises, falls = (np.where(at, dual.width, -dual.width) for at in (beta >= 0.0, beta > 0.0))
-    assert_allclose(slopes[0], np.where(beta >= dual.high, np.inf, g + rises))
-    assert_allclose(slopes[1], np.where(beta <= dual.low, -np.inf, g + falls))

@@ -8,10 +8,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
-from sklearn_bundle.losses import Softmax
 from sklearn_bundle.regularizers import WeightedL1
 from tests.contract.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows
-from tests.contract.fits import quiet
 from tests.contract.judge import judge
 
 COLUMNS = list("abcdef")
@@ -75,25 +73,6 @@ def test_several_targets():
     Y = X @ np.ones((6, 2)) + LABELS[:, None]
     for model in (BMRMRegressor(tol=1e-6), BMRMRegressor("huber", tol=1e-4)):
         judge(model.fit(*collected(X, Y)), X, Y)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "log_loss", "softmax"])
-def test_planes_of_the_first_steps_where_one_class_is_rare(loss):
-    y = np.arange(300) == 7
-    for max_iter in (1, 2, 3):
-        model = BMRMClassifier(loss, reg_lambda=1.0, tol=1e-12, max_iter=max_iter)
-        judge(quiet(model, *collected(X, y)), X, y)
-
-
-def test_mixed_probabilities_of_some_rows_are_those_of_all():
-    rng, loss, y, weights = np.random.default_rng(0), Softmax(), np.arange(9) % 3, np.ones(9) / 9
-    g = np.empty((3, 9))
-    loss.cut(rng.normal(size=(3, 9)), y, weights, g)
-    surplus, shares = g.sum(axis=1), np.bincount(y, weights)
-    whole = loss.balanced(g, y, weights, surplus, shares)
-    some = loss.balanced(g[:, :4], y[:4], weights[:4], surplus, shares)
-    np.testing.assert_array_equal(some, whole[:, :4])
-    np.testing.assert_allclose(whole.sum(axis=1), 0.0, atol=1e-16)
 
 
 # ---- blocks --------------------------------------------------------------------------------------
@@ -226,11 +205,3 @@ def test_x_and_y_of_the_same_files(files, way):
     judge(model, rows[COLUMNS].to_numpy(), rows["y"].to_numpy())
     alike = rows[COLUMNS] if hasattr(model, "feature_names_in_") else rows[COLUMNS].to_numpy()
     assert float(model.score(x, y)) == pytest.approx(model.score(alike, rows["y"]), rel=1e-12)
-
-
-def test_faults_name_the_block(files):
-    ddf, _ = files
-    spoiled = ddf[COLUMNS].to_delayed()
-    spoiled[2] = dask.delayed(lambda f: f.assign(c="x"))(spoiled[2])
-    with pytest.raises(ValueError, match="Block 2: could not convert string to float: 'x'"):
-        BMRMClassifier().fit(spoiled, [part["y"] for part in ddf.to_delayed()])

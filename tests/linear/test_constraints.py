@@ -5,8 +5,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, Lasso
-from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import (
     BMRMClassifier,
@@ -17,8 +15,8 @@ from sklearn_bundle import (
     bmrm_path,
     reg_lambda_max,
 )
-from sklearn_bundle.losses import Quantile, RegressionLoss
 from sklearn_bundle.regularizers import L2, Nonnegative, Quadratic, WeightedL1
+from tests.contract.user_losses import Expectile
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)) + 0.3
@@ -98,15 +96,6 @@ def test_bounds_know_the_unit_of_features_without_a_penalty(loss, kind, size):
     assert model.converged_
 
 
-def test_theirs():
-    ours = BMRMRegressor(regularizer="l1", positive=True, reg_lambda=0.1, tol=1e-12).fit(X, F)
-    theirs = Lasso(0.1, positive=True, tol=1e-14, max_iter=10_000).fit(X, F)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
-    kind = {"regularizer": "elasticnet", "positive": True, "reg_lambda": 0.1, "tol": 1e-12}
-    theirs = ElasticNet(0.1, positive=True, tol=1e-14, max_iter=10_000).fit(X, F)
-    np.testing.assert_allclose(BMRMRegressor(**kind).fit(X, F).coef_, theirs.coef_, atol=1e-6)
-
-
 def test_paths_and_searches():
     kind = {"regularizer": "l1", "positive": True}
     path = bmrm_path(X, F, loss="squared_error", n_reg_lambdas=5, **kind)
@@ -181,20 +170,9 @@ def test_pragam_names_what_solves_its_problem():
     assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
 
 
-def test_parameters_of_losses_in_grids():
-    search = GridSearchCV(BMRMRegressor(Quantile(0.9)), {"loss__quantile": [0.1, 0.9]}, cv=2)
-    assert search.fit(X, F).best_params_["loss__quantile"] in (0.1, 0.9)
-
-
 def test_a_smooth_loss_of_ones_own_takes_the_descent():
-    class Expectile(RegressionLoss):
+    class Smooth(Expectile):
         smooth = True
 
-        def value(self, scores, y):
-            return np.where(scores > y, 0.2, 0.8) * (scores - y) ** 2
-
-        def gradient(self, scores, y):
-            return 2.0 * np.where(scores > y, 0.2, 0.8) * (scores - y)
-
-    model = BMRMRegressor(Expectile(), reg_lambda=1e-2, tol=1e-8).fit(X, F)
+    model = BMRMRegressor(Smooth(), reg_lambda=1e-2, tol=1e-8).fit(X, F)
     assert model.converged_ and model.history_["solver"][-1] == "lbfgs"

@@ -1,8 +1,7 @@
-"""The quadratic model of coordinate descent, by its optimality conditions and by scipy."""
+"""The quadratic model of coordinate descent, by its optimality conditions."""
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from sklearn_bundle.linear.solvers.lasso_matrix import Quadratic
 
@@ -28,23 +27,6 @@ def test_optimality_conditions_hold(n, d, ridge, low):
     np.testing.assert_allclose(of_v[used], -np.sign(v[used]) * model.limits[used], atol=1e-8)
     beyond = -of_v[~used] if low == 0.0 else np.abs(of_v[~used])
     assert np.all(beyond <= model.limits[~used] + 1e-8)
-
-
-@pytest.mark.parametrize("low", [-np.inf, 0.0])
-def test_objective_is_that_of_scipy(low):
-    model, a = _model(40, 12, 0.1, low, seed=3)
-    v, slopes = np.zeros(12), a.copy()
-    model.minimize(slopes, v, 10_000, 1e-10, 40)
-
-    def objective(parts):  # of positive and negative parts: smooth
-        w = parts[:12] - parts[12:]
-        smooth = a @ w + 0.5 * w @ model.matrix @ w + 0.5 * model.ridge * w @ w
-        return smooth + np.tile(model.limits, 2) @ parts
-
-    bounds = [(0.0, None)] * 12 + [(0.0, None if low else 0.0)] * 12
-    best = minimize(objective, np.zeros(24), bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
-    parts = np.concatenate([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
-    assert objective(parts) == pytest.approx(best.fun, abs=1e-9)
 
 
 def test_repeated_columns():

@@ -187,29 +187,6 @@ def test_a_dual_step_is_the_best(name):
         assert gap == pytest.approx(expected, abs=1e-12)
 
 
-def test_rows_at_a_bound_do_not_count():
-    @njit(error_model="numpy")
-    def counts(loss, margin, alpha, high, low):
-        return dual.step(loss, 1.0, margin, alpha, 1.0, 2.0, high, low)[3]
-
-    cases = (3.0, 0.0, 1.0, 9.0), (3.0, 0.0, 3.0, 0.0), (-1.0, 1.0, 9.0, 1.0), (-1.0, 1.0, 0.0, 3.0)
-    found = [counts(LOSSES["hinge"].formula, *case) for case in (*cases, (3.0, 0.5, 0.0, 0.0))]
-    assert found == [False, True, False, True, True]
-
-
-@each
-def test_starts_and_closed_intercepts(name):
-    loss, y = LOSSES[name], TARGETS[name]
-    start = loss.start(y, WEIGHTS, True)
-    assert start.unit > 0.0 and start.slope > 0.0
-    assert loss.start(y, WEIGHTS, False).intercept == 0.0
-    b = loss.closed_intercept(F, y, WEIGHTS)
-    if name in ("squared_error", "poisson"):
-        assert WEIGHTS @ loss.gradient(F + b, y) == pytest.approx(0.0, abs=1e-13)
-    else:
-        assert b is None
-
-
 def test_far_targets_keep_their_digits():
     y, f, s = np.array([1e9, 1e9 + 1.0]), np.array([0.25, 1.5]), np.full(2, 0.5)
     squared, poisson = (LOSSES[name] for name in ("squared_error", "poisson"))

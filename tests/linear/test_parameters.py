@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle.linear import losses, regularizers
 from sklearn_bundle.linear.losses.base import check_derivatives
+from tests.contract.user_losses import Expectile
 
 
 class Outer(BaseEstimator):
@@ -20,19 +21,6 @@ class Outer(BaseEstimator):
 
     def score(self, X, y):
         return -np.mean(self.loss.value(np.ones(len(y)), y))
-
-
-class Expectile(losses.RegressionLoss):
-    """A user's loss."""
-
-    def __init__(self, a=0.8):
-        self.a = a
-
-    def value(self, scores, y):
-        return np.where(scores > y, 1.0 - self.a, self.a) * (scores - y) ** 2
-
-    def gradient(self, scores, y):
-        return 2.0 * np.where(scores > y, 1.0 - self.a, self.a) * (scores - y)
 
 
 KINDS = [kind for part in (losses, regularizers) for kind in vars(part).values()]

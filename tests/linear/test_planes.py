@@ -1,18 +1,13 @@
 """Measures, rankings and nu-novelty: planes against enumerations and linear programs."""
 
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from sklearn_bundle.linear.losses import (
-    NDCG,
-    ROCAUC,
-    FBeta,
-    NuNovelty,
-    Ordinal,
-)
+from sklearn_bundle.linear.losses import NDCG, ROCAUC, FBeta, NuNovelty, Ordinal
+from tests import reference_measures as measures
 
 RANDOM = np.random.default_rng(2)
 N = 8
@@ -21,69 +16,41 @@ LABELS = np.where(GRADES > 0, 1.0, -1.0)
 WEIGHTS = RANDOM.dirichlet(np.ones(N))
 
 
-def pairwise(cost, query):
-    def risk(f, s):
-        pairs = [(i, j) for i, j in product(range(N), repeat=2) if GRADES[i] < GRADES[j]]
-        pairs = [(i, j) for i, j in pairs if query is None or query[i] == query[j]]
-        total = sum(s[i] * s[j] for i, j in pairs)
-        loss = {(i, j): cost(GRADES[i], GRADES[j]) * max(0, 1 + f[i] - f[j]) for i, j in pairs}
-        return sum(s[i] * s[j] * loss[i, j] for i, j in pairs) / total
-
-    return risk
-
-
-def roc(f, s):
-    up, down = np.flatnonzero(LABELS > 0), np.flatnonzero(LABELS < 0)
-    pairs = sum(s[i] * s[j] * max(0, 1 - f[i] + f[j]) for i, j in product(up, down))
-    return pairs / (s[up].sum() * s[down].sum())
-
-
-def fbeta(f, s):
-    def of(y):
-        right, chosen = np.sum((y > 0) & (LABELS > 0)), np.sum(y > 0)
-        return 1 - 5.0 * right / (4.0 * np.sum(LABELS > 0) + chosen) + (y - LABELS) @ f / N
-
-    return max(of(np.array(y)) for y in product((-1.0, 1.0), repeat=N))
-
-
-def lists(f, s):
-    """Of one query per half of the samples, with equal weights: the worst list of all."""
-    total = 0.0
-    for q in (0, 1):
-        rows = np.flatnonzero(q == QUERY)
-        rows = rows[np.argsort(-GRADES[rows], kind="stable")]
-        a, b = 1.0 / np.log2(np.arange(len(rows)) + 2.0), np.exp2(GRADES[rows]) - 1.0
-        c = (np.arange(len(rows)) + 1.0) ** -0.25
-        c = np.array([c[b == value].mean() for value in b])
-        b = b / (a @ b)
-        orders = (list(order) for order in permutations(range(len(rows))))
-        total += 0.5 * max(a @ (b - b[p]) + c @ (f[rows][p] - f[rows]) for p in orders)
-    return total
-
-
 def tail(f, s):
     """Rockafellar and Uryasev: minus the mean of the lowest share of the weight."""
     program = linprog(f, A_eq=[np.ones(N)], b_eq=[1.0], bounds=np.c_[np.zeros(N), s / 0.3])
     return -program.fun
 
 
+def ordinal(cost, query=None):
+    loss, price = Ordinal(cost), measures.COSTS[cost]
+    group = np.zeros(N) if query is None else query
+    blocks = of(lambda s: measures.ordinal(GRADES, s, price, group))
+    return loss, loss.prepare(GRADES, query, N), blocks
+
+
+def of(blocks):
+    """The risk of scores f with weights s."""
+    return lambda f, s: measures.risk(blocks(s), f)
+
+
 CASES = {
-    "roc": (ROCAUC(), LABELS, roc),
-    "fbeta": (FBeta(2.0), LABELS, fbeta),
-    "absolute": (Ordinal(), Ordinal().prepare(GRADES, None, N), pairwise(lambda a, b: b - a, None)),
-    "squared": (
-        Ordinal("squared"),
-        Ordinal("squared").prepare(GRADES, QUERY, N),
-        pairwise(lambda a, b: (b - a) ** 2, QUERY),
+    "roc": (ROCAUC(), LABELS, of(lambda s: measures.roc_auc(LABELS, s))),
+    "fbeta": (FBeta(2.0), LABELS, of(lambda s: measures.f_beta(LABELS, 2.0))),
+    "absolute": ordinal("absolute"),
+    "squared": ordinal("squared", QUERY),
+    "lists": (
+        NDCG(),
+        NDCG().prepare(GRADES, QUERY, N),
+        of(lambda s: measures.ndcg(GRADES, QUERY, s, None)),
     ),
-    "lists": (NDCG(), NDCG().prepare(GRADES, QUERY, N), lists),
     "tail": (NuNovelty(0.3), None, tail),
 }
 
 
 @pytest.mark.parametrize(("loss", "y", "risk"), CASES.values(), ids=list(CASES))
 def test_the_plane_touches_the_risk_and_lies_below(loss, y, risk):
-    s, g = np.full(N, 1.0 / N) if loss in (CASES["lists"][0],) else WEIGHTS, np.empty(N)
+    s, g = np.full(N, 1.0 / N) if isinstance(loss, NDCG) else WEIGHTS, np.empty(N)
     for _ in range(5):
         f = RANDOM.normal(size=N).round(1)  # with ties
         value, offset = loss.cut(f, y, s, g)
@@ -113,15 +80,6 @@ def test_best_offsets_of_nu_novelty():
     assert NuNovelty(1e-20).offsets(f, s) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("loss", "y", "message"),
-    [
-        (Ordinal("cubic"), GRADES, "cost must be one of"),
-        (Ordinal(), np.ones(N), "two or more grades"),
-        (NDCG(k=0), GRADES, "k must be None or an int of at least 1"),
-        (NDCG(gain="squared"), GRADES, "gain must be 'exp2' or 'linear'"),
-    ],
-)
-def test_what_is_refused(loss, y, message):
-    with pytest.raises(ValueError, match=message):
-        loss.prepare(y, QUERY, N)
+def test_one_grade_is_no_order():
+    with pytest.raises(ValueError, match="two or more grades"):
+        Ordinal().prepare(np.ones(N), QUERY, N)

@@ -21,7 +21,7 @@ LIMITS = {
     "other": 993,
     "compiled functions": 213,
     "modules": 147,
-    "tests": 21307,
+    "tests": 19186,
     "asv_benchmarks": 5319,
     "doc": 33731,
 }

@@ -106,8 +106,7 @@ def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "sklearn.base"
     }
-    # a model has parameters, for clones and searches, and so have losses and regularizers
-    users -= {"structured.models.base", "linear.parameters"}
+    users.discard("structured.models.base")  # a model has parameters, for clones and searches
     assert {place(name)[1] for name in users} <= {*("core", "estimators", "readers", "plotting")}
 
 

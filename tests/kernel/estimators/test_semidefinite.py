@@ -106,7 +106,6 @@ def far_from_the_origin(rng):
 MATRICES = {
     "rank one": rank_one,
     "zeros": lambda rng: np.zeros((20, 20)),
-    "ones": lambda rng: np.ones((20, 20)),
     "one row": lambda rng: np.ones((1, 1)),
     "centered": lambda rng: KernelCenterer().fit_transform(rank_one(rng)),
     "integers": lambda rng: np.eye(20, dtype=int),

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
-from sklearn.svm import SVC
 
 from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel import KernelRows
@@ -102,22 +101,12 @@ def test_values_are_those_of_scikit_learn(case, dtype):
     assert_values(cross(rows, Z), K_new, dtype)
     assert_values(cross(rows.take(SUBSET), Z), K_new[:, SUBSET], dtype)
     assert_values(rows.diagonal.astype(dtype), np.diagonal(K), dtype)
-
-
-@pytest.mark.matrix
-def test_gram_is_symmetric_to_the_last_bit(case):
-    rows, _, _, _ = case
+    # To the last bit: matrices are symmetric, and a row's value with itself is the diagonal.
     for G in (rows.gram(), rows.take(SUBSET).gram()):
         assert (G == G.T).all()
-
-
-@pytest.mark.matrix
-def test_own_value_is_the_diagonal_to_the_last_bit(case, dtype):
-    rows, _, _, _ = case
-    diagonal = rows.diagonal.astype(dtype)
-    whole, part = rows.block(SUBSET[:70]), rows.block(SUBSET[:70], SUBSET[::-1].copy())
-    assert (whole[np.arange(70), SUBSET[:70]] == diagonal[SUBSET[:70]]).all()
-    assert (part[np.arange(70), 289 - np.arange(70)] == diagonal[SUBSET[:70]]).all()
+    diagonal, few, last = rows.diagonal.astype(dtype), SUBSET[:70], np.arange(70)
+    assert (rows.block(few)[last, few] == diagonal[few]).all()
+    assert (rows.block(few, SUBSET[::-1].copy())[last, 289 - last] == diagonal[few]).all()
     assert (np.diagonal(rows.gram()) == diagonal).all()
 
 
@@ -157,14 +146,6 @@ def test_exp_in_float32_to_two_roundings():
     np.testing.assert_allclose(out[0], np.exp(x.astype(np.float64)), rtol=1.2e-7)
 
 
-@pytest.mark.parametrize("data", [make(90), make(90) + 3.0])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_gamma_is_that_of_svc(data, convert):
-    X, y = convert(data), np.arange(90) % 2
-    for gamma in ("scale", "auto"):
-        assert resolve_gamma(gamma, X) == pytest.approx(SVC(gamma=gamma).fit(X, y)._gamma, 1e-12)
-
-
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix, sp.csr_array])
 def test_distance_gamma_is_one_over_the_mean_over_pairs(convert):
     X = make(90) + 3.0
@@ -172,39 +153,17 @@ def test_distance_gamma_is_one_over_the_mean_over_pairs(convert):
     assert resolve_gamma("distance", convert(X)) == pytest.approx(1.0 / pairs.mean(), 1e-12)
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_callable(convert, dtype):
-    X, Z = convert(make(90)), convert(make(9, seed=2))
-    rows = KernelRows(X, Kernel(linear_kernel), dtype)
-    K, K_new = linear_kernel(X), linear_kernel(Z, X)
-    few = np.array([80, 3, 50])
+@pytest.mark.parametrize("kind", ["callable", "sparse callable", "precomputed"])
+def test_given_values(kind, dtype):
+    X, Z, kernel = make(90), make(9, seed=2), Kernel(linear_kernel)
+    K, K_new, few = linear_kernel(X), linear_kernel(Z, X), np.array([80, 3, 50])
+    if kind == "precomputed":
+        X, Z, kernel = frozen(K.copy()), frozen(K_new.copy()), Kernel("precomputed")
+    elif kind == "sparse callable":
+        X, Z = sp.csr_matrix(X), sp.csr_matrix(Z)
+    rows = KernelRows(X, kernel, dtype)
+    assert_values(rows.gram(), K, dtype)
     assert_values(rows.take(few).gram(), K[np.ix_(few, few)], dtype)
     assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
     assert_values(cross(rows.take(few), Z), K_new[:, few], dtype)
     assert_values(rows.diagonal, np.diagonal(K), np.float64)
-
-
-@pytest.mark.parametrize(
-    "function, message",
-    [
-        (lambda X, Z: np.ones(len(X)), r"of shape \(20, 20\).* got .*shape \(20,\)"),
-        (
-            lambda X, Z: np.ones((len(Z) + 1, len(X))),
-            r"of shape \(20, 20\).* got .*shape \(21, 20\)",
-        ),
-        (lambda X, Z: np.full((len(X), len(Z)), np.nan), r"NaN or infinity"),
-    ],
-)
-def test_bad_callable(function, message):
-    with pytest.raises(ValueError, match=message):
-        KernelRows(make(20), Kernel(function))
-
-
-def test_precomputed(dtype):
-    X, Z = make(90), make(9, seed=2)
-    K, K_new = frozen(rbf_kernel(X)), frozen(rbf_kernel(Z, X))
-    rows, few = KernelRows(K, Kernel("precomputed"), dtype), np.array([80, 3, 50])
-    assert_values(rows.gram(), K, dtype)
-    assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
-    assert_values(rows.take(few[[2, 0]]).gram(), K[np.ix_([50, 80], [50, 80])], dtype)
-    assert_values(cross(rows.take(few), K_new), K_new[:, few], dtype)
