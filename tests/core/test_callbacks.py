@@ -1,29 +1,17 @@
 """scikit-learn's callbacks (1.9 and later)."""
 
 import io
-from collections import Counter
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import SDCACRF, SwapSVC, SwapSVCCV
 from sklearn_bundle.core import monitor
-from tests.contract.callbacks import Callback, StopAt
 
 callback = pytest.importorskip("sklearn.callback")
-
-
-class Counts(Callback):
-    """Counts the tasks of a name."""
-
-    def __init__(self):
-        self.n = Counter()
-
-    def on_fit_task_begin(self, estimator, context):
-        self.n[context.task_name] += 1
 
 
 @pytest.mark.wide
@@ -82,18 +70,3 @@ def test_lines_are_written_as_the_output_can_encode_them(monkeypatch):
     monitor.Lines("fit", 0).report("class 'é'")
     stream.flush()
     assert stream.buffer.getvalue() == b"[fit] class '\\xe9'\n"
-
-
-def test_bars_alone_do_not_see_every_iteration(monkeypatch):
-    bar, other = Counts(), StopAt(10**9)
-    monkeypatch.setattr(monitor, "ProgressBar", Counts)
-    monkeypatch.setattr(monitor, "_MOST_TASKS_OF_BARS", 50)
-    X, y = load_breast_cancer(return_X_y=True)
-    model = SDCACRF(solver="sdca", reg_lambda=1e-9, tol=1e-13, max_iter=120, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        model.set_callbacks(bar).fit(X, y)
-    assert bar.n == {"iteration": 50, "fit": 1}
-    bar.n.clear()
-    with pytest.warns(ConvergenceWarning):
-        model.set_callbacks(bar, other).fit(X, y)
-    assert bar.n == {"iteration": 120, "fit": 1} and other.ended == 121

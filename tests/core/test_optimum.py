@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.certificate import Ball, ball_of
-from sklearn_bundle.core.optimum import accuracy_bounds, extreme_predictions
+from sklearn_bundle.core.optimum import accuracy_bounds
 
 
 class Quadratic:
@@ -47,15 +47,6 @@ def test_balls_contain_the_optimum(mu, distance):
         assert ball_of(w, lowest, np.inf, np.nan, mu, 0.0) is None
 
 
-def test_the_ball_between_is_attained():
-    """With curvature 0 the model is exact: the optimum is w_q, at the ball's edge."""
-    w, lowest, mu = np.array([3.0, 0.0]), np.array([1.0, 0.0]), 0.5
-    gap = 0.5 * mu * 4.0  # of J(w) = mu/2 ||w - w_q||^2 + const
-    ball = Ball.between(w, lowest, gap, mu)
-    assert ball.radius == pytest.approx(1.0) and ball.center.tolist() == [2.0, 0.0]
-    assert Ball.around(w, 0.0, 1.0).radius == 0.0 and Ball.between(w, w, 0.0, 1.0).radius <= 1e-14
-
-
 @pytest.mark.parametrize("shift", [[0.1, 0.0], [-0.1, 0.0], [0.0, 0.1]])
 def test_the_ball_between_allows_for_an_error_of_the_lowest_point(shift):
     w, lowest, mu, gap = np.array([3.0, 0.0]), np.array([1.0, 0.0]), 0.5, 1.0
@@ -73,9 +64,3 @@ def test_accuracy_bounds():
     weights = np.array([1.0, 3.0, 0.0, 4.0, 0.0])
     assert accuracy_bounds(possible, true, weights) == (1 / 8, 4 / 8)
     assert np.isnan(accuracy_bounds(possible, true, 0.0 * weights)).all()
-
-
-def test_extreme_predictions():
-    y, low, high = np.array([0.0, 2.0, 5.0]), np.array([-1.0, 0.0, 0.0]), np.array([3.0, 1.0, 4.0])
-    worst, best = extreme_predictions(y, low, high, lambda y, p: np.abs(y - p))
-    assert worst.tolist() == [3.0, 0.0, 0.0] and best.tolist() == [0.0, 1.0, 4.0]

@@ -1,4 +1,4 @@
-"""What all searches share: groups, cv_results_, the time limit, the warning about the choice."""
+"""What all searches share: the choice and its rank, the time limit."""
 
 from dataclasses import replace
 
@@ -36,21 +36,6 @@ def test_the_choice_and_its_rank():
     partly = table([[0.2, 0.3], []])
     assert partly.place == 1 and partly.score(1) == 0.3
     assert table([[], []]).place == 0
-
-
-@pytest.mark.parametrize(
-    ("scores", "end"),
-    [
-        ([0.1, 0.2, 0.3], "smallest"),
-        ([0.3, 0.2, 0.1], "largest"),
-        ([0.1, 0.3, 0.2], None),
-        ([0.3, 0.3, 0.3], None),
-        ([0.1, 0.3, 0.3], None),
-        ([0.3, 0.3, 0.1], None),
-    ],
-)
-def test_the_end_of_a_grid(scores, end):
-    assert table([scores]).ends.get("reg_lambda") == end
 
 
 def test_time_limits_share_what_is_left():

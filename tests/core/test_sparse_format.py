@@ -7,7 +7,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from sklearn_bundle import SDCACRF, SDCACRFCV, BMRMClassifier, StructuredSVM, SwapSVC, bmrm_path
+from sklearn_bundle import SDCACRF, SDCACRFCV, BMRMClassifier, StructuredSVM, bmrm_path
 from sklearn_bundle.core.validation import squared_lengths, well_formed
 from sklearn_bundle.regularizers import Quadratic
 from tests.contract.parameters import ESTIMATORS, SEARCHES
@@ -74,13 +74,6 @@ def test_coo_and_bsr_are_looked_at_before_scipy_converts_them(part):
         well_formed(X, "X")
 
 
-def test_lists_are_looked_at_once_they_are_csr():
-    X = sp.lil_matrix(load_iris().data)
-    X.rows[5][0] = FAR
-    with pytest.raises(ValueError, match=r"malformed CSR matrix: "):
-        SwapSVC().fit(X, load_iris().target)
-
-
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array])
 def test_what_scipy_allows_is_taken(kind):
     """No entries at all, entries twice, in any order, and room behind the last."""
@@ -138,9 +131,3 @@ def test_squared_lengths_are_doubles_whatever_the_rows(shape, kind):
     X[::3] = 0.0
     expected = (X.astype(np.float64) ** 2).sum(axis=1)
     np.testing.assert_allclose(squared_lengths(kind(X)), expected, rtol=1e-15)
-
-
-def test_squared_lengths_of_entries_stored_in_parts():
-    """They are those of the parts, as in every sum over stored entries."""
-    X = sp.csr_array((np.array([1.0, 2.0, 3.0]), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
-    np.testing.assert_array_equal(squared_lengths(X), [5.0, 9.0])

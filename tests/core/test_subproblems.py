@@ -48,12 +48,3 @@ def test_ctrl_c_outside_of_an_iteration(n_threads, where):
     results, interrupted = solve_each(solve, finish, 3, n_threads, None, stop)
     assert interrupted and all(r is not None for r in results)
     assert results[0].status is Status.CONVERGED
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_an_error_comes_through(n_threads):
-    def solve(k, seconds):
-        raise RuntimeError("in a subproblem")
-
-    with pytest.raises(RuntimeError, match="in a subproblem"):
-        solve_each(solve, lambda k, r: None, 3, n_threads, None, Event())

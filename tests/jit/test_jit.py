@@ -13,14 +13,13 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import event
 from numba.core.registry import CPUDispatcher
 from sklearn.base import is_regressor
 
 import sklearn_bundle
 from sklearn_bundle import SDCACRF, BMRMClassifier, BMRMRegressor, SwapSVR
 from sklearn_bundle.jit import decorators
-from sklearn_bundle.jit.decorators import compiled_sources, inner, jit, source_stamp
+from sklearn_bundle.jit.decorators import compiled_sources, jit, source_stamp
 from sklearn_bundle.linear._compiled.rows import dense_scores
 
 PACKAGE = Path(sklearn_bundle.__file__).parent
@@ -194,22 +193,6 @@ print(seconds_compiled())
 def test_a_later_process_compiles_nothing(tmp_path):
     seconds = [float(run(FIT, tmp_path, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2)]
     assert seconds[0] > 0.0 and seconds[1] == 0.0
-
-
-@inner
-def shifted(x, k):
-    return x + k
-
-
-def test_inner_functions_are_compiled_once_for_all_constants():
-    @numba.njit
-    def with_constants(x):
-        return shifted(x, 0) + shifted(x, 1) + shifted(x, 2)
-
-    with event.install_recorder("numba:compile") as heard:
-        assert with_constants(1.0) == 6.0
-    compiled = [e.data["dispatcher"].py_func for _, e in heard.buffer if e.is_start]
-    assert compiled.count(shifted) == 1
 
 
 @pytest.mark.parametrize(

@@ -87,16 +87,6 @@ def test_a_share_of_the_picks_is_uniform(share, largest):
     assert chisquare(found, 1e5 * (share * tree + (1.0 - share) / 5)).pvalue > 1e-3
 
 
-def test_the_largest():
-    weights = np.random.default_rng(0).random(37)
-    sampling = sampling_of(weights, largest=True)
-    for _ in range(37):
-        i = picks(sampling, 1)[0]
-        assert i == weights.argmax()
-        weights[i] = 0.0
-        put_all(sampling, np.array([i]), np.zeros(1))
-
-
 @pytest.mark.parametrize("largest", [False, True])
 def test_the_tree_after_many_changes_is_the_one_grown_anew(largest):
     rng = np.random.default_rng(0)
@@ -108,12 +98,6 @@ def test_the_tree_after_many_changes_is_the_one_grown_anew(largest):
     last[indices] = weights
     expected = sampling_of(last * factors, largest=largest)
     np.testing.assert_array_equal(sampling.tree, expected.tree)
-
-
-def test_equal_seeds_give_equal_picks():
-    weights = np.arange(1.0, 6.0)
-    one, two, other = (picks(sampling_of(weights, 0.8, seed=s), 100) for s in (3, 3, 4))
-    assert (one == two).all() and (one != other).any()
 
 
 def test_shuffles_of_xorshift64():

@@ -107,26 +107,3 @@ def test_sum_and_largest_entry(dtype):
             halves = halves[: len(halves) // 2] + halves[len(halves) // 2 :]
         assert total == halves[0]
         assert found == [5.0, place, 5.0]
-
-
-@numba.njit
-def powers(shifted, out):
-    vector.store(out, 0, vector.power_of_two(vector.load(shifted, 0)))
-
-
-@both
-def test_powers_of_two(dtype):
-    exponents = np.arange(WIDTHS[dtype]) - 5.0
-    shifted = (exponents + 1.5 * 2.0 ** np.finfo(dtype).nmant).astype(dtype)
-    out = np.zeros(WIDTHS[dtype], dtype)
-    powers(shifted, out)
-    assert_array_equal(out, 2.0**exponents)
-
-
-def test_vectors_of_different_types_do_not_mix():
-    @numba.njit
-    def mixed(a, b):
-        return vector.total(vector.load(a, 0) + vector.load(b, 0))
-
-    with pytest.raises(numba.TypingError):
-        mixed(np.zeros(16), np.zeros(16, np.float32))

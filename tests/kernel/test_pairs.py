@@ -1,4 +1,4 @@
-"""All pairs of classes in one call: as one solver for each, and as SVC. Votes by plain Python."""
+"""All pairs of classes in one call: as one solver for each, and as SVC."""
 
 from itertools import combinations
 
@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from sklearn_bundle.core.contract import run
-from sklearn_bundle.kernel._compiled.pairs import count_votes
 from sklearn_bundle.kernel.estimators.swap import PairsOfClasses, problem_of_pair
 from sklearn_bundle.kernel.problem import Problem
 from sklearn_bundle.kernel.solvers import pairs as pairs_module
@@ -115,21 +114,3 @@ def test_values_that_are_off_by_as_much_as_is_said(squared, monkeypatch):
     found = solve_all(data, labels, costs, RATIOS, squared=squared, tol=1e-9)
     assert (found.found[:, :, 1] <= exact.found[:, :, 0]).all()
     assert set(found.certificate(2, 1e-9)["status_"]) == {"stalled"}
-
-
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("K", [3, 4, 7])
-def test_votes(K, ties):
-    """A score of 0 is among them."""
-    pairs = list(combinations(range(K), 2))
-    scores = np.random.default_rng(K).integers(-2, 3, size=(50, len(pairs))).astype(float)
-    votes, sums = np.full((2, 50, K), np.nan)
-    count_votes(scores, ties, votes, sums)
-    for a in range(50):
-        won, total = [0] * K, [0.0] * K
-        for (i, j), score in zip(pairs, scores[a], strict=True):
-            winner = i if score > 0 or (score == 0 and ties) else j
-            won[winner] += 1
-            total[i] += score
-            total[j] -= score
-        assert votes[a].tolist() == won and sums[a].tolist() == total

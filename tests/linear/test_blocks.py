@@ -69,12 +69,6 @@ def test_more_features_than_a_matrix_has_rows(loss):
     assert model.lower_bound_ <= alone.objective_ and alone.lower_bound_ <= model.objective_
 
 
-def test_several_targets():
-    Y = X @ np.ones((6, 2)) + LABELS[:, None]
-    for model in (BMRMRegressor(tol=1e-6), BMRMRegressor("huber", tol=1e-4)):
-        judge(model.fit(*collected(X, Y)), X, Y)
-
-
 # ---- blocks --------------------------------------------------------------------------------------
 
 
@@ -134,9 +128,7 @@ def test_what_is_wrong_with_a_block_is_told_with_its_number(number, spoil, messa
     "y, message",
     [
         (lambda y: y.astype(str), "Block 1 has labels that are text"),
-        (lambda y: np.array(["NaN", *y[1:]], dtype=object), "Block 1: .* of one kind"),
         (lambda y: np.where(y == 1, np.nan, y), "Block 1: .* NaN"),
-        (lambda y: [None, *y[1:]], "Block 1: .* can be sorted"),
     ],
 )
 def test_labels_of_a_block(y, message):
@@ -150,8 +142,6 @@ def test_other_cuts_of_y():
     judge(BMRMClassifier(reg_lambda=1e-2).fit(*given), X, TWO)
     with pytest.raises(ValueError, match="y must have an entry for each of the 300 rows of X"):
         BMRMClassifier().fit(given[0], TWO[1:])
-    with pytest.raises(ValueError, match=r"each of the 300 rows of X, got shape \(150,\)"):
-        BMRMClassifier().fit(given[0], given[1][:150])
     with pytest.raises(TypeError, match="X is one delayed object; pass a list of blocks"):
         BMRMClassifier().fit(dask.delayed(X), TWO)
 
@@ -184,7 +174,6 @@ def files(tmp_path_factory):
 
 WAYS = {
     "frames": lambda ddf: (ddf[COLUMNS], ddf["y"]),
-    "persisted": lambda ddf: (ddf[COLUMNS].persist(), ddf["y"].persist()),
     "persisted together": lambda ddf: dask.persist(ddf[COLUMNS], ddf["y"]),
     "one persisted": lambda ddf: (ddf[COLUMNS].persist(), ddf["y"]),
     "values": lambda ddf: (ddf[COLUMNS].values, ddf["y"].values),

@@ -1,4 +1,4 @@
-"""Losses of a score per class: planes, lines, offsets and covariances against numpy."""
+"""Losses of a score per class: planes and offsets against numpy."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,6 @@ from sklearn_bundle.linear.losses import (
     MulticlassHinge,
     MulticlassLoss,
     Softmax,
-    SquaredError,
-    Target,
 )
 from sklearn_bundle.linear.losses.regression import SquaredErrors
 
@@ -61,36 +59,6 @@ def test_the_plane_touches_the_risk_and_lies_below(loss, y, size):
             assert below <= WEIGHTS @ loss.value(at.T, y) + 1e-12 * size**2
 
 
-@each
-def test_lines_by_differences(loss, y):
-    k, step = loss.n_outputs(y), 1e-5
-    F, H = RANDOM.normal(size=(2, k, N))
-    risk, first, second = loss.along(F, H, y, WEIGHTS, 0.4)
-    below, above = (loss.along(F, H, y, WEIGHTS, 0.4 + s) for s in (-step, step))
-    assert risk == pytest.approx(loss.risk(F + 0.4 * H, y, WEIGHTS), rel=1e-12)
-    assert first == pytest.approx((above[0] - below[0]) / (2 * step), rel=1e-4, abs=1e-4)
-    assert np.isnan(second) or second == pytest.approx((above[1] - below[1]) / (2 * step), rel=1e-5)
-    assert np.isnan(second) != (loss.smooth and not isinstance(loss, Indicators))
-
-
-@pytest.mark.parametrize("name", ["softmax", "squares"])
-def test_covariances_and_closed_intercepts(name):
-    loss, y = LOSSES[name]
-    F, G, step = RANDOM.normal(size=(K, N)), np.empty((K, N)), 1e-5
-    columns = []
-    for b in step * np.eye(K):
-        ends = [loss.cut(F + s * b[:, None], y, WEIGHTS, G) and G.sum(axis=1) for s in (1.0, -1.0)]
-        columns.append((ends[0] - ends[1]) / (2 * step))
-    loss.cut(F, y, WEIGHTS, G)
-    assert loss.covariance(G, y, WEIGHTS) == pytest.approx(np.array(columns), abs=1e-9)
-    b = loss.closed_intercept(F, y, WEIGHTS)
-    if name == "softmax":
-        assert b is None
-    else:
-        loss.cut(F + b[:, None], y, WEIGHTS, G)
-        assert G.sum(axis=1) == pytest.approx(np.zeros(K), abs=1e-14)
-
-
 def test_a_balanced_plane_of_softmax():
     loss, F, G = Softmax(), RANDOM.normal(size=(K, N)) * 5.0, np.empty((K, N))
     loss.cut(F, LABELS, WEIGHTS, G)
@@ -116,8 +84,3 @@ def test_certain_probabilities_keep_their_digits():
     assert G.ravel() == pytest.approx(np.exp(-80.0) * np.array([-2.0, 1.0, 1.0]), rel=1e-13)
     assert np.isnan(Softmax().risk(F * np.nan, np.array([0]), np.ones(1)))
     assert np.isnan(MulticlassHinge().risk(F * np.nan, np.array([0]), np.ones(1)))
-
-
-def test_several_squared_errors_are_one_loss():
-    loss, y = SquaredError().prepare_target(Target(TARGETS, N))
-    assert type(loss) is SquaredErrors and loss.n_outputs(y) == K

@@ -16,7 +16,6 @@ from sklearn_bundle import (
     reg_lambda_max,
 )
 from sklearn_bundle.regularizers import L2, Nonnegative, Quadratic, WeightedL1
-from tests.contract.user_losses import Expectile
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)) + 0.3
@@ -155,10 +154,6 @@ def test_excluded_features_of_all_classes_searches_and_paths(as_rows):
         assert path.coefs.any() and not path.coefs[4].any()
         search = BMRMClassifierCV(regularizer=of_all, cv=3, **values).fit(as_rows(X), Y)
         assert search.coef_.any() and search.coef_[0, 4] == 0.0
-    largest = reg_lambda_max(as_rows(X), Y, loss="log_loss", regularizer=WeightedL1(prices))
-    assert largest == reg_lambda_max(
-        as_rows(X[:, rest]), Y, loss="log_loss", regularizer=WeightedL1(prices[rest])
-    )
 
 
 def test_pragam_names_what_solves_its_problem():
@@ -168,11 +163,3 @@ def test_pragam_names_what_solves_its_problem():
     other = eval(f"BMRMClassifier({expression}, tol=1e-6)").fit(X, Y)
     ours = PragamSVC(C=2.0, fit_intercept=False, tol=1e-4).fit(X, Y)
     assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
-
-
-def test_a_smooth_loss_of_ones_own_takes_the_descent():
-    class Smooth(Expectile):
-        smooth = True
-
-    model = BMRMRegressor(Smooth(), reg_lambda=1e-2, tol=1e-8).fit(X, F)
-    assert model.converged_ and model.history_["solver"][-1] == "lbfgs"

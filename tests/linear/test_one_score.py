@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from numba import njit
-from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.linear import score_risk
-from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses import (
     BINARY_LOSSES,
@@ -16,7 +14,6 @@ from sklearn_bundle.linear.losses import (
     Quantile,
     RegressionLoss,
 )
-from sklearn_bundle.linear.losses.base import check_derivatives
 from sklearn_bundle.linear.rows import rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
@@ -35,8 +32,6 @@ LOSSES["huber"] = Huber(0.8)
 each = pytest.mark.parametrize("name", LOSSES)
 # These tests compile steps of their own, which no folder keeps.
 pytestmark = pytest.mark.filterwarnings("ignore:numba finds no writable folder")
-with_steps = pytest.mark.parametrize("name", [k for k, v in LOSSES.items() if v.dual_steps])
-with_kinks = pytest.mark.parametrize("name", [k for k, v in LOSSES.items() if v.kinks])
 
 
 @njit(error_model="numpy")
@@ -82,17 +77,6 @@ def test_loops_are_the_formula_in_numpy(name):
 
 
 @each
-def test_derivatives_by_differences(name):
-    loss, y, step = LOSSES[name], TARGETS[name], 1e-5
-    check_derivatives(loss, F, y)
-    if loss.smooth:
-        rise = loss.gradient(F + step, y) - loss.gradient(F - step, y)
-        apart = np.abs(np.abs(F[:, None] - y[:, None]) - [0.0, 0.1, 0.8]).min(axis=1) > 1e-4
-        bend = loss.curvature(F, y)
-        assert bend[apart] == pytest.approx((rise / (2 * step))[apart], rel=1e-4, abs=1e-6)
-
-
-@each
 def test_the_conjugate_is_the_largest_difference(name):
     loss, y = LOSSES[name], TARGETS[name]
     for i in range(8):
@@ -104,31 +88,6 @@ def test_the_conjugate_is_the_largest_difference(name):
         center = 0.25 if isinstance(loss, RegressionLoss) else 0.0  # labels have none
         moved = -loops.offset(loss.formula, np.array([u]), one, np.ones(1), center)
         assert moved == pytest.approx(conjugate - center * u, abs=1e-13)
-
-
-@with_kinks
-def test_smoothed_slopes_are_slopes_and_kinks_are_where_they_jump(name):
-    loss, y = LOSSES[name], TARGETS[name]
-    low, high = loss.end_slopes(y)
-    smooth = slopes_and_curvatures(loss.formula, F, y, 3.0)[0]
-    assert np.all((low <= smooth) & (smooth <= high))
-    for position, jump in loss.kinks:
-        at, width = y + position, 1e-3
-        rise = loss.gradient(at + width, y) - loss.gradient(at - width, y)
-        assert rise == pytest.approx(np.full(N, jump))
-        sides = at - width, at + width
-        bends = [slopes_and_curvatures(loss.formula, f, y, 50.0)[1] for f in sides]
-        assert np.all(np.maximum(*bends) == 50.0)
-    g = np.empty(N)
-    b = minimize_scalar(lambda b: WEIGHTS @ loss.value(F + b, y)).x
-    kinks = np.add.outer(y - F, [position for position, _ in loss.kinks]).ravel()
-    b = kinks[np.abs(kinks - b).argmin()]
-    loops.share_ties(loss.formula, F, y, WEIGHTS, b, g)
-    if name != "novelty":  # whose best b is infinite
-        assert g.sum() == pytest.approx(0.0, abs=1e-14)
-    risk = WEIGHTS @ loss.value(F + b, y)
-    offset = loops.offset(loss.formula, g, y, WEIGHTS, 0.0)
-    assert offset + g @ (F + b) == pytest.approx(risk, abs=1e-13)
 
 
 @each
@@ -146,45 +105,6 @@ def test_balanced_derivatives_are_slopes_that_sum_to_zero(name, monkeypatch):
     assert before + change == pytest.approx(offset, rel=1e-11, abs=1e-13)
     for f in (F, F + H, 3.0 * H):
         assert g @ f + offset <= s @ loss.value(f, y) + 1e-12
-
-
-@njit(error_model="numpy")
-def one_step(loss, target, margin, alpha, weight, curvature):
-    new, projected, gap, counts = dual.step(
-        loss, target, margin, alpha, weight, curvature, np.inf, np.inf
-    )
-    gain = dual.gain(loss, target, margin, alpha, new, weight, curvature)
-    return new, projected, gap, counts, gain, dual.direction(loss, target)
-
-
-@with_steps
-def test_a_dual_step_is_the_best(name):
-    loss, y = LOSSES[name], TARGETS[name]
-    for i in range(12):
-        one, s, curvature = y[i : i + 1], WEIGHTS[i], 3.0 / WEIGHTS.mean() * abs(H[i])
-        low, high = (float(end[0]) for end in loss.end_slopes(one))
-        start = float(loss.gradient(H[i : i + 1], one)[0])
-        first = one_step(loss.formula, y[i], 0.0, 0.0, s, curvature)
-        side = first[-1]
-        alpha = -side * s * start
-
-        def dual_value(new, one=one, s=s, side=side, alpha=alpha, curvature=curvature, i=i):
-            change = new - alpha
-            offset = loops.offset(loss.formula, np.array([-side * new]), one, np.array([s]), 0.0)
-            return offset - change * (side * F[i]) - 0.5 * curvature * change**2
-
-        new, _, gap, counts, gain, _ = one_step(
-            loss.formula, y[i], side * F[i], alpha, s, curvature
-        )
-        ends = sorted(-side * s * min(max(end, -50.0), 50.0) for end in (low, high))
-        best = minimize_scalar(
-            lambda a: -dual_value(a), bounds=ends, method="bounded", options={"xatol": 1e-14}
-        )
-        assert counts and dual_value(new) >= -best.fun - 1e-9 * (1.0 + abs(best.fun))
-        assert gain == pytest.approx(dual_value(new) - dual_value(alpha), abs=1e-12)
-        conjugate = -loops.offset(loss.formula, np.array([-side * alpha]), one, np.array([s]), 0.0)
-        expected = s * loss.value(F[i : i + 1], one)[0] + conjugate + side * alpha * F[i]
-        assert gap == pytest.approx(expected, abs=1e-12)
 
 
 def test_far_targets_keep_their_digits():

@@ -1,4 +1,4 @@
-"""Regularizers: Fenchel's equality, derivatives by differences, what is free or refused."""
+"""Regularizers: Fenchel's equality, what is free or refused."""
 
 import numpy as np
 import pytest
@@ -65,25 +65,6 @@ def test_fenchel_and_young(name, p):
                 assert apart >= 0.5 * omega.strong_convexity * np.sum((v - w) ** 2) - 1e-9
 
 
-@each
-def test_derivatives_by_differences(name, p):
-    omega, step = KINDS[name].bind(D, p), 1e-5
-    w, h = RANDOM.random(p) + 0.1, RANDOM.normal(size=p)
-    low, at, high = (omega.value(w + s * h) for s in (-step, 0.0, step))
-    first, second = omega.slope(w, h)
-    assert first == pytest.approx((high - low) / (2 * step), rel=1e-6, abs=1e-8)
-    assert second == pytest.approx((high - 2 * at + low) / step**2, rel=1e-3, abs=1e-4)
-    if omega.diagonal is not None:
-        assert omega.image(w) @ h == pytest.approx(first)
-    if omega.lasso_form is not None and omega.lasso_form.ridge == 0.0:
-        return
-    m, planes = in_range(omega, 2.0 * RANDOM.normal(size=p)), RANDOM.normal(size=(3, p))
-    planes = np.array([in_range(omega, a) for a in planes])
-    ends = [[omega.conjugate_gradient(m + s * a) for a in planes] for s in (-step, step)]
-    bent = planes @ ((np.array(ends[1]) - ends[0]) / (2 * step)).T
-    assert omega.conjugate_curvature(m, planes) == pytest.approx(bent, rel=1e-4, abs=1e-6)
-
-
 def test_domains_and_free_directions():
     bound = {name: KINDS[name].bind(D, p) for name, p in CASES}
     assert L1().conjugate(np.array([1.0, 1.1])) == np.inf
@@ -106,11 +87,9 @@ def test_domains_and_free_directions():
     [
         (ElasticNet(1.5), "a number from 0 to 1"),
         (WeightedL1([1.0, -1.0]), r"must not be negative; weights\[1\] is -1.0"),
-        (WeightedL1([0.0, np.inf]), "one that is positive and finite"),
         (WeightedL1([1.0]), r"must have shape \(2,\)"),
         (Quadratic([1.0, -1.0]), "positive semidefinite"),
         (Quadratic([0.0, np.inf]), "positive and finite"),
-        (Quadratic([[1.0, 2.0], [2.0, 1.0]]), "positive semidefinite"),
         (Quadratic([[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (Quadratic(sp.csr_matrix([[1.0, 1.0], [1.0, 1.0]])), "a dense B may be semidefinite"),
         (Quadratic(np.eye(3)), "X has 2 features"),

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -93,14 +93,6 @@ def test_several_and_subproblems(ax):
     assert further.lines_[0].get_color() not in {first.get_color(), other.get_color()}
 
 
-def test_keywords_reach_the_lines(ax):
-    display = ConvergenceDisplay([HISTORY], ["a"]).plot(y="objective", ax=ax, c="k", lw=3.0)
-    assert {line.get_color() for line in display.lines_} == {"k"}
-    assert {line.get_linewidth() for line in display.lines_} == {3.0}
-    objective, bound = display.plot(y="objective", ax=ax, ls=":").lines_
-    assert (objective.get_linestyle(), bound.get_linestyle()) == (":", "--")
-
-
 @pytest.mark.parametrize("kind", [k for k in ESTIMATORS if k not in OTHER_DATA])
 def test_all_estimators(ax, cancer, kind):
     X, y = cancer
@@ -131,12 +123,6 @@ def test_labels(ax, cancer):
     display = ConvergenceDisplay.from_estimators({0.01: two[0], 0.1: two[1], "p": other}, ax=ax)
     assert display.labels == ["0.01", "0.1", "p"]
     assert len({line.get_color() for line in display.lines_}) == 3
-
-
-@pytest.mark.parametrize("single", [BMRMClassifier(), [BMRMClassifier()]])
-def test_estimators_are_in_a_dict(single):
-    with pytest.raises(TypeError, match=r"estimators must be a dict .* from_estimator draws"):
-        ConvergenceDisplay.from_estimators(single)
 
 
 @pytest.mark.parametrize("name", ["x", "y"])
@@ -207,27 +193,6 @@ def test_number_of_nonzeros(ax):
     assert np.array_equal(points(line), np.column_stack([path[0], [0, 1, 3]]))
     assert len(display.lines_) == 3  # none for what stays at 0
     assert display.ax_ is ax and display.plot(ax=ax).nonzeros_ax_ is None
-
-
-def test_path_of_several_outputs(ax):
-    X, y = load_iris(return_X_y=True)
-    path = bmrm_path(X, y, reg_lambdas=[1e-1, 1e-2])
-    names = ["sl", "sw", "pl", "pw"]
-    display = RegularizationPathDisplay.from_path(path, feature_names=names, n_named=1, ax=ax)
-    assert len(display.lines_) == 12
-    k, j = np.unravel_index(np.argmax(np.abs(path[1]).max(axis=2)), (3, 4))
-    assert np.array_equal(display.lines_[0].get_ydata(), path[1][k, j])
-    assert ax.get_legend().get_texts()[0].get_text() == f"{names[j]}, output {k}"
-
-
-def test_scores_of_several_in_one_axes(ax):
-    scores = np.array([[0.5, 0.7], [0.6, 0.9]])
-    display = RegularizationPathDisplay([1.0, 0.1], scores=scores, best=0.1)
-    (first,) = display.plot(ax=ax).lines_
-    (second,) = display.plot(ax=ax, label="b").lines_
-    assert first.get_color() != second.get_color()
-    texts = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert texts == {"b", "chosen: reg_lambda = 0.1", "mean of 2 folds"}
 
 
 @pytest.mark.parametrize(

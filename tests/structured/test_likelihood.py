@@ -6,13 +6,11 @@ from itertools import islice
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logsumexp
 from sklearn.datasets import load_iris
 
 from sklearn_bundle import StructuredSVM
 from sklearn_bundle.core.contract import Status, run
-from sklearn_bundle.models import Chain, Multiclass
-from sklearn_bundle.structured.models.examples import CompiledExamples
+from sklearn_bundle.models import Multiclass
 from sklearn_bundle.structured.problems.structured import LikelihoodProblem, StructuredProblem
 from sklearn_bundle.structured.solvers.adapted import MarginalGapSolver
 from tests.contract.fits import quiet
@@ -106,10 +104,9 @@ def test_no_bound_is_above_the_optimum(kind, reg_lambda):
         assert proved >= value - missed * (1.0 + 1e-6) - 1e-10 * least
 
 
-@pytest.mark.parametrize("kind", ["chain"])
-def test_threads_do_not_change_a_bit(kind):
+def test_threads_do_not_change_a_bit():
     """Nine blocks, in one thread and in three."""
-    alone, together = Bound(kind, many=True), Bound(kind, 3, many=True)
+    alone, together = Bound("chain", many=True), Bound("chain", 3, many=True)
     w = alone.points([1.0])[0]
     with together.ours:
         again = together.find(w)
@@ -117,7 +114,7 @@ def test_threads_do_not_change_a_bit(kind):
     assert (alone.ours.oracle_calls, alone.ours.passes) == (n, 1)
     assert (found.risk, found.margin, found.error) == (again.risk, again.margin, again.error)
     assert_array_equal(found.gradient, again.gradient)
-    assert_allclose(found.gradient, Bound(kind).find(w).gradient, rtol=1e-11, atol=1e-14)
+    assert_allclose(found.gradient, Bound("chain").find(w).gradient, rtol=1e-11, atol=1e-14)
 
 
 # ---- Markov networks by marginals ----------------------------------------------------------------
@@ -147,25 +144,6 @@ def test_bounds_of_every_state_and_the_optimum(settings):
     result = run(MarginalGapSolver(problem), tol=1e-6, max_iter=5000)
     assert result.status is Status.CONVERGED
     assert result.primal == pytest.approx(best.value, rel=2e-6)
-
-
-@pytest.mark.parametrize("charge", [0.0, 1.0, 30.0])
-def test_dual_points_are_those_of_exponentials_of_scores_and_losses(charge):
-    case, problem, reference = networks(cost=COST)
-    solver, w = MarginalGapSolver(problem), case.weights(1.0)
-    log_z, mixture = solver._at(np.append(case.packed(w), charge))
-    expected, losses, logs, q = 0.0, 0.0, 0.0, []
-    for weight, example in zip(reference.weights, reference.examples, strict=True):
-        psi = example.psi("margin")
-        powers = charge * example.losses - psi @ w
-        q.append(np.exp(powers - logsumexp(powers)))
-        expected, losses = expected - weight * q[-1] @ psi, losses + weight * q[-1] @ example.losses
-        logs += weight * logsumexp(powers)
-    assert log_z == pytest.approx(logs, rel=1e-12)
-    assert_allclose(case.unpacked(mixture.features), expected, atol=1e-12)
-    assert mixture.loss == pytest.approx(losses, abs=1e-12)
-    assert solver._value(mixture) == pytest.approx(reference.dual_objective(q), abs=1e-11)
-    assert 0.0 < mixture.error < 1e-9
 
 
 def test_numbers_of_every_size_and_threads():
@@ -223,23 +201,6 @@ def test_planes_where_rounding_leaves_nothing_of_marginals_prove_nothing():
     judge(quiet(model, X, y), X, y)
 
 
-def test_planes_are_kept_for_a_larger_reg_lambda_alone():
-    """What rounding may have added to a plane was taken off for a minimizer that is so far away."""
-    kept = {}
-    for after in (0.05, 0.06, 0.04):
-        model = likelihood(solver="bundle", warm_start=True, max_iter=8)
-        quiet(model, *CHAINS)
-        quiet(model.set_params(reg_lambda=after, max_iter=1), *CHAINS)
-        kept[after] = int(model._warm.start(0)[0].arrays.count[0])
-    # The plane 0, nine of the first fit and two of the next one, or one if the point is the same.
-    assert kept == {0.05: 11, 0.06: 12, 0.04: 3}
-
-
-class OwnInference(Chain):
-    def examples(self, X, y, scaling):
-        return CompiledExamples(None, 1, X.lengths)
-
-
 GAP = {"solver": "excessive-gap", "loss": "hinge"}
 REFUSED = [
     ("chain", {"solver": "bcfw"}, "loss='log' takes one of the solvers 'auto', 'lbfgs', 'bundle', "
@@ -247,10 +208,8 @@ REFUSED = [
     ("chain", {"loss": "hinge", "solver": "lbfgs"}, "solver='lbfgs' is only for loss='log', got "
      "loss='hinge'"),
     (Grid(), {}, "loss='log' is for chains and segments, got Grid: use loss='hinge'."),
-    (Multiclass(), {}, "loss='log' is for chains and segments, got Multiclass"),
     ("chain", {**GAP, "loss": "squared_hinge"}, "only loss='hinge' with scaling='margin'"),
     (Multiclass(), GAP, "takes only the model 'chain'"),
-    (OwnInference(), GAP, "got OwnInference; use"),
 ]  # fmt: skip
 
 

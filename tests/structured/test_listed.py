@@ -64,10 +64,6 @@ def test_a_tight_bound_is_the_score(scaling):
     np.testing.assert_allclose(found.bounds, case.find(w).scores, atol=1e-12)
 
 
-def test_without_a_bound_nothing_is_known():
-    assert (bound(HastyGrid(), "own: pictures").find(np.zeros(4), 0, 4).bounds == np.inf).all()
-
-
 class Lazy(Grid):
     """It labels all cells 1, whatever they look like."""
 
@@ -126,21 +122,15 @@ def later(right, wrong):
 
 RETURNED = [
     ("joint_feature", np.ones(3), r"of example 0 must have the shape \(4,\), but has \(3,\)"),
-    ("joint_feature", np.ones((1, 4)), r".* must have the shape \(4,\), but has \(1, 4\)"),
     ("joint_feature", sp.eye(4), "must return a vector of length 4, but returned <DIAgonal"),
-    ("joint_feature", [1, 2, 3, "a"], "of example 0 must hold numbers, got 'a'"),
     ("joint_feature", [0, 1, np.nan, 2], r"of example 0 must be finite, .* at \(2,\) is nan"),
-    ("joint_feature", sp.csr_array([[0, 0, 0, -np.inf]]), "of example 0 must be finite.*is -inf"),
     ("joint_feature", later(np.ones(4), np.ones(5)), r".* must have the shape \(4,\).* \(5,\)"),
     ("loss", 1, "must return 0 where y_hat is y, but returned 1 for example 0"),
     ("loss", None, "must return a number, but returned None for example 0"),
-    ("loss", np.zeros(2), r"must return a number, but returned \[0.0, 0.0\] for example 0"),
     ("loss", np.inf, "must return a finite number that is at least 0, but returned inf"),
     ("loss", later(0, -1), "must return a finite number that is at least 0, but returned -1"),
     ("n_parameters", 0, "== 0, must be >= 1"),
-    ("n_parameters", 4.0, "must be an instance of int, not float"),
     ("nonnegative", [0, 4], r"must hold whole numbers from 0 to 3, but the entry at \(1,\) is 4"),
-    ("nonnegative", ["a"], "must hold numbers"),
     ("upper_bound", np.nan, "must return a number, but returned nan for example 0"),
     ("upper_bound", -100.0, "must return at least what loss_augmented_inference finds, .* more"),
 ]
@@ -158,8 +148,3 @@ def test_missing_methods_are_all_named():
     message = "Broken must define joint_feature, inference, loss_augmented_inference"
     with pytest.raises(TypeError, match=message):
         half.examples([1], [1], "margin")
-
-
-def test_a_model_cannot_write_to_w():
-    with pytest.raises(ValueError, match="read-only"):
-        use(Ranking, "own: orders", loss_augmented_inference=lambda *given: given[-1].sort())

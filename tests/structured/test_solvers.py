@@ -179,18 +179,6 @@ def test_a_start_from_what_another_solver_kept(name, factor, scaling, squared):
     follow(again, second)
 
 
-@every_solver
-def test_the_same_problem_in_another_object(name):
-    """A solver without a problem can be kept, and goes on where it was."""
-    reference = drawn("grid", 12, reg_lambda=0.2)
-    solver = made(name, bound(reference))
-    first = run(solver, tol=1e-12, max_iter=5)
-    solver.detach()
-    solver.attach(bound(reference))
-    assert run(solver, tol=1e-12, max_iter=5).gap <= first.gap
-    follow(solver, reference)
-
-
 # ---- outputs that are kept -----------------------------------------------------------------------
 
 
@@ -213,48 +201,6 @@ def test_a_cache_that_is_too_small(name, size, squared):
     reference, tol = crowded(squared), 5e-3
     assert max(np.sum(q > 1e-6) for q in reference.dual_optimum()) >= size
     follow(made(name, bound(reference), tol=tol, n_cached_outputs=size), reference, tol=tol)
-
-
-@both_losses
-def test_outputs_that_are_merged_or_moved_make_the_same_point(squared):
-    reference = crowded(squared)
-    solver = made("bcfw", bound(reference), n_cached_outputs=6)
-    list(islice(solver.states(), 9))
-    solver.kept.arrays.q[:] = np.arange(1.0, 8.0) / 28.0
-    proved, w = solver._dual.refresh(), solver._dual.w.copy()
-    assert (solver.kept.arrays.count == 7).all()
-    for i in (0, 1):
-        solver.kept.make_place(i)
-        assert solver._dual.refresh() == pytest.approx(proved, rel=1e-12)
-        assert_allclose(solver._dual.w, w, rtol=1e-12)
-    kept = solver.kept.arrays
-    for i in (0, 1):
-        psi = np.zeros((kept.q.shape[1], reference.d))
-        for k in range(kept.count[i]):
-            entries = slice(kept.begin[i, k], kept.begin[i, k] + kept.length[i, k])
-            psi[k, kept.indices[entries]] = kept.values[entries]
-        assert_allclose(kept.gram[i], psi @ psi.T, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("reg_lambda", [1e-3, 0.1])
-@both_losses
-def test_climbing_stays_feasible_and_gains_what_it_says(squared, reg_lambda):
-    reference = drawn("listed", 1, reg_lambda=reg_lambda, squared=squared)
-    solver = SimplicialSolver(bound(reference), tol=1e-9)
-    states, every = solver.states(), np.arange(solver.problem.n_examples)
-    best, dual = reference.optimum().value, solver._dual
-    for _ in range(4):
-        next(states)
-        before = dual.refresh()
-        dual.climb(every)
-        gained, w = dual.gained, dual.w.copy()
-        after, q = dual.refresh(), dual.outputs.arrays.q
-        assert q.min() >= 0.0
-        assert squared or np.abs(q.sum(axis=1) - 1.0).max() <= 1e-12
-        assert gained >= 0.0
-        assert after - before == pytest.approx(gained, rel=1e-6, abs=1e-9)
-        assert_allclose(dual.w, w, rtol=1e-8, atol=1e-8 * np.abs(w).max())
-        assert after <= best * (1.0 + 1e-12)
 
 
 # ---- oracles that miss outputs, or scores that are not certain -----------------------------------

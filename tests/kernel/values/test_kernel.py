@@ -1,11 +1,10 @@
-"""Kernel values against scikit-learn's, gamma against SVC's, the cache of rows."""
+"""Kernel values against scikit-learn's, and gamma of distances."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
-from sklearn_bundle.kernel._compiled import rows as passes
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, resolve_gamma
 
@@ -136,14 +135,6 @@ def test_csr_out_of_order(disorder, dtype):
     expected = rbf_kernel(X, gamma=0.1)
     np.testing.assert_allclose(KernelRows(matrix, Kernel(gamma=0.1), dtype).gram(), expected, 1e-6)
     np.testing.assert_array_equal(matrix.indices, before)
-
-
-def test_exp_in_float32_to_two_roundings():
-    x = -np.random.default_rng(0).uniform(0.0, 87.3, 100_000).astype(np.float32)
-    x = np.concatenate([x, x * np.float32(1e-3), np.zeros(1, np.float32)])
-    out, zeros = x[np.newaxis].copy(), np.zeros_like(x)
-    passes.rbf_single(out, 0, len(x), zeros[:1], zeros, np.float32(1.0))
-    np.testing.assert_allclose(out[0], np.exp(x.astype(np.float64)), rtol=1.2e-7)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix, sp.csr_array])
