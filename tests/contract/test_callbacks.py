@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import (
     BMRMClassifier,
@@ -16,7 +15,6 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVRCV,
-    bmrm_path,
 )
 from tests.contract.callbacks import Callback, StopAt
 from tests.contract.parameters import ESTIMATORS, SEARCHES
@@ -139,14 +137,6 @@ def test_verbose_ends_with_the_status_and_the_final_gap(capsys):
         assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
 
 
-def test_a_search_prints_a_line_for_every_fold(capsys):
-    X, y = load_iris(return_X_y=True)
-    model = BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=3, verbose=1).fit(X, y)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "done: best" in line]
-    for k, (line, scores) in enumerate(zip(lines, model.scores_, strict=True)):
-        assert f"fold {k + 1}/3 done" in line and f"best score {scores.max():.4g} with" in line
-
-
 @pytest.mark.parametrize(
     "Cs, chosen, told",
     [
@@ -161,20 +151,6 @@ def test_a_search_says_if_the_chosen_value_is_the_last_one(Cs, chosen, told, cap
     model = SwapSVRCV(Cs=Cs, cv=2, verbose=1).fit(X[::8], y[::8])
     (line,) = [x for x in capsys.readouterr().out.splitlines() if "best mean score" in x]
     assert (model.C_, line.partition("; ")[2]) == (chosen, told)
-
-
-def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
-    X, y = load_breast_cancer(return_X_y=True)
-    params = {"reg_lambdas": [1.0, 0.1], "max_iter": 1, "tol": 1e-12}
-    with pytest.warns(ConvergenceWarning):
-        *_, gaps, _ = bmrm_path(X, y, verbose=1, **params)
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert [line.split()[1:4] for line in lines] == [
-        ["reg_lambda", "1", "(1/2):"],
-        ["reg_lambda", "0.1", "(2/2):"],
-    ]
-    assert all(line.endswith("max_iter after 1 iteration") for line in lines) and gaps.min() > 0.0
-    assert last.startswith("[bmrm_path] ended with 0 of 2 values converged, largest relative gap")
 
 
 def test_callbacks_find_the_certificate_of_every_iteration():

@@ -114,14 +114,6 @@ def test_words_are_cut_at_spaces_and_tabs_alone():
     assert load_conll(io.StringIO(f"{odd} X\n")) == ([[(odd,)]], [["X"]])
 
 
-def test_encoding(tmp_path):
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress("coördinatie N O\n".encode("latin-1")))
-    assert load_conll(path, encoding="latin-1") == ([[("coördinatie", "N")]], [["O"]])
-    with pytest.raises(ValueError, match=r"Line 1 of .* is not utf-8"):
-        load_conll(path)
-
-
 def test_nothing_in_it():
     assert load_conll([]) == load_conll(["", "-DOCSTART- O"]) == ([], [])
 
@@ -138,11 +130,6 @@ def test_nothing_in_it():
 def test_columns_that_are_not_there(lines, parameters, message):
     with pytest.raises(ValueError, match=message):
         load_conll(lines, **parameters)
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_conll(tmp_path / "a.txt")
 
 
 # ---- encodings --------------------------------------------------------------------------------
@@ -168,8 +155,3 @@ def test_another_encoding_is_an_error_that_says_where(tmp_path, n_before):
     with pytest.raises(ValueError, match=rf"^Line {n_before + 3} of .*old.conll.gz.* encoding='"):
         load_conll(path)
     load_conll(path, encoding="latin-1")
-
-
-def test_another_encoding_of_lines_of_bytes():
-    with pytest.raises(ValueError, match=r"^Line 3 is not utf-8.* encoding='"):
-        load_conll(LINES.encode("latin-1").splitlines())

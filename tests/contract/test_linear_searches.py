@@ -1,7 +1,5 @@
 """BMRMClassifierCV and BMRMRegressorCV against searches and single fits."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -161,31 +159,6 @@ def test_a_fold_with_one_class(data):
     folds = [(np.flatnonzero(y == 0), np.flatnonzero(y == 1))]
     with pytest.raises(ValueError, match="needs samples of at least 2 classes"):
         BMRMClassifierCV(cv=folds).fit(X, y)
-
-
-class Named(BMRMClassifierCV):
-    """A search with a parameter of its own."""
-
-    def __init__(self, name="", *, reg_lambdas=10, cv=None):
-        super().__init__(reg_lambdas=reg_lambdas, cv=cv)
-        self.name = name
-
-
-def test_a_class_derived_from_a_search(data):
-    ours = Named("mine", reg_lambdas=LAMBDAS, cv=3).fit(*data)
-    search = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3).fit(*data)
-    assert np.array_equal(ours.scores_, search.scores_)
-    assert np.array_equal(ours.coef_, search.coef_)
-
-
-def test_pickle_clone_and_names(data):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(data[0]).add_prefix("x")
-    ours = BMRMClassifierCV("log_loss", reg_lambdas=LAMBDAS, cv=3).fit(frame, data[1])
-    assert ours.feature_names_in_.tolist() == frame.columns.tolist()
-    copy = pickle.loads(pickle.dumps(ours))
-    assert np.array_equal(copy.predict_proba(frame), ours.predict_proba(frame))
-    assert not hasattr(clone(ours), "coef_") and clone(ours).get_params()["reg_lambdas"] == LAMBDAS
 
 
 # ---- the final fit of a search ------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from sklearn_bundle import (
     BMRMClassifier,
@@ -153,16 +152,6 @@ def test_where_no_gap_says_anything(model, message):
     for call in (model.decision_bounds, model.certain, lambda X: model.score_bounds(X, LABELS)):
         with pytest.raises(ValueError, match=message):
             call(rows)
-
-
-def test_arguments():
-    with pytest.raises(NotFittedError):
-        BMRMClassifier().decision_bounds(X)
-    model = BMRMClassifier().fit(X, LABELS)
-    with pytest.raises(ValueError, match="features"):
-        model.decision_bounds(X[:, :2])
-    with pytest.raises(ValueError, match="inconsistent"):
-        model.score_bounds(X, LABELS[:5])
 
 
 def test_a_gap_that_is_too_large_says_nothing():

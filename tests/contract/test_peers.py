@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.linalg import solve
 from sklearn.linear_model import (
     ElasticNet,
@@ -327,12 +326,3 @@ def test_every_loss_with_every_regularizer(kind, loss, name, omega):
     found = verdict(Problem(0, model, rows, y, weights, further))
     assert set(found.statuses) == {"converged"} and not found.faults
     assert not found.weak
-
-
-def test_sparse_data_give_the_same_optimum_with_every_loss():
-    for kind, loss, name in KINDS:
-        rows, y, weights, further = data(name)
-        model = kind(loss=loss, reg_lambda=0.05, tol=1e-6)
-        one = quiet(model, rows, y, weights, **further).objective_
-        other = quiet(model, sp.csr_matrix(rows), y, weights, **further)
-        assert np.sum(other.lower_bound_) <= np.sum(one) * (1 + 1e-9) <= 1.01 * np.sum(one)

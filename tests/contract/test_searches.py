@@ -9,7 +9,6 @@ import sklearn
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    KFold,
     LeaveOneGroupOut,
     cross_validate,
 )
@@ -121,18 +120,6 @@ def test_wrong_metadata_of_fit(kind, data, single, scorer):
     with routing, pytest.raises(TypeError, match="queries"):
         model.fit(*data, queries=GROUPS)
     assert not hasattr(model, "cv_results_")
-
-
-def test_scores_of_several_classes_are_those_of_score():
-    rng = np.random.default_rng(3)
-    y = np.array(["a", "b", "c"])[(2.0 * X[:, 0] + rng.normal(size=48)).astype(int).clip(0, 2)]
-    weights, folds = rng.uniform(0.5, 3.0, 48), list(KFold(3).split(X))
-    ours = BMRMClassifierCV("softmax", reg_lambdas=VALUES, cv=folds).fit(X, y, weights)
-    for (train, test), scores in zip(folds, ours.scores_, strict=True):
-        for reg_lambda, score in zip(VALUES, scores, strict=True):
-            one = BMRMClassifier("softmax", reg_lambda=reg_lambda, tol=1e-6)
-            one.fit(X[train], y[train], weights[train])
-            assert score == pytest.approx(one.score(X[test], y[test], weights[test]), abs=1e-12)
 
 
 def test_default_folds_of_few_rows_in_a_class():

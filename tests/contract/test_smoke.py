@@ -15,7 +15,6 @@ from sklearn_bundle import (
     SDCACRF,
     BMRMClassifier,
     BMRMClassifierCV,
-    BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressor,
     PragamSVC,
@@ -105,24 +104,6 @@ def test_bundle_family(estimator, regularizer):
     assert set(np.atleast_1d(model.status_)) == {"converged"}
     assert np.all(model.dual_gap_ <= 1e-3 * model.objective_)
     assert len(model.predict(X)) == len(y)
-
-
-def test_linear_novelties():
-    X = load_iris().data
-    model = BMRMNoveltyDetector(nu=0.2).fit(X)
-    assert model.status_ == "converged" and model.dual_gap_ <= 1e-3 * abs(model.objective_)
-    assert abs(np.mean(model.predict(X) == -1) - 0.2) <= 0.05
-
-
-def test_grid_search_over_reg_lambda():
-    X, y = load_iris(return_X_y=True)
-    pipeline = make_pipeline(StandardScaler(), BMRMClassifier("log_loss"))
-    grid = {"bmrmclassifier__reg_lambda": [1e-4, 1e-2, 1.0]}
-    search = GridSearchCV(pipeline, grid, n_jobs=2).fit(X, y)
-    assert search.best_score_ > 0.8
-    best = search.best_estimator_[-1]
-    assert (best.dual_gap_ <= 1e-3 * best.objective_).all()
-    np.testing.assert_allclose(search.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_callbacks_are_called_where_scikit_learn_has_them():

@@ -117,9 +117,6 @@ def test_sparse_coefficients_and_a_warm_start(diabetes):
     assert model.n_iter_ == 1 and np.array_equal(model.coef_, coef)
 
 
-# ---- l1_ratio ------------------------------------------------------------------------------------
-
-
 # ---- the solver ----------------------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """Searches over C and gamma with the losses of SVC and SVR: the tables of GridSearchCV."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,8 +7,6 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.svm import SVC, SVR
 
 from sklearn_bundle import SwapSVC, SwapSVCCV, SwapSVR, SwapSVRCV
-from sklearn_bundle.core import contract
-from sklearn_bundle.core.contract import Status, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chose ")
 
@@ -112,20 +108,3 @@ def test_ties_go_to_the_smallest_C_and_then_the_smallest_gamma():
 
     model.set_params(scoring=score).fit(X, y)
     assert seen == CS * 4 and (model.C_, model.gamma_) == (3.0, 0.5)
-
-
-def test_a_time_limit_leaves_small_C_for_each_gamma(monkeypatch):
-    X, y = classes()
-
-    def late(solver, **limits):
-        result = run(solver, **limits)
-        if solver.kept.dual.high.max() > 1.0:
-            result = replace(result, status=Status.MAX_TIME)
-        return result
-
-    monkeypatch.setattr(contract, "run", late)
-    model = SwapSVCCV(CS, gammas=GAMMAS, loss="hinge", cv=2, max_time=1e3)
-    with pytest.warns(UserWarning, match=r"2 of 6 values of C and gamma .* C=0.3, gamma="):
-        model.fit(X, y)
-    assert np.isfinite(model.scores_[:, 0]).all() and np.isnan(model.scores_[:, 1:]).all()
-    assert model.C_ == 0.3 and model.status_ == "converged"

@@ -105,10 +105,8 @@ def far_from_the_origin(rng):
 
 MATRICES = {
     "rank one": rank_one,
-    "zeros": lambda rng: np.zeros((20, 20)),
     "one row": lambda rng: np.ones((1, 1)),
     "centered": lambda rng: KernelCenterer().fit_transform(rank_one(rng)),
-    "integers": lambda rng: np.eye(20, dtype=int),
     "a large power": lambda rng: (8.0 + rank_one(rng)) ** 7,
     "two triangles": lambda rng: np.dot(*(lambda X: (X, X.T.copy()))(rng.normal(size=(90, 700)))),
     "float32": lambda rng: rbf_kernel(rng.normal(size=(90, 2)).astype(np.float32), gamma=0.01),
