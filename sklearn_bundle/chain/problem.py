@@ -102,38 +102,26 @@ class ChainProblem:
 
     Parameters
     ----------
-    X : CSR of shape (n_tokens, n_attributes)
-    lengths : ndarray of int64 of shape (n_sequences,)
-    labels : ndarray of shape (n_tokens,)
-    n_labels : int
-    weights : ndarray of shape (n_sequences,)
-        s_i, positive, of sum one.
+    data : TrainingSequences
     reg_lambda : float
+    l1_ratio : float
+        From 0 to 1.
     intercept : bool
         Whether labels have biases at any, the first and the last position.
     n_threads : int
-    l1_ratio : float
-        From 0 to 1.
-    bars : ndarray of shape (n_labels + 2, n_labels)
-        What the labelings that p sums over do not use: see :func:`~.forbidden.bars_of`.
     """
 
     def __init__(
         self,
-        X: sp.csr_array,
-        lengths: NDArray[np.int64],
-        labels: NDArray[np.int64],
-        n_labels: int,
-        weights: Array,
+        data: Any,
         reg_lambda: float,
+        l1_ratio: float,
         intercept: bool,
         n_threads: int,
-        l1_ratio: float = 0.0,
-        bars: Array | None = None,
     ):
-        self.chains = pack(X, lengths, n_labels, intercept, bars)
-        self.labels = np.ascontiguousarray(labels, np.int64)
-        self.weights, self._lengths = weights, lengths
+        X, lengths, self.weights = data.X, data.lengths, data.weights
+        self.chains = pack(X, lengths, len(data.classes), intercept, data.bars)
+        self.labels, self._lengths = np.ascontiguousarray(data.labels, np.int64), lengths
         self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
         self.n_sequences = len(lengths)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width

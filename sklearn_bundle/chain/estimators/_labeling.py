@@ -49,11 +49,19 @@ def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray
     return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
 
-def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool) -> Any:
-    """Whether labels are the best for all weights within the radius, in the shape of X.
+def certain_labels(estimator: BaseEstimator, X: Any, ridge: float, biased: bool) -> Any:
+    """Whether labels are those of the exact optimum, in the shape of X.
 
-    ``biased`` says whether the weights of biases are among them.
+    ``ridge / 2 ||w - w*||^2`` is at most the gap, by strong convexity; ``biased`` says whether the
+    weights of biases are among w.
     """
+    gap = estimator.dual_gap_
+    if not (ridge > 0.0 and np.isfinite(gap)):
+        raise ValueError(
+            f"The duality gap of this {type(estimator).__name__} bounds no scores of the optimum: "
+            "l1_ratio=1 leaves no strong convexity, or there is no lower bound."
+        )
+    radius = float(np.sqrt(2.0 * max(gap, 0.0) / ridge))
     sequences, model = bound_chain(estimator, X)
     return shaped(model.certain_labels(sequences.X, estimator.coef_, radius, biased), sequences)
 

@@ -53,7 +53,6 @@ class OutputFinder(BaseEstimator):
 
     w_: NDArray[np.float64]
     model_: Any
-    dual_gap_: float
     reg_lambda_: float
 
     # Which of these exist depends on the model.
@@ -152,12 +151,7 @@ class OutputFinder(BaseEstimator):
             If there is no gap.
         """
         check_is_fitted(self)
-        if not np.isfinite(self.dual_gap_):
-            raise ValueError(
-                "This fit has no duality gap, which would say how far the optimum's weights are."
-            )
-        radius = float(np.sqrt(2.0 * max(self.dual_gap_, 0.0) / self.reg_lambda_))
-        return certain_labels(self, X, radius, self.model_.fit_intercept)
+        return certain_labels(self, X, self.reg_lambda_, self.model_.fit_intercept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
