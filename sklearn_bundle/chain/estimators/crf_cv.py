@@ -19,7 +19,7 @@ from sklearn_bundle.chain.estimators.crf import (
     seed_of,
     solved,
 )
-from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
+from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
@@ -363,7 +363,8 @@ n_features_in_, feature_names_in_
             X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
         single = single_of(own, SDCACRF, n_jobs=1)
         scorer = _SCORES[0] if own.scoring is None else own.scoring
-        scorer = getattr(metrics, f"{scorer}_scorer") if scorer in _SCORES else scorer
+        read = scorer in _SCORES  # scorers that pass X to predict alone
+        scorer = getattr(metrics, f"{scorer}_scorer") if read else scorer
         scorer = checked_scorer(single, scorer)
         weights = check_sample_weight(sample_weight, num_samples(X))
         folds = folds_among(own.cv, X, y, data.kept, False, metadata)
@@ -377,9 +378,8 @@ n_features_in_, feature_names_in_
                     f"The training part of a fold of cv has labels of {len(part.classes)} class, "
                     "and at least 2 are needed: use other folds."
                 )
-            held_out, labels = rows_of(X, rows), rows_of(y, rows)
-            if not data.plain:
-                held_out = KnownSequences(held_out, data.sequences(test), data.fitted)
+            held_out = data.sequences(test) if read else rows_of(X, rows)
+            labels = rows_of(y, rows)
             counted = None if sample_weight is None else weights[rows]
             models = reported(_path(estimator, part, values, seed, limit), report)
             scored = held_out, labels, counted

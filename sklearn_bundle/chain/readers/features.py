@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _KINDS: dict[str, Any] = {"strings": (list, tuple, set, frozenset), "dicts": Mapping}
 _VALUES = str, Real, np.bool_
+_ONE = np.ones(1)
 
 
 def place(
@@ -30,9 +31,9 @@ def check_tokens(
     form: str, tokens: list, lengths: NDArray[np.int64], numbers: NDArray[np.intp]
 ) -> None:
     """Refuse tokens that are no lists of strings, or no dicts of strings to strings and numbers."""
-    if _are_right(form, tokens):
+    if are_right(form, tokens):
         return
-    k = next(k for k, token in enumerate(tokens) if not _are_right(form, [token]))
+    k = next(k for k, token in enumerate(tokens) if not are_right(form, [token]))
     raise ValueError(
         f"X ({place(k, lengths, numbers)}) holds {short(tokens[k])} of type "
         f"{type(tokens[k]).__name__} among {FORMS[form]}. A token is a list of strings, or a dict "
@@ -40,7 +41,7 @@ def check_tokens(
     )
 
 
-def _are_right(form: str, tokens: list) -> bool:
+def are_right(form: str, tokens: list) -> bool:
     """Whether all tokens have the form, by their types, which are few."""
     parts: list[tuple[Any, Iterable]] = [
         (_KINDS[form], tokens),
@@ -56,8 +57,8 @@ def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
         raise ValueError("X holds no attribute: all its tokens are empty.")
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__  # a new name gets the next number
-    counts, values = _sizes_and_values(form, tokens)
-    columns = np.fromiter(map(numbers.__getitem__, _names(form, tokens)), np.int64, counts.sum())
+    counts, values = _counts_and_values(form, tokens)
+    columns = np.fromiter(map(numbers.__getitem__, names_of(form, tokens)), np.int64, counts.sum())
     names = np.array(sorted(numbers), dtype=object)
     rank = np.empty(len(names), _index_dtype(counts))
     rank[[numbers[name] for name in names]] = np.arange(len(names))
@@ -71,8 +72,8 @@ def places_of(names: NDArray) -> dict[Any, int]:
 
 def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
     """Attributes of tokens; those without a column are left out."""
-    counts, values = _sizes_and_values(form, tokens)
-    columns = map(vocabulary.get, _names(form, tokens), repeat(-1))
+    counts, values = _counts_and_values(form, tokens)
+    columns = map(vocabulary.get, names_of(form, tokens), repeat(-1))
     columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
     known = columns >= 0
     if not known.all():
@@ -82,7 +83,7 @@ def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_ar
     return _matrix(counts, columns, values, len(vocabulary))
 
 
-def _names(form: str, tokens: list) -> Iterator[str]:
+def names_of(form: str, tokens: list) -> Iterator[str]:
     """The names of all attributes, token by token."""
     if form == "strings":
         return chain.from_iterable(tokens)
@@ -95,16 +96,22 @@ def _values(tokens: list) -> Iterable:
     return chain.from_iterable(token.values() for token in tokens)
 
 
-def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
-    """The number of attributes per token, and all values; ones in single precision."""
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+def values_of(form: str, tokens: list) -> NDArray[np.float64]:
+    """The values of all attributes, token by token; of names a single one that is that of all."""
     values = list(_values(tokens)) if form == "dicts" else []
     if set(map(type, values)) <= {str}:
-        return counts, np.ones(counts.sum(), np.float32)
+        return _ONE
     try:
-        return counts, np.array([1.0 if isinstance(v, str) else float(v) for v in values])
+        return np.array([1.0 if isinstance(v, str) else float(v) for v in values])
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
+
+
+def _counts_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
+    """The number of attributes per token, and all values; ones in single precision."""
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    values = values_of(form, tokens)
+    return counts, np.ones(counts.sum(), np.float32) if values is _ONE else values
 
 
 def _index_dtype(counts: NDArray[np.int64]) -> type:

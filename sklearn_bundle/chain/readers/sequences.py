@@ -65,19 +65,6 @@ class Sequences:
         return np.arange(lengths.sum()) + np.repeat(self.starts[which] - before, lengths)
 
 
-class KnownSequences(list):
-    """The caller's sequences, and their checked form for the estimators of one search."""
-
-    def __init__(self, given: list, sequences: Sequences, fitted: dict[str, Any]):
-        super().__init__(given)
-        self._sequences, self._fitted = sequences, fitted
-
-    def known_to(self, estimator: BaseEstimator) -> Sequences | None:
-        """The checked form, if the estimator belongs to that search."""
-        same = all(getattr(estimator, name, None) is self._fitted[name] for name in self._fitted)
-        return self._sequences if same else None
-
-
 @dataclass
 class TrainingSequences(Sequences):
     """Training sequences, without those of weight zero and empty ones.
@@ -194,9 +181,8 @@ def _columns(
 
 def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     """X for predict, of the kind used in fit; attributes that fit has not seen are ignored."""
-    known = X.known_to(estimator) if isinstance(X, KnownSequences) else None
-    if known is not None:
-        return known
+    if isinstance(X, Sequences):  # of a search
+        return X
     form = estimator._form
     sequences = packing.sequences_in(X)
     if sequences is None and form != "plain" and np.shape(X) == (0,):
@@ -220,10 +206,8 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     return Sequences(X, lengths, False)
 
 
-def check_labels(
-    estimator: BaseEstimator, sequences: Sequences, y: Any, *, all_known: bool = True
-) -> NDArray[np.intp]:
-    """The true labels of sequences as indices into ``classes_``; -1 for others, if allowed."""
+def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDArray[np.intp]:
+    """The true labels of sequences as indices into ``classes_``."""
     name = type(estimator).__name__
     require_y(name, y)
     if sequences.plain:
@@ -235,7 +219,7 @@ def check_labels(
     index = {label: k for k, label in enumerate(estimator.classes_.tolist())}
     labels = np.fromiter((index.get(label, -1) for label in flat), np.intp, len(flat))
     wrong = np.flatnonzero(labels < 0)
-    if all_known and len(wrong):
+    if len(wrong):
         t = int(wrong[0])
         raise ValueError(
             f"y holds the label {shown(flat[t])} ({place(t, sequences.lengths)}), which {name} was "
