@@ -138,14 +138,14 @@ class ChainProblem:
         l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
         return ElasticPenalty(l1, ridge)
 
-    def start(self, potentials: bool, rest: float | None = None) -> Blocks:
+    def start(self, potentials: bool) -> Blocks:
         """A dual point that puts nearly all probability on the true labels.
 
-        Positions are independent but for forbidden pairs; the share ``rest`` is uniform. It falls
-        with the number of tokens, since w grows with their product.
+        Positions are independent but for forbidden pairs; a small share is uniform. It falls with
+        the number of tokens, since w grows with their product.
         """
         K, S, lengths = self.chains.n_labels, self.chains.width, self._lengths
-        rest = 1.0 / max(len(self.labels), 100) if rest is None else rest
+        rest = 1.0 / max(len(self.labels), 100)
         raised = float(np.log1p(K * (1.0 - rest) / rest))
         if potentials:
             nodes = np.zeros((len(self.labels), S))

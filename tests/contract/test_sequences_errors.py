@@ -205,8 +205,7 @@ def test_bad_prediction_input():
     arrays, strings, plain = (
         SDCACRF().fit(*FITTED[form]) for form in ("rows of numbers", "lists of strings", "a 2-D X")
     )
-    with pytest.raises(ValueError, match="Found no sequence in X"):
-        plain.predict([])
+    assert plain.predict([]) == []
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         plain.predict(np.empty((0, 3)))
     with pytest.raises(ValueError, match="X has 2 features, but SDCACRF is expecting 3 features"):

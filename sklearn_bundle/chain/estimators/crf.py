@@ -334,16 +334,8 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
     if params.solver == "lbfgs":
         return LBFGSSolver(problem, kept)
-    dual = DualSolver(
-        problem,
-        potentials=params.solver != "sdca",
-        sampling=params.sampling,
-        nonuniformity=params.nonuniformity,
-        tol=params.tol,
-        seed=seed,
-        kept=kept if isinstance(kept, Blocks) else None,
-        accelerated=auto,
-    )
+    start = kept if isinstance(kept, Blocks) else None
+    dual = DualSolver(problem, params, seed=seed, kept=start)
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
 

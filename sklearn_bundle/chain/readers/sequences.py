@@ -193,8 +193,6 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     if sequences is None:
         X = features.csr(checked_data(estimator, X, reset=False, **X_CHECKS))
         return Sequences(X, np.ones(X.shape[0], np.int64), True)
-    if form == "plain" and not len(sequences):
-        raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
     lengths = packing.lengths_of(sequences)
     kept = np.flatnonzero(lengths)
     if not len(kept):
