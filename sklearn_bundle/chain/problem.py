@@ -64,8 +64,8 @@ class ElasticPenalty(NamedTuple):
             return low
         high = np.inf
         while high > (1.0 + _NARROW) * low > 0.0:
-            above = np.maximum(s * sizes - self.l1, 0.0)
-            low, high = (s, min(high, 1.0)) if entropy * self.ridge > above @ sizes else (low, s)
+            beyond = np.maximum(s * sizes - self.l1, 0.0)
+            low, high = (s, min(high, 1.0)) if entropy * self.ridge > beyond @ sizes else (low, s)
             s = (low * high) ** 0.5
         return low
 

@@ -288,7 +288,7 @@ def test_what_is_no_model(chains, model, error, message):
         (
             lambda X, y: (X[:-1], y),
             ValueError,
-            "inconsistent numbers of structures: 11 in X, 12 in",
+            r"inconsistent numbers of samples: \[11, 12\]",
         ),
         (lambda X, y: ([], []), ValueError, "Found no structure in X, while a minimum of 1"),
         (lambda X, y: (X, None), ValueError, "requires y to be passed, but the target y is None"),

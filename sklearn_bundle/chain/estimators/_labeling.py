@@ -152,21 +152,6 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
             self._vocabulary = places_of(names)
         return super().sparsify()
 
-    def densify(self) -> Self:
-        """Make ``coef_`` an array again, without the attributes that :meth:`sparsify` removed.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        return super().densify()
-
     @property
     def state_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""

@@ -374,10 +374,7 @@ n_features_in_, feature_names_in_
             estimator, rows = checked(single), data.kept[test]
             part = data.part(train)
             if len(part.classes) < 2:
-                raise ValueError(
-                    f"The training part of a fold of cv has labels of {len(part.classes)} class, "
-                    "and at least 2 are needed: use other folds."
-                )
+                raise ValueError("A training part of cv has labels of 1 class: use other folds.")
             held_out = data.sequences(test) if read else rows_of(X, rows)
             labels = rows_of(y, rows)
             counted = None if sample_weight is None else weights[rows]

@@ -56,7 +56,7 @@ def sequences_in(X: Any) -> list | None:
     kind = nature(X)
     if kind in ("mapping", "string", "set", "other") and not hasattr(X, "__array__"):
         raise TypeError(f"Expected a 2-D X or a list of sequences, got a {type(X).__name__}.")
-    if kind != "list" or (isinstance(X, np.ndarray) and not len(X)):
+    if kind != "list":
         return None
     sequences = list(X)
     first = next(filter(_size, sequences), [])

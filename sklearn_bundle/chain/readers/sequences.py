@@ -185,8 +185,6 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         return X
     form = estimator._form
     sequences = packing.sequences_in(X)
-    if sequences is None and form != "plain" and np.shape(X) == (0,):
-        sequences = []
     if sequences is None and form != "plain":
         given = f"a {type(X).__name__} that is not a list of sequences. Write one sequence as [X]."
         raise ValueError(packing.another_kind(estimator, form, given))

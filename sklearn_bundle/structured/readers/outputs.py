@@ -42,9 +42,6 @@ def reader_of(model: Any) -> Reader:
     return _READERS[kinds[0]]() if kinds else StructureReader()
 
 
-_for_chains: Any = available_if(lambda self: isinstance(self._reader, ChainReader))
-
-
 class OutputFinder(BaseEstimator):
     """Finds outputs with ``w_``, through the reader of ``model_``."""
 
@@ -128,7 +125,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @_for_chains
+    @available_if(lambda self: isinstance(self._reader, ChainReader))
     def certain(self, X: Any) -> Any:
         """Whether the predicted labels are those of the exact optimum, for chains.
 
