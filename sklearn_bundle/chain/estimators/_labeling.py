@@ -34,7 +34,7 @@ from sklearn_bundle.chain.readers.sequences import (
 )
 from sklearn_bundle.core.optimum import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.values import require_y
+from sklearn_bundle.core.values import refuse_misread, require_y
 from sklearn_bundle.metrics import token_accuracy_score
 
 
@@ -249,4 +249,5 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
             For labels that do not match X.
         """
         require_y(type(self).__name__, y)
+        refuse_misread("y", y, dates=True)
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)

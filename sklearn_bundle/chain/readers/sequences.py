@@ -217,9 +217,10 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
     wrong = np.flatnonzero(labels < 0)
     if len(wrong):
         t = int(wrong[0])
+        where = f"row {t}" if sequences.plain else place(t, sequences.lengths)
         raise ValueError(
-            f"y holds the label {shown(flat[t])} ({place(t, sequences.lengths)}), which {name} was "
-            f"not fitted on; its classes_ are {short(list(index))}."
+            f"y holds the label {shown(flat[t])} ({where}), which {name} was not fitted on; "
+            f"its classes_ are {short(list(index))}."
         )
     return labels
 
