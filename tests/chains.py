@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sklearn_bundle.chain.problem import ChainProblem
+from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from tests import reference_chain as reference
 
 
@@ -30,8 +31,9 @@ def bound(
     X = [x.astype(dtype) for x in X]
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(lengths))
     weights /= weights.sum()
-    ours = ChainProblem(
-        *(sp.csr_array(np.concatenate(X)), np.array(lengths), np.concatenate(y), K),
-        *(weights, reg_lambda, intercept, n_threads, l1_ratio),
+    data = TrainingSequences(
+        *(sp.csr_array(np.concatenate(X)), np.array(lengths), False, np.concatenate(y)),
+        *(np.arange(K), weights, 1.0, np.arange(len(X)), np.zeros((K + 2, K)), {}),
     )
+    ours = ChainProblem(data, reg_lambda, l1_ratio, intercept, n_threads)
     return ours, reference.Model(X, y, K, reg_lambda, weights, intercept, l1_ratio=l1_ratio)

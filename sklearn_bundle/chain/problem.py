@@ -21,7 +21,7 @@ Blocks = Potentials | Marginals
 _BIASES = 3  # per token: for its label at any, the first and the last position
 _FEW = 24.0  # roundings of a step of the recursion, beside those of a sum over labels
 _PAIRS = 2.0  # a bound of the norm of a token's pairs
-_NEWTON_STEPS = 30  # for the scale of a dual point: each one passes kinks; 3 to 8 were needed
+_NARROW = 1e-6  # of the scale of a dual point: the bound is lower by about the square
 
 
 class ElasticPenalty(NamedTuple):
@@ -56,22 +56,18 @@ class ElasticPenalty(NamedTuple):
         return s * entropy - 0.5 * whole * (whole / self.ridge), s, cost
 
     def _scale(self, sizes: Array, entropy: float, error: float) -> float:
-        if not self.ridge:
-            return min(1.0, self.l1 / (float(sizes.max()) + error)) if len(sizes) else 1.0
+        """By halving a range on a logarithmic scale, from what costs nothing up to 1."""
         if not self.l1 or not len(sizes):
             return 1.0
-        units = sizes / self.l1  # so that no square of one is 0
-        s, strength = 1.0, self.l1 * (self.l1 / self.ridge)
-        for _ in range(_NEWTON_STEPS):
-            above = np.maximum(s * units - 1.0, 0.0)
-            slope = entropy - strength * float(np.sum(above * units))
-            curvature = strength * float(np.sum(units * units, where=above > 0.0))
-            if not slope < 0.0 or not curvature > 0.0:
-                break
-            s, last = s + slope / curvature, s
-            if not s < last:
-                break
-        return max(s, 0.0) if np.isfinite(slope) else min(1.0, 1.0 / float(units.max()))
+        low, s = min(1.0, self.l1 / (float(sizes.max()) + error)), 1.0
+        if not self.ridge:
+            return low
+        high = np.inf
+        while high > (1.0 + _NARROW) * low > 0.0:
+            beyond = np.maximum(s * sizes - self.l1, 0.0)
+            low, high = (s, min(high, 1.0)) if entropy * self.ridge > beyond @ sizes else (low, s)
+            s = (low * high) ** 0.5
+        return low
 
 
 def shrunk(raw: Array, threshold: float) -> Array:
@@ -102,38 +98,26 @@ class ChainProblem:
 
     Parameters
     ----------
-    X : CSR of shape (n_tokens, n_attributes)
-    lengths : ndarray of int64 of shape (n_sequences,)
-    labels : ndarray of shape (n_tokens,)
-    n_labels : int
-    weights : ndarray of shape (n_sequences,)
-        s_i, positive, of sum one.
+    data : TrainingSequences
     reg_lambda : float
+    l1_ratio : float
+        From 0 to 1.
     intercept : bool
         Whether labels have biases at any, the first and the last position.
     n_threads : int
-    l1_ratio : float
-        From 0 to 1.
-    bars : ndarray of shape (n_labels + 2, n_labels)
-        What the labelings that p sums over do not use: see :func:`~.forbidden.bars_of`.
     """
 
     def __init__(
         self,
-        X: sp.csr_array,
-        lengths: NDArray[np.int64],
-        labels: NDArray[np.int64],
-        n_labels: int,
-        weights: Array,
+        data: Any,
         reg_lambda: float,
+        l1_ratio: float,
         intercept: bool,
         n_threads: int,
-        l1_ratio: float = 0.0,
-        bars: Array | None = None,
     ):
-        self.chains = pack(X, lengths, n_labels, intercept, bars)
-        self.labels = np.ascontiguousarray(labels, np.int64)
-        self.weights, self._lengths = weights, lengths
+        X, lengths, self.weights = data.X, data.lengths, data.weights
+        self.chains = pack(X, lengths, len(data.classes), intercept, data.bars)
+        self.labels, self._lengths = np.ascontiguousarray(data.labels, np.int64), lengths
         self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
         self.n_sequences = len(lengths)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
@@ -154,14 +138,14 @@ class ChainProblem:
         l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
         return ElasticPenalty(l1, ridge)
 
-    def start(self, potentials: bool, rest: float | None = None) -> Blocks:
+    def start(self, potentials: bool) -> Blocks:
         """A dual point that puts nearly all probability on the true labels.
 
-        Positions are independent but for forbidden pairs; the share ``rest`` is uniform. It falls
-        with the number of tokens, since w grows with their product.
+        Positions are independent but for forbidden pairs; a small share is uniform. It falls with
+        the number of tokens, since w grows with their product.
         """
         K, S, lengths = self.chains.n_labels, self.chains.width, self._lengths
-        rest = 1.0 / max(len(self.labels), 100) if rest is None else rest
+        rest = 1.0 / max(len(self.labels), 100)
         raised = float(np.log1p(K * (1.0 - rest) / rest))
         if potentials:
             nodes = np.zeros((len(self.labels), S))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf, log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,53 +63,37 @@ class DualSolver:
     Parameters
     ----------
     problem : ChainProblem
-    potentials : bool
-        Whether blocks are kept as log-potentials (exponentiated gradient) or as marginals (SDCA).
-    sampling : str
-        One of ``SAMPLINGS``.
-    nonuniformity : float
-        Share of the steps with this sampling; the others choose any block uniformly.
-    tol : float
+    params : SDCACRF
+        With "auto" there is a proximal term if ``reg_lambda`` is small compared with a block's
+        curvature. Only with "sdca" blocks are kept as marginals, otherwise as log-potentials.
     seed : int
     kept : Blocks or None
         Dual point to start from.
-    accelerated : bool
-        Whether to use a proximal term if ``reg_lambda`` is small compared with a block's curvature.
     """
 
     history_fields: ClassVar[tuple] = (("estimate", np.float64),)
 
     def __init__(
-        self,
-        problem: ChainProblem,
-        *,
-        potentials: bool,
-        sampling: str,
-        nonuniformity: float,
-        tol: float,
-        seed: int,
-        kept: Blocks | None = None,
-        accelerated: bool = False,
+        self, problem: ChainProblem, params: Any, *, seed: int, kept: Blocks | None = None
     ):
+        potentials, tol = params.solver != "sdca", params.tol
         self.problem, self._tol = problem, tol
         self.name = "exponentiated" if potentials else "sdca"
         self._cost = 2 if potentials else 1  # of a full pass, in calls a sequence
         self._checks, self._best = Checks(tol, self._cost), Best(least=0.0)
         self._memory = problem.squared_norms() + _PAIRS if potentials else np.array([_PRECISION])
         self._random = np.random.default_rng(seed)
-        self._share = 0.0 if sampling == "uniform" else nonuniformity
-        self._adaptive = sampling == "gap"
+        self._share = 0.0 if params.sampling == "uniform" else params.nonuniformity
+        self._adaptive = params.sampling == "gap"
         self._importance = problem.reg_lambda + problem.weights * problem.radii()
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._epochs = self._calls = 0
         self._started = kept is not None
-        if kept is None and problem.l1_ratio:
-            kept = self._if_zero_is_optimal(potentials)
         self.kept = problem.start(potentials) if kept is None else kept
         w = np.zeros(problem.n_parameters)
         at_zero = self._pass(w, moving=True, is_free=True)
         self._entropy, self._center = at_zero.entropy, w
-        self._catalyst = self._first_catalyst(accelerated)
+        self._catalyst = self._first_catalyst(params.solver == "auto")
         if self._kappa and self._started:
             self._center = self._best_multiple(at_zero)
         self._last = self._center
@@ -131,10 +115,6 @@ class DualSolver:
     def accelerated(self) -> bool:
         """Whether there is a proximal term."""
         return self._catalyst is not None
-
-    def release(self) -> None:
-        """Free the memory of the dual point."""
-        del self.kept
 
     def states(self) -> Iterator[State]:
         """One state per epoch; a given start comes first."""
@@ -215,13 +195,6 @@ class DualSolver:
     def _shrunk(self, raw: Array) -> Array:
         penalty = self.problem.penalty
         return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
-
-    def _if_zero_is_optimal(self, potentials: bool) -> Blocks | None:
-        """The dual point of w = 0, if that is optimal: all labelings equally likely."""
-        blocks = self.problem.start(potentials, 1.0)
-        found = self.problem.check(np.zeros(self.problem.n_parameters), blocks)
-        self._started = found.primal - found.bound <= self._tol * found.primal
-        return blocks if self._started else None
 
     def _first_catalyst(self, accelerated: bool) -> Catalyst | None:
         """The first strength of a proximal term, minus the ridge; None if that is strong enough.
@@ -308,8 +281,8 @@ class ChainAutoSolver:
     history_fields: ClassVar[tuple] = DualSolver.history_fields
 
     def __init__(self, dual: DualSolver, tol: float):
-        self._dual, self._tol = dual, tol
-        self._lbfgs: LBFGSSolver | None = None
+        self._current: DualSolver | LBFGSSolver = dual
+        self._tol = tol
         self._cost = _LBFGS_OR_ACCELERATED if dual.accelerated else _LBFGS  # of L-BFGS, in epochs
         self._logs: list[float] = []  # of the gap after each epoch
         self._slow_for = 0  # judgments in a row
@@ -323,13 +296,9 @@ class ChainAutoSolver:
         self._current.detach()
 
     @property
-    def _current(self) -> DualSolver | LBFGSSolver:
-        return self._dual if self._lbfgs is None else self._lbfgs
-
-    @property
     def name(self) -> str:
         """The name of the current solver."""
-        return "exponentiated" if self._lbfgs is None else "lbfgs"
+        return self._current.name
 
     @property
     def kept(self) -> Blocks | Array:
@@ -338,20 +307,18 @@ class ChainAutoSolver:
 
     def states(self) -> Iterator[State]:
         """One state per epoch, or per L-BFGS iterations that take as long."""
-        if self._lbfgs is None:
-            yield from self._epochs()
-            best = self._dual.confirm()  # at worst w = 0
-            self._lbfgs = LBFGSSolver(self._dual.problem, best.point, LBFGS_ITERATIONS, best)
-            self._dual.release()
-            self._dual.detach()
-        yield from self._lbfgs.states()
+        if isinstance(self._current, DualSolver):
+            yield from self._epochs(self._current)
+            problem, best = self._current.problem, self._current.confirm()  # at worst w = 0
+            self._current = LBFGSSolver(problem, best.point, LBFGS_ITERATIONS, best)
+        yield from self._current.states()
 
-    def _epochs(self) -> Iterator[State]:
+    def _epochs(self, dual: DualSolver) -> Iterator[State]:
         """Epochs, as long as they pay."""
-        few = self._dual.problem.n_parameters <= _MOST_PARAMETERS
+        few = dual.problem.n_parameters <= _MOST_PARAMETERS
         if self._slow_for >= _JUDGMENTS:
             return
-        for state in self._dual.states():
+        for state in dual.states():
             estimate, bound = state.further[0], state.lower_bound
             # Relative to the bound: while the bound is a small share of P, the gap relative to P is
             # near 1 and hardly moves, though the bound rises by the same factor every few epochs.

@@ -42,12 +42,12 @@ def test_labels_are_those_of_a_batch(given):
 @pytest.mark.parametrize(
     "sentence, message",
     [
-        ([{"n": np.nan}], "NaN: sequence 0, position 0, feature 'n'"),
-        ([["a", 1]], "no string: 1 of type int"),
-        ([["a"], {"b": 1}], "X mixes"),
+        ([{"n": np.nan}], "Input X contains NaN"),
+        ([["a", 1]], r"holds \['a', 1\]"),
+        ([["a"], {"b": 1}], "holds {'b': 1} of type dict among lists"),
         (["a"], "holds 'a' as a token"),
-        ([{1: "a"}], "no string: 1 of type int"),
-        ([{"a": None}], "neither a string nor a number: None"),
+        ([{1: "a"}], "holds {1: 'a'}"),
+        ([{"a": None}], "holds {'a': None}"),
     ],
 )
 def test_errors_are_those_of_a_batch(sentence, message):

@@ -115,7 +115,7 @@ def test_marginals_with_rounding_are_those_of_a_chain():
     """Numbers that are off by 1e-9 make another dual point, and not a false bound."""
     ours, model = bound(3, LENGTHS, reg_lambda=0.1)
     best = model.objective(model.optimum())
-    blocks, rng = ours.start(False, 0.5), np.random.default_rng(0)
+    blocks, rng = ours.start(False), np.random.default_rng(0)
     assert isinstance(blocks, Marginals)
     blocks.cells[:] *= 1.0 + 1e-9 * rng.normal(size=len(blocks.cells))
     w = ours.check(np.zeros(ours.n_parameters), blocks).features / ours.reg_lambda

@@ -65,9 +65,9 @@ def test_check_labels():
     assert check_labels(model, new, [np.array(["A", "B", "A"])]).tolist() == [0, 1, 0]
     with pytest.raises(ValueError, match=r"'C' \(sequence 0, position 2\).*not fitted.*'A', 'B'"):
         check_labels(model, new, [["A", "B", "C"]])
-    with pytest.raises(ValueError, match="Sequence 0 has 3 positions in X, but 2 labels in y"):
+    with pytest.raises(ValueError, match="Sequence 0 of y must be a list of 3 labels"):
         check_labels(model, new, [["A", "B"]])
-    with pytest.raises(ValueError, match="1 in X, 2 in y"):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[1, 2\]"):
         check_labels(model, new, [["A"], ["B"]])
     with pytest.raises(ValueError, match="requires y to be passed"):
         check_labels(model, new, None)

@@ -20,21 +20,21 @@ def train(X, y=Y, sample_weight=None):
 @pytest.mark.parametrize(
     "X, y, message",
     [
-        ([], [], "Found no sequence in X"),
-        ([[], STRINGS[1]], Y, "Sequence 0 has 0 positions in X, but 2 labels in y"),
-        ([FIRST, np.empty((0, 3))], Y, "Sequence 1 has 0 positions in X, but 1 labels in y"),
-        ([[], []], [[], []], "X has no position: all its 2 sequences are empty"),
+        ([], [], "Found no position in X"),
+        ([[], STRINGS[1]], Y, "Sequence 0 of y must be a list of 0 labels"),
+        ([FIRST, np.empty((0, 3))], Y, "Sequence 1 of y must be a list of 0 labels"),
+        ([[], []], [[], []], "Found no position in X"),
         (STRINGS, None, "SDCACRF estimator requires y to be passed, but the target y is None"),
-        (STRINGS, Y[:1], "inconsistent numbers of sequences: 2 in X, 1 in y"),
-        (STRINGS, [["A", "B"], ["A", "B"]], "Sequence 1 has 1 positions in X, but 2 labels in y"),
-        (STRINGS, ["AB", ["A"]], "Sequence 0 of y must be a list of labels, got 'AB'"),
-        (STRINGS, ["A", "B"], "Sequence 0 of y must be a list of labels, got 'A'"),
-        (STRINGS, [["A", "B"], {"A"}], "Sequence 1 of y must be a list of labels, got {'A'}"),
-        (STRINGS, [[1, 2], 3], "Sequence 1 of y must be a list of labels, got 3"),
-        (STRINGS, np.ones((2, 2, 2)), "Sequence 0 of y must be a list of labels"),
+        (STRINGS, Y[:1], r"inconsistent numbers of samples: \[2, 1\]"),
+        (STRINGS, [["A", "B"], ["A", "B"]], "Sequence 1 of y must be a list of 1 labels"),
+        (STRINGS, ["AB", ["A"]], "Sequence 0 of y must be a list of . labels, .* got 'AB'"),
+        (STRINGS, ["A", "B"], "Sequence 0 of y must be a list of . labels, .* got 'A'"),
+        (STRINGS, [["A", "B"], {"A"}], "Sequence 1 of y must be a list of . labels, .* got {'A'}"),
+        (STRINGS, [[1, 2], 3], "Sequence 1 of y must be a list of . labels, .* got 3"),
+        (STRINGS, np.ones((2, 2, 2)), "Sequence 0 of y must be a list of 2 labels"),
         (STRINGS, [["A", "A"], ["A"]], "at least 2 classes in y .* only one class: 'A'"),
-        (STRINGS, [["A", None], ["B"]], r"NaN or None: None \(sequence 0, position 1\)"),
-        (STRINGS, [[1, 2], [np.nan]], r"NaN or None: nan \(sequence 1, position 0\)"),
+        (STRINGS, [["A", None], ["B"]], r"y holds None .* \(sequence 0, position 1\)"),
+        (STRINGS, [[1, 2], [np.nan]], r"y holds nan .* \(sequence 1, position 0\)"),
         (STRINGS, [np.array([1, np.nan]), np.ones(1)], r"nan.* \(sequence 0, position 1\)"),
         (STRINGS, [["A", 1], ["A"]], r"not both: y holds 1 of type int \(sequence 0, position 1\)"),
         (STRINGS, [["A", ["B"]], ["A"]], r"y holds \['B'\] of type list \(sequence 0, pos"),
@@ -50,7 +50,7 @@ def train(X, y=Y, sample_weight=None):
         (
             [[["a"], "cat"], [["b"]]],
             Y,
-            r"\(sequence 0, position 1\): .* with 'cat'.* a word alone",
+            r"\(sequence 0, position 1\) holds 'cat' .* a word alone",
         ),
         (
             ["The cat", "sat"],
@@ -62,57 +62,61 @@ def train(X, y=Y, sample_weight=None):
             Y,
             r"Sequence 0 of X must be .* got \{'a': 1\}.* \[sequence\]",
         ),
-        ([*STRINGS[:1], DICTS[1]], Y, r"\(sequence 1, .* mixes lists of strings with \{"),
-        ([STRINGS[0], SECOND], Y, r"\(sequence 1, position 0\): no string: 4\.0 of type float"),
+        (
+            [*STRINGS[:1], DICTS[1]],
+            Y,
+            r"\(sequence 1, .* holds \{.* of type dict among lists of strings",
+        ),
+        ([STRINGS[0], SECOND], Y, r"\(sequence 1, position 0\) holds \[4\.0, 5\.0, 0\.0\]"),
         (
             [[{"a": 1}, ["b"]], [{}]],
             Y,
-            r"\(sequence 0, position 1\): X mixes dicts with \['b'\]",
+            r"\(sequence 0, position 1\) holds \['b'\] of type list among dicts",
         ),
         (
             [[["b"], {"a": 1}], [[]]],
             Y,
-            r"\(sequence 0, position 1\): X mixes lists .* with \{'a'",
+            r"\(sequence 0, position 1\) holds \{'a': 1\} .* among lists",
         ),
         (
             [[["a"], [1]], [["b"]]],
             Y,
-            r"\(sequence 0, position 1\): no string: 1 of type int",
+            r"\(sequence 0, position 1\) holds \[1\]",
         ),
-        ([[["a", None], []], [[]]], Y, "no string: None of type NoneType"),
+        ([[["a", None], []], [[]]], Y, r"holds \['a', None\]"),
         ([[[1.0, 2.0], ["a", "b"]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix"),
         ([[[1.0, 2.0], [1.0]], [[1.0, 2.0]]], Y, "Sequence 0 of X is not a matrix of numbers"),
         ([FIRST, [[1.0, {"a": 1}, 2.0]]], Y, "Sequence 1 of X is not a matrix of numbers"),
         ([[[[1.0]], [[2.0]]], [[[1.0]]]], Y, "list of strings|dimensions"),
-        ([FIRST, [1.0]], Y, r"Sequence 1 of X has 1 dimensions; .* shape \(T, d\)"),
-        ([np.ones((2, 1, 1)), SECOND], Y, r"Sequence 0 of X has 3 dimensions; .* shape \(T, d\)"),
-        ([FIRST, [[1.0, 2.0]]], Y, "Sequence 1 of X has 2 features, sequence 0 has 3"),
-        ([FIRST, [[1.0, np.nan, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
-        ([FIRST, [[1.0, None, 2.0]]], Y, "X contains NaN: sequence 1, position 0, feature 1"),
-        ([FIRST, sp.csr_array([[np.inf, 0, 0]])], Y, "X contains infinity: sequence 1, position"),
+        ([FIRST, [1.0]], Y, r"Sequence 1 of X has the shape \(1,\); .* shape \(T, d\)"),
+        ([np.ones((2, 1, 1)), SECOND], Y, r"Sequence 0 of X has the shape \(2, 1, 1\)"),
+        ([FIRST, [[1.0, 2.0]]], Y, r"Sequence 1 of X has the shape \(1, 2\); .* same d"),
+        ([FIRST, [[1.0, np.nan, 2.0]]], Y, "Input X contains NaN"),
+        ([FIRST, [[1.0, None, 2.0]]], Y, "Input X contains NaN"),
+        ([FIRST, sp.csr_array([[np.inf, 0, 0]])], Y, "Input X contains infinity"),
         ([np.ones((2, 1)) * 1j, np.ones((1, 1))], Y, "Complex data not supported"),
         ([np.ones((2, 0)), np.ones((1, 0))], Y, r"0 feature\(s\)"),
-        ([[{"a": np.nan}, {}], [{}]], Y, "X contains NaN: sequence 0, position 0, feature 'a'"),
-        ([[{"a": 1}, {"b": np.inf}], [{}]], Y, "infinity: sequence 0, position 1, feature 'b'"),
+        ([[{"a": np.nan}, {}], [{}]], Y, "Input X contains NaN"),
+        ([[{"a": 1}, {"b": np.inf}], [{}]], Y, "Input X contains infinity"),
         (
             [[{"a": 1}, {"b": None}], [{}]],
             Y,
-            r"\(sequence 0, position 1\): neither a string nor a number: None",
+            r"\(sequence 0, position 1\) holds \{'b': None\}",
         ),
-        ([[{"a": ["b"]}, {}], [{}]], Y, r"neither a string nor a number: \['b'\] of type list"),
-        ([[{"a": 1j}, {}], [{}]], Y, "neither a string nor a number: 1j of type complex"),
-        ([[{1: 2}, {}], [{}]], Y, r"\(sequence 0, position 0\): no string: 1 of type int"),
+        ([[{"a": ["b"]}, {}], [{}]], Y, r"holds \{'a': \['b'\]\}"),
+        ([[{"a": 1j}, {}], [{}]], Y, r"holds \{.*1j\}"),
+        ([[{1: 2}, {}], [{}]], Y, r"\(sequence 0, position 0\) holds \{1: 2\}"),
         ([[{"a": 10**400}, {}], [{}]], Y, "beyond the range of float64"),
         ([[[], []], [[]]], Y, "X holds no attribute: all its tokens are empty"),
         # a 2-D X
-        ([[1, 2, 3], [4]], Y, r"one label per row.* multilabel y, or sequences.* \(T, 1\)"),
-        (ROWS, np.eye(3, dtype=int), "one label per row.* multilabel y"),
-        (ROWS, [["A", "B"], ["A"], ["B"]], "one label per row.* multilabel y"),
+        ([[1, 2, 3], [4]], Y, "inhomogeneous"),
+        (ROWS, np.eye(3, dtype=int), "1d array.* shape|inhomogeneous"),
+        (ROWS, [["A", "B"], ["A"], ["B"]], "1d array.* shape|inhomogeneous"),
         (ROWS, ["A", "B"], "inconsistent numbers of samples"),
         (ROWS, None, "requires y to be passed, but the target y is None"),
         (ROWS, ["A", "A", "A"], "at least 2 classes in y .* only one class: 'A'"),
-        (ROWS, ["A", None, "B"], r"NaN or None: None \(row 1\)"),
-        (ROWS, np.array([1, "a", 2], dtype=object), "not both: y holds 1 of type int"),
+        (ROWS, ["A", None, "B"], "y must hold values of one kind, got the types NoneType, str"),
+        (ROWS, np.array([1, "a", 2], dtype=object), "one kind, got the types int, str"),
         (ROWS, [0.5, 1.0, 2.0], "Unknown label type: continuous"),
         (np.where(ROWS == 5, np.nan, ROWS), [1, 2, 1], "Input X contains NaN"),
         ([1.0, 2.0, 3.0], [1, 2, 1], "Expected 2D array, got 1D array instead"),
@@ -162,11 +166,9 @@ def test_bad_weights(weights, message):
 
 
 def test_places_are_the_callers_after_sequences_of_weight_zero():
-    X, y = [[{"a": 1}, {}], [{"a": 1}], [{"a": np.nan}]], [["A", "B"], ["A"], ["B"]]
-    with pytest.raises(ValueError, match="NaN: sequence 2, position 0, feature 'a'"):
+    X, y = [[{"a": 1}, {}], [{"a": 1}], [{"a": None}]], [["A", "B"], ["A"], ["B"]]
+    with pytest.raises(ValueError, match="sequence 2, position 0"):
         train(X, y, [0, 1, 1])
-    with pytest.raises(ValueError, match="NaN: sequence 2, position 0, feature 0"):
-        train([[[1.0], [1.0]], [[1.0]], [[np.nan]]], y, [0, 1, 1])
 
 
 def test_corrupt_csr_is_refused():
@@ -203,21 +205,20 @@ def test_bad_prediction_input():
     arrays, strings, plain = (
         SDCACRF().fit(*FITTED[form]) for form in ("rows of numbers", "lists of strings", "a 2-D X")
     )
-    with pytest.raises(ValueError, match="Found no sequence in X"):
-        plain.predict([])
+    assert plain.predict([]) == []
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         plain.predict(np.empty((0, 3)))
     with pytest.raises(ValueError, match="X has 2 features, but SDCACRF is expecting 3 features"):
         plain.predict(ROWS[:, :2])
     with pytest.raises(ValueError, match="X has 2 features, but SDCACRF is expecting 3 features"):
         arrays.predict([ROWS[:, :2]])
-    with pytest.raises(ValueError, match="Sequence 1 of X has 2 features, sequence 0 has 3"):
+    with pytest.raises(ValueError, match=r"Sequence 1 of X has the shape \(3, 2\)"):
         arrays.predict([ROWS, ROWS[:, :2]])
-    with pytest.raises(ValueError, match="X contains NaN: sequence 1, position 0, feature 2"):
+    with pytest.raises(ValueError, match="Input X contains NaN"):
         arrays.predict([FIRST, [[1.0, 2.0, np.nan]]])
     with pytest.raises(ValueError, match=r"Write one sequence as \[X\]"):
         arrays.predict(FIRST)
     with pytest.raises(ValueError, match=r"holds 'w=a' as a token.*write \[X\]"):
         strings.predict(STRINGS[0])
-    with pytest.raises(ValueError, match="NaN: sequence 0, position 0, feature 'end'"):
+    with pytest.raises(ValueError, match="Input X contains NaN"):
         strings.predict([[{"end": np.nan, "unseen": np.nan}]])

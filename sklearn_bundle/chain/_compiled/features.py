@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner
-from sklearn_bundle.jit.vector import WIDTH, larger, load, prefetch, splat, store, total
-
-# Parameters (1 MB) that stay in a processor's own cache. If there are more, those of a sequence are
-# prefetched all at once, since waiting for one after the other takes longer.
-_CACHED = 1 << 17
+from sklearn_bundle.jit.vector import WIDTH, larger, load, splat, store, total
 
 
 class Chains(NamedTuple):
@@ -84,12 +80,6 @@ def scores(chains, i, w, out):
             last = (T - 1) * S + c
             store(out, last, load(w, bias + 2 * S + c) + load(out, last))
     first = chains.blocks[i]
-    if bias > _CACHED:
-        for u in range(first, chains.blocks[i + 1]):
-            row = np.int64(chains.attributes[u]) * S
-            for c in range(0, S, WIDTH):
-                prefetch(w, row + c)
-            prefetch(w, row + S - 1)  # rows need not begin at a cache line
     for e in range(chains.entries[i], chains.entries[i + 1]):
         source = np.int64(chains.attributes[first + chains.places[e, 0]]) * S
         target = np.int64(chains.places[e, 1]) * S

@@ -7,7 +7,7 @@ The functions work for any estimator with ``classes_``, ``coef_``, ``transitions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -19,7 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain._compiled.decode import best_of_one
 from sklearn_bundle.chain.model import ChainModel, Weights
-from sklearn_bundle.chain.readers.features import places_of
+from sklearn_bundle.chain.readers.features import (
+    are_right,
+    names_of,
+    places_of,
+    values_of,
+)
 from sklearn_bundle.chain.readers.sequences import (
     PerSequence,
     Sequences,
@@ -29,9 +34,8 @@ from sklearn_bundle.chain.readers.sequences import (
 )
 from sklearn_bundle.core.optimum import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
-from sklearn_bundle.core.validation import check_sample_weight
-
-_ONE = np.ones(1)  # the value of attributes that are names
+from sklearn_bundle.core.values import refuse_misread, require_y
+from sklearn_bundle.metrics import token_accuracy_score
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
@@ -49,11 +53,19 @@ def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray
     return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
 
-def certain_labels(estimator: BaseEstimator, X: Any, radius: float, biased: bool) -> Any:
-    """Whether labels are the best for all weights within the radius, in the shape of X.
+def certain_labels(estimator: BaseEstimator, X: Any, ridge: float, biased: bool) -> Any:
+    """Whether labels are those of the exact optimum, in the shape of X.
 
-    ``biased`` says whether the weights of biases are among them.
+    ``ridge / 2 ||w - w*||^2`` is at most the gap, by strong convexity; ``biased`` says whether the
+    weights of biases are among w.
     """
+    gap = estimator.dual_gap_
+    if not (ridge > 0.0 and np.isfinite(gap)):
+        raise ValueError(
+            f"The duality gap of this {type(estimator).__name__} bounds no scores of the optimum: "
+            "l1_ratio=1 leaves no strong convexity, or there is no lower bound."
+        )
+    radius = float(np.sqrt(2.0 * max(gap, 0.0) / ridge))
     sequences, model = bound_chain(estimator, X)
     return shaped(model.certain_labels(sequences.X, estimator.coef_, radius, biased), sequences)
 
@@ -76,26 +88,14 @@ def _of_one_sentence(fitted: Mapping[str, Any], X: Any) -> list | None:
     vocabulary, coef, tokens = fitted.get("_vocabulary"), fitted.get("coef_"), X[0]
     if vocabulary is None or type(coef) is not np.ndarray or not coef.flags.f_contiguous:
         return None
-    kinds, values, n = set(map(type, tokens)), _ONE, len(tokens)
-    if kinds != {list} and kinds != {dict}:
+    kinds, n = set(map(type, tokens)), len(tokens)
+    form = "strings" if kinds == {list} else "dicts"
+    if (form == "dicts" and kinds != {dict}) or not are_right(form, tokens):
         return None
-    names = list(chain.from_iterable(tokens))
-    if names and set(map(type, names)) != {str}:
+    values = values_of(form, tokens)
+    if not np.isfinite(values).all():
         return None
-    if kinds == {dict}:
-        given = list(chain.from_iterable(map(dict.values, tokens)))
-        kinds = set(map(type, given))
-        if not kinds <= {str, int, float, bool}:
-            return None
-        if kinds == {str}:
-            names = map("%s:%s".__mod__, zip(names, given, strict=True))
-        elif kinds:
-            pairs = zip(names, given, strict=True)
-            names = [f"{name}:{value}" if type(value) is str else name for name, value in pairs]
-            values = np.array([1.0 if type(value) is str else value for value in given], np.float64)
-            if not np.isfinite(values).all():
-                return None
-    columns = map(vocabulary.get, names, repeat(-1))
+    columns = map(vocabulary.get, names_of(form, tokens), repeat(-1))
     places = np.array([*accumulate(map(len, tokens)), *columns], np.int64)
     parts = fitted["transitions_"], fitted["intercept_"], fitted["start_"], fitted["end_"]
     if best_of_one(coef.T, places, n, values, *parts) == -np.inf:
@@ -151,21 +151,6 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
             self.n_features_in_ = len(names)
             self._vocabulary = places_of(names)
         return super().sparsify()
-
-    def densify(self) -> Self:
-        """Make ``coef_`` an array again, without the attributes that :meth:`sparsify` removed.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        return super().densify()
 
     @property
     def state_features_(self) -> Mapping[tuple[Any, Any], float]:
@@ -263,10 +248,6 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         ValueError
             For labels that do not match X.
         """
-        sequences, model = bound_chain(self, X)
-        labels = check_labels(self, sequences, y, all_known=False)
-        weights = check_sample_weight(sample_weight, len(sequences.lengths))
-        weights = np.repeat(weights, sequences.lengths)
-        if not len(labels):
-            raise ValueError("X has no position: there is nothing to score.")
-        return float(np.average(model.best_labels() == labels, weights=weights))
+        require_y(type(self).__name__, y)
+        refuse_misread("y", y, dates=True)
+        return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import Blocks, ChainProblem
-from sklearn_bundle.chain.readers.forbidden import SCHEMES, bars_of, check_allowed
+from sklearn_bundle.chain.readers.forbidden import SCHEMES
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.chain.solvers import (
     LBFGS_ITERATIONS,
@@ -32,7 +32,6 @@ from sklearn_bundle.core.estimator import (
     with_callbacks,
 )
 from sklearn_bundle.core.lbfgs import LBFGSSolver
-from sklearn_bundle.core.optimum import known_regions
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import OF_FITS, Interval, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
@@ -41,17 +40,6 @@ from sklearn_bundle.core.values import gathered
 _Solver = ChainAutoSolver | DualSolver | LBFGSSolver
 
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
-
-
-class ChainRegion(NamedTuple):
-    """The ball around the weights that contains those of the optimum."""
-
-    radius: float
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it says anything."""
-        return bool(np.isfinite(self.radius))
 
 
 @fill_doc
@@ -187,6 +175,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
 
     solver_: Literal["exponentiated", "sdca", "lbfgs"]
     reg_lambda_: float
+    _ridge: float
 
     _allowed: ClassVar[dict[str, Any]] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
@@ -200,11 +189,9 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         "random_state": ["random_state"],
         **OF_FITS,
     }
-    _used_with = {  # noqa: RUF012
-        **dict.fromkeys(
-            ("sampling", "nonuniformity"), ("solver", ("auto", "exponentiated", "sdca"))
-        ),
-    }
+    _used_with = dict.fromkeys(
+        ("sampling", "nonuniformity"), ("solver", ("auto", "exponentiated", "sdca"))
+    )
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
@@ -280,19 +267,14 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         ValueError
             With ``l1_ratio=1``, where the gap says nothing of the weights.
         """
-        return certain_labels(self, X, radius_of(self), self.fit_intercept)
+        check_is_fitted(self)
+        return certain_labels(self, X, self._ridge, self.fit_intercept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
-
-
-def radius_of(model: SDCACRF) -> float:
-    """The radius of the ball around the weights that contains those of the optimum."""
-    why = f"l1_ratio={model.l1_ratio} leaves no strong convexity, or there is no lower bound."
-    return known_regions(model, ChainRegion, why)[0].radius
 
 
 def checked_sequences(params: SDCACRF, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
@@ -302,11 +284,8 @@ def checked_sequences(params: SDCACRF, X: Any, y: Any, sample_weight: Any) -> Tr
             f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
             f"{params.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
         )
-    data = check_training_sequences(params, X, y, sample_weight, min_frequency=params.min_frequency)
-    bars = bars_of(params.forbidden, data.classes)
-    if bars is not None:
-        check_allowed(bars, data.labels, data.lengths, data.classes, data.kept)
-    return data
+    further = {"min_frequency": params.min_frequency, "forbidden": params.forbidden}
+    return check_training_sequences(params, X, y, sample_weight, **further)
 
 
 def seed_of(params: SDCACRF) -> int:
@@ -320,7 +299,7 @@ def solved(
     reg_lambda = checked_reg_lambda(params.reg_lambda, data.total)
     of_steps = params.sampling, params.nonuniformity
     run.reuse(
-        lambda: (data.fingerprint(), params.fit_intercept, params.solver, repr(params.forbidden)),
+        lambda: (data.fingerprint(), params.fit_intercept, params.solver),
         (reg_lambda, params.l1_ratio, *of_steps),
     )
     n_threads = split_threads(params.n_jobs, 1)[1]
@@ -330,29 +309,21 @@ def solved(
         with problem_of(params, data, reg_lambda, n_threads) as problem:
             data.X = data.X[:0]
             new = partial(new_solver, params, problem, seed)
-            _, result = run.minimize(k, problem, new, observe, seconds)
-            return replace(result, region=region_of(problem, result))
+            return run.minimize(k, problem, new, observe, seconds)[1]
 
     def model(points: Points) -> dict[str, Any]:
-        return attributes_of(params, data, points[0][0])
+        return attributes_of(data, points[0][0])
 
     times = {"max_time": params.max_time, "blas": n_threads}
     (result,) = run.solve(solve, model, waits=False, **times)  # an epoch may take minutes
-    further = {"solver_": result.solver, "reg_lambda_": reg_lambda}
-    return attributes_of(params, data, result.point) | further, [result]
+    return fitted_by(params, data, result, reg_lambda), [result]
 
 
 def problem_of(
     params: SDCACRF, data: TrainingSequences, reg_lambda: float, n_threads: int
 ) -> ChainProblem:
     """The problem of these data."""
-    parts = data.X, data.lengths, data.labels, len(data.classes), data.weights
-    settings = reg_lambda, params.fit_intercept, n_threads, params.l1_ratio, _bars(params, data)
-    return ChainProblem(*parts, *settings)
-
-
-def _bars(params: SDCACRF, data: TrainingSequences) -> NDArray[np.float64] | None:
-    return bars_of(params.forbidden, data.classes, all_known=False)
+    return ChainProblem(data, reg_lambda, params.l1_ratio, params.fit_intercept, n_threads)
 
 
 def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:
@@ -363,32 +334,23 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
     if params.solver == "lbfgs":
         return LBFGSSolver(problem, kept)
-    dual = DualSolver(
-        problem,
-        potentials=params.solver != "sdca",
-        sampling=params.sampling,
-        nonuniformity=params.nonuniformity,
-        tol=params.tol,
-        seed=seed,
-        kept=kept if isinstance(kept, Blocks) else None,
-        accelerated=auto,
-    )
+    start = kept if isinstance(kept, Blocks) else None
+    dual = DualSolver(problem, params, seed=seed, kept=start)
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
 
-def region_of(problem: ChainProblem, result: SolverResult) -> ChainRegion:
-    """Strong convexity: ``ridge / 2 ||w - w*||^2`` is at most the gap."""
-    ridge = problem.reg_lambda * (1.0 - problem.l1_ratio)
-    gap = max(result.gap, 0.0)
-    return ChainRegion(float(np.sqrt(2.0 * gap / ridge)) if ridge > 0.0 else np.inf)
-
-
-def attributes_of(
-    params: SDCACRF, data: TrainingSequences, w: NDArray[np.float64]
+def fitted_by(
+    params: SDCACRF, data: TrainingSequences, result: SolverResult, reg_lambda: float
 ) -> dict[str, Any]:
+    """Fitted attributes of a result."""
+    further = {"solver_": result.solver, "reg_lambda_": reg_lambda}
+    further["_ridge"] = reg_lambda * (1.0 - params.l1_ratio)  # strong convexity
+    return attributes_of(data, result.point) | further
+
+
+def attributes_of(data: TrainingSequences, w: NDArray[np.float64]) -> dict[str, Any]:
     """Fitted attributes of the weights."""
-    parts, bars = taken_apart(w, len(data.classes)), _bars(params, data)
-    bars = np.zeros((len(data.classes) + 2, 1)) if bars is None else bars
+    parts, bars = taken_apart(w, len(data.classes)), data.bars
     return {
         "classes_": data.classes,
         "coef_": parts.coef,

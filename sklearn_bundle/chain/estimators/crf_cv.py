@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,22 +9,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import column_or_1d, indexable
 
+from sklearn_bundle import metrics
 from sklearn_bundle.chain.estimators.crf import (
     SDCACRF,
-    attributes_of,
     checked_sequences,
+    fitted_by,
     new_solver,
     problem_of,
-    region_of,
     seed_of,
     solved,
 )
-from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
+from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
-from sklearn_bundle.core.folds import checked_score, checked_scorer, folds_among
+from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
 from sklearn_bundle.core.path import (
@@ -53,25 +52,13 @@ from sklearn_bundle.core.validation import (
     rows_of,
 )
 from sklearn_bundle.core.values import gathered
-from sklearn_bundle.metrics import (
-    flat_f1_scorer,
-    sequence_accuracy_scorer,
-    span_f1_scorer,
-    token_accuracy_scorer,
-)
 
 Places = NDArray[np.intp]
 
 _NUMBER = 8  # of values, by default
 _LARGEST = 10.0  # the first value, relative to the default of SDCACRF
 _EPS = 1e-3  # ratio of the last value to the first: 5 to .005 as CRFsuite's c2
-_SCORERS = {
-    None: token_accuracy_scorer,
-    "token_accuracy": token_accuracy_scorer,
-    "sequence_accuracy": sequence_accuracy_scorer,
-    "flat_f1": flat_f1_scorer,
-    "span_f1": span_f1_scorer,
-}
+_SCORES = "token_accuracy", "sequence_accuracy", "flat_f1", "span_f1"  # scorers of metrics
 
 
 class CRFPathResult(PathResult[Numbers, list[SDCACRF]]):
@@ -201,12 +188,10 @@ def _path(
             limits = {"tol": estimator.tol, "max_iter": estimator.max_iter, "max_time": seconds}
             with blas_threads(1):
                 result = contract.run(solver, **limits)
-            return replace(result, region=region_of(problem, result)), solver.kept
+            return result, solver.kept
 
         def attributes(i: int, results: list[SolverResult]) -> dict[str, Any]:
-            (result,) = results
-            further = {"solver_": result.solver, "reg_lambda_": float(values[i])}
-            return attributes_of(estimator, data, result.point) | further
+            return fitted_by(estimator, data, results[0], float(values[i]))
 
         yield from fit_path(estimator, values, solve, attributes, limit=limit)
 
@@ -251,7 +236,7 @@ scikit-learn's, callable or None, default=None
     %(SDCACRF.solver)s
     %(SDCACRF.fit_intercept)s
     %(SDCACRF.min_frequency)s
-        In a fold the tokens are those of its training part.
+        In folds, too, those of all data count.
     %(SDCACRF.forbidden)s
     %(SDCACRF.sampling)s
     %(SDCACRF.nonuniformity)s
@@ -312,7 +297,7 @@ n_features_in_, feature_names_in_
     reg_lambdas_: NDArray[np.float64]
 
     _allowed: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, ("reg_lambda", "warm_start")) | {
-        "scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
+        "scoring": [Names({*get_scorer_names(), *_SCORES}), callable, None]
     }
 
     def __init__(
@@ -377,28 +362,25 @@ n_features_in_, feature_names_in_
         if data.plain:
             X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
         single = single_of(own, SDCACRF, n_jobs=1)
-        by_name = own.scoring is None or isinstance(own.scoring, str)
-        scorer = _SCORERS.get(own.scoring, own.scoring) if by_name else own.scoring
-        scorer, weights = checked_scorer(single, scorer), None
-        if sample_weight is not None and by_name:
-            weights = check_sample_weight(sample_weight, num_samples(X))
+        scorer = _SCORES[0] if own.scoring is None else own.scoring
+        read = scorer in _SCORES  # scorers that pass X to predict alone
+        scorer = getattr(metrics, f"{scorer}_scorer") if read else scorer
+        scorer = checked_scorer(single, scorer)
+        weights = check_sample_weight(sample_weight, num_samples(X))
         folds = folds_among(own.cv, X, y, data.kept, False, metadata)
         seed = seed_of(single)
 
         def scores(train: Places, test: Places, report: Report, limit: TimeLimit) -> list[float]:
             estimator, rows = checked(single), data.kept[test]
-            part = data.part(train, estimator.min_frequency)
+            part = data.part(train)
             if len(part.classes) < 2:
-                raise ValueError(
-                    f"The training part of a fold of cv has labels of {len(part.classes)} class, "
-                    "and at least 2 are needed: use other folds."
-                )
-            held_out, labels = rows_of(X, rows), rows_of(y, rows)
-            if not data.plain:
-                held_out = KnownSequences(held_out, data.sequences(test), data.fitted)
-            counted = {} if weights is None else {"sample_weight": weights[rows]}
+                raise ValueError("A training part of cv has labels of 1 class: use other folds.")
+            held_out = data.sequences(test) if read else rows_of(X, rows)
+            labels = rows_of(y, rows)
+            counted = None if sample_weight is None else weights[rows]
             models = reported(_path(estimator, part, values, seed, limit), report)
-            return [checked_score(scorer(model, held_out, labels, **counted)) for model in models]
+            scored = held_out, labels, counted
+            return [score_of(scorer, own.scoring, None, model, *scored) for model in models]
 
         grid = Grid({"reg_lambda": values})
         found = search(run, single, grid, folds, scores, limit, processes=True)

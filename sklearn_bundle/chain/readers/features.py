@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _KINDS: dict[str, Any] = {"strings": (list, tuple, set, frozenset), "dicts": Mapping}
 _VALUES = str, Real, np.bool_
-_ROUNDING = 1e-9  # relative, for sums of normalized weights
+_ONE = np.ones(1)
 
 
 def place(
-    position: int, lengths: NDArray[np.int64] | None, numbers: NDArray[np.intp] | None = None
+    position: int, lengths: NDArray[np.int64], numbers: NDArray[np.intp] | None = None
 ) -> str:
-    """Description of a position: a row of a 2-D X, or a sequence and position."""
-    if lengths is None:
-        return f"row {position}"
+    """Description of a position, by the caller's ``numbers`` of the sequences."""
     ends = np.cumsum(lengths)
     i = int(np.searchsorted(ends, position, side="right"))
     number = i if numbers is None else numbers[i]
@@ -33,27 +31,24 @@ def check_tokens(
     form: str, tokens: list, lengths: NDArray[np.int64], numbers: NDArray[np.intp]
 ) -> None:
     """Refuse tokens that are no lists of strings, or no dicts of strings to strings and numbers."""
-    right = _KINDS[form]
-
-    def all_are(kinds: Any, values: Iterable) -> bool:  # by their types, which are few
-        return all(issubclass(kind, kinds) for kind in set(map(type, values)))
-
-    right_names = all_are(right, tokens) and all_are(str, chain.from_iterable(tokens))
-    if right_names and (form == "strings" or all_are(_VALUES, _values(tokens))):
+    if are_right(form, tokens):
         return
-    for k, token in enumerate(tokens):
-        wrong, what = [token], f"X mixes {FORMS[form]} with"
-        if isinstance(token, right):
-            wrong, what = [name for name in token if not isinstance(name, str)], "no string:"
-        if form == "dicts" and not wrong:
-            wrong = [value for value in token.values() if not isinstance(value, _VALUES)]
-            what = "neither a string nor a number:"
-        if wrong:
-            raise ValueError(
-                f"X ({place(k, lengths, numbers)}): {what} {short(wrong[0])} of type "
-                f"{type(wrong[0]).__name__}. A token is a list of strings, or a dict of names to "
-                "strings and numbers; a word alone is written ['word'] or {'word': 'word'}."
-            )
+    k = next(k for k, token in enumerate(tokens) if not are_right(form, [token]))
+    raise ValueError(
+        f"X ({place(k, lengths, numbers)}) holds {short(tokens[k])} of type "
+        f"{type(tokens[k]).__name__} among {FORMS[form]}. A token is a list of strings, or a dict "
+        "of names to strings and numbers; a word alone is written ['word'] or {'word': 'word'}."
+    )
+
+
+def are_right(form: str, tokens: list) -> bool:
+    """Whether all tokens have the form, by their types, which are few."""
+    parts: list[tuple[Any, Iterable]] = [
+        (_KINDS[form], tokens),
+        (str, chain.from_iterable(tokens)),
+        (_VALUES, _values(tokens) if form == "dicts" else ()),
+    ]
+    return all(issubclass(kind, right) for right, part in parts for kind in set(map(type, part)))
 
 
 def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
@@ -62,8 +57,8 @@ def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
         raise ValueError("X holds no attribute: all its tokens are empty.")
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__  # a new name gets the next number
-    counts, values = _sizes_and_values(form, tokens)
-    columns = np.fromiter(map(numbers.__getitem__, _names(form, tokens)), np.int64, counts.sum())
+    counts, values = _counts_and_values(form, tokens)
+    columns = np.fromiter(map(numbers.__getitem__, names_of(form, tokens)), np.int64, counts.sum())
     names = np.array(sorted(numbers), dtype=object)
     rank = np.empty(len(names), _index_dtype(counts))
     rank[[numbers[name] for name in names]] = np.arange(len(names))
@@ -77,8 +72,8 @@ def places_of(names: NDArray) -> dict[Any, int]:
 
 def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
     """Attributes of tokens; those without a column are left out."""
-    counts, values = _sizes_and_values(form, tokens)
-    columns = map(vocabulary.get, _names(form, tokens), repeat(-1))
+    counts, values = _counts_and_values(form, tokens)
+    columns = map(vocabulary.get, names_of(form, tokens), repeat(-1))
     columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
     known = columns >= 0
     if not known.all():
@@ -88,15 +83,7 @@ def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_ar
     return _matrix(counts, columns, values, len(vocabulary))
 
 
-def are_frequent(
-    X: sp.csr_array, token_weights: NDArray[np.float64], least: float
-) -> NDArray[np.bool_]:
-    """Columns whose tokens have at least this total weight."""
-    weights = np.repeat(token_weights, np.diff(X.indptr))
-    return np.bincount(X.indices, weights, X.shape[1]) >= least * (1.0 - _ROUNDING)
-
-
-def _names(form: str, tokens: list) -> Iterator[str]:
+def names_of(form: str, tokens: list) -> Iterator[str]:
     """The names of all attributes, token by token."""
     if form == "strings":
         return chain.from_iterable(tokens)
@@ -109,16 +96,22 @@ def _values(tokens: list) -> Iterable:
     return chain.from_iterable(token.values() for token in tokens)
 
 
-def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
-    """The number of attributes per token, and all values; ones in single precision."""
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+def values_of(form: str, tokens: list) -> NDArray[np.float64]:
+    """The values of all attributes, token by token; of names a single one that is that of all."""
     values = list(_values(tokens)) if form == "dicts" else []
     if set(map(type, values)) <= {str}:
-        return counts, np.ones(counts.sum(), np.float32)
+        return _ONE
     try:
-        return counts, np.array([1.0 if isinstance(v, str) else float(v) for v in values])
+        return np.array([1.0 if isinstance(v, str) else float(v) for v in values])
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
+
+
+def _counts_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
+    """The number of attributes per token, and all values; ones in single precision."""
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    values = values_of(form, tokens)
+    return counts, np.ones(counts.sum(), np.float32) if values is _ONE else values
 
 
 def _index_dtype(counts: NDArray[np.int64]) -> type:
@@ -145,19 +138,3 @@ def _canonical(X: sp.csr_array) -> sp.csr_array:
     if not X.data.all():
         X.eliminate_zeros()
     return X
-
-
-def check_finite(
-    X: sp.csr_array,
-    lengths: NDArray[np.int64],
-    names: np.ndarray | None = None,
-    numbers: NDArray[np.intp] | None = None,
-) -> None:
-    """scikit-learn's check, with an error that names the sequence by the caller's ``numbers``."""
-    if np.isfinite(X.data).all():
-        return
-    k = int(np.argmin(np.isfinite(X.data)))
-    what = "NaN" if np.isnan(X.data[k]) else "infinity"
-    feature = X.indices[k] if names is None else repr(names[X.indices[k]])
-    where = place(int(np.searchsorted(X.indptr, k, side="right")) - 1, lengths, numbers)
-    raise ValueError(f"Input X contains {what}: {where}, feature {feature}.")

@@ -34,29 +34,23 @@ def _split(letters: str, label: Any) -> tuple[str, str]:
     return letter, kind
 
 
-def bars_of(
-    forbidden: Any, classes: np.ndarray, *, all_known: bool = True
-) -> NDArray[np.float64] | None:
-    """What the parameter ``forbidden`` says of these labels, None if it forbids nothing.
+def bars_of(forbidden: Any, classes: np.ndarray) -> NDArray[np.float64]:
+    """What the parameter ``forbidden`` says of these labels.
 
     A row for each label before, one for the beginning and one for the end, with -inf where a label
-    is forbidden and 0 elsewhere. Unless ``all_known``, pairs with other labels than these are left
-    out: a part of the data may lack them.
+    is forbidden and 0 elsewhere.
     """
-    if forbidden is None:
-        return None
     labels, K = classes.tolist(), len(classes)
     bars, index = np.zeros((K + 2, K)), {label: k for k, label in enumerate(labels)}
-    for before, after in _pairs(forbidden, labels):
+    for before, after in _pairs(() if forbidden is None else forbidden, labels):
         unknown = [label for label in (before, after) if label is not None and label not in index]
-        if unknown and all_known:
+        if unknown:
             raise ValueError(
                 f"forbidden names the label {shown(unknown[0])}, which y does not hold: its labels "
                 f"are {shown(labels)}."
             )
-        if not unknown:
-            row = K if before is None else K + 1 if after is None else index[before]
-            bars[row, index[before if after is None else after]] = -np.inf
+        row = K if before is None else K + 1 if after is None else index[before]
+        bars[row, index[before if after is None else after]] = -np.inf
     return bars
 
 

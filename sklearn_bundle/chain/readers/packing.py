@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from sklearn_bundle.chain.readers.features import FORMS, check_finite, check_tokens, csr
+from sklearn_bundle.chain.readers.features import FORMS, check_tokens, csr
 from sklearn_bundle.core.validation import well_formed
 from sklearn_bundle.core.values import refuse_misread
 
@@ -56,7 +56,7 @@ def sequences_in(X: Any) -> list | None:
     kind = nature(X)
     if kind in ("mapping", "string", "set", "other") and not hasattr(X, "__array__"):
         raise TypeError(f"Expected a 2-D X or a list of sequences, got a {type(X).__name__}.")
-    if kind != "list" or (isinstance(X, np.ndarray) and not len(X)):
+    if kind != "list":
         return None
     sequences = list(X)
     first = next(filter(_size, sequences), [])
@@ -87,14 +87,11 @@ def packed(
     form = _form(sequences[which[0]], f"Sequence {which[0]} of X")
     if fitted not in (None, form) and not {form, fitted} <= TOKEN_FORMS:
         raise ValueError(another_kind(estimator, fitted, f"sequences of {FORMS[form]}."))
-    lengths = np.array([_size(sequences[i]) for i in which])
     if form == "arrays":
-        values = [_matrix(sequences[i], f"Sequence {i} of X") for i in which]
-        X = csr(_stacked(estimator, which, values, reset=fitted is None))
-        check_finite(X, lengths, None, which)
-        return form, X
+        X = _stacked([_matrix(sequences[i], f"Sequence {i} of X") for i in which], which)
+        return form, csr(validate_data(estimator, X, reset=fitted is None, **X_CHECKS))
     tokens = list(chain.from_iterable(sequences[i] for i in which))
-    check_tokens(form, tokens, lengths, which)
+    check_tokens(form, tokens, np.array([_size(sequences[i]) for i in which]), which)
     return form, tokens
 
 
@@ -130,26 +127,17 @@ def _matrix(sequence: Any, name: str) -> Any:
             sequence = sequence.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is not a matrix of numbers: {error}") from error
-    if sequence.ndim != 2:
-        raise ValueError(
-            f"{name} has {sequence.ndim} dimensions; a sequence must have the shape (T, d)."
-        )
     return sequence
 
 
-def _stacked(estimator: Any, numbers: NDArray[np.intp], matrices: list[Any], *, reset: bool) -> Any:
-    """One matrix, checked by scikit-learn except for NaN, since its row number means nothing.
-
-    ``numbers`` are those of the sequences, for messages.
-    """
-    for i, matrix in enumerate(matrices):
-        if matrix.shape[1] != matrices[0].shape[1]:
+def _stacked(matrices: list[Any], numbers: NDArray[np.intp]) -> Any:
+    """One matrix of sequences, whose ``numbers`` are for messages."""
+    for i, matrix in zip(numbers, matrices, strict=True):
+        if matrix.ndim != 2 or matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
-                f"Sequence {numbers[i]} of X has {matrix.shape[1]} features, sequence {numbers[0]} "
-                f"has {matrices[0].shape[1]}; all must have the same number."
+                f"Sequence {i} of X has the shape {matrix.shape}; all must have the shape (T, d) "
+                "with the same d."
             )
     if any(map(sp.issparse, matrices)):
-        X = sp.vstack([sp.csr_array(matrix) for matrix in matrices], "csr")
-    else:
-        X = np.concatenate(matrices)
-    return validate_data(estimator, X, reset=reset, ensure_all_finite=False, **X_CHECKS)
+        return sp.vstack([sp.csr_array(matrix) for matrix in matrices], "csr")
+    return np.concatenate(matrices)

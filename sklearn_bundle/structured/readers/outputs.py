@@ -42,9 +42,6 @@ def reader_of(model: Any) -> Reader:
     return _READERS[kinds[0]]() if kinds else StructureReader()
 
 
-_for_chains: Any = available_if(lambda self: isinstance(self._reader, ChainReader))
-
-
 class OutputFinder(BaseEstimator):
     """Finds outputs with ``w_``, through the reader of ``model_``."""
 
@@ -53,7 +50,6 @@ class OutputFinder(BaseEstimator):
 
     w_: NDArray[np.float64]
     model_: Any
-    dual_gap_: float
     reg_lambda_: float
 
     # Which of these exist depends on the model.
@@ -129,7 +125,7 @@ class OutputFinder(BaseEstimator):
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
 
-    @_for_chains
+    @available_if(lambda self: isinstance(self._reader, ChainReader))
     def certain(self, X: Any) -> Any:
         """Whether the predicted labels are those of the exact optimum, for chains.
 
@@ -152,12 +148,7 @@ class OutputFinder(BaseEstimator):
             If there is no gap.
         """
         check_is_fitted(self)
-        if not np.isfinite(self.dual_gap_):
-            raise ValueError(
-                "This fit has no duality gap, which would say how far the optimum's weights are."
-            )
-        radius = float(np.sqrt(2.0 * max(self.dual_gap_, 0.0) / self.reg_lambda_))
-        return certain_labels(self, X, radius, self.model_.fit_intercept)
+        return certain_labels(self, X, self.reg_lambda_, self.model_.fit_intercept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

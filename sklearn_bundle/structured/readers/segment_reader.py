@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.chain.readers.packing import nature, sequences_in
+from sklearn_bundle.chain.readers.packing import nature
 from sklearn_bundle.chain.readers.sequences import (
     Sequences,
     check_labels,
@@ -34,8 +34,8 @@ class SegmentReader(Reader):
     """Sequences as in SDCACRF, each with a list of (label, start, stop)."""
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
-        segmentations = _checked(estimator, X, y)
-        tokens = [by_tokens([segments]).labels for segments in segmentations]
+        segmentations = _checked(estimator, y)
+        tokens = _labels(segmentations)
         data = check_training_sequences(estimator, X, tokens, sample_weight, least_classes=1)
         sizes = by_tokens([segmentations[i] for i in data.kept]).sizes
         return Reading(
@@ -61,21 +61,25 @@ class SegmentReader(Reader):
         return _by_sequences(sequences, TokenSegments(labels, found.sizes))
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        truth = by_tokens(_checked(estimator, X, y))
+        truth = _checked(estimator, y)
         sequences, found = _found(estimator, X)
-        bounds = sequences.starts
-        labels = [truth.labels[a:b] for a, b in pairwise(bounds.tolist())]
-        wrong = check_labels(estimator, sequences, labels) != found.labels
-        begins = (truth.sizes > 0) != (found.sizes > 0)  # after the last token of another
+        wrong = check_labels(estimator, sequences, _labels(truth)) != found.labels
+        begins = (by_tokens(truth).sizes > 0) != (
+            found.sizes > 0
+        )  # after the last token of another
         wrong[1:] |= begins[:-1]  # sequences end alike
-        until = np.append(0, np.cumsum(wrong))[bounds]
+        until = np.append(0, np.cumsum(wrong))[sequences.starts]
         return np.diff(until).astype(np.float64), sequences.lengths.astype(np.float64)
+
+
+def _labels(segmentations: list[Segmentation]) -> list[Any]:
+    """The labels of the tokens of each sequence."""
+    return [by_tokens([segments]).labels for segments in segmentations]
 
 
 def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
     """Checked sequences, and their best segmentations."""
     check_is_fitted(estimator)
-    _refuse_plain(X)
     sequences = check_prediction_sequences(estimator, X)
     lengths = sequences.lengths[sequences.lengths > 0]
     n_threads = split_threads(estimator.n_jobs, 1)[1]
@@ -88,34 +92,18 @@ def _by_sequences(sequences: Sequences, found: TokenSegments) -> list[Segmentati
     return [segments_of(found.labels[a:b], found.sizes[a:b]) for a, b in pairwise(bounds)]
 
 
-def _refuse_plain(X: Any) -> None:
-    if sequences_in(X) is None and nature(X) in ("list", "matrix"):
-        raise ValueError(
-            "X must be a list of sequences for a model of segments, got a 2-D X. One sequence is "
-            "written [X]."
-        )
-
-
-def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
-    """The segments of each sequence, which cover it; errors of X are raised elsewhere."""
+def _checked(estimator: BaseEstimator, y: Any) -> list[Segmentation]:
+    """The segments of each sequence; whether they cover it is checked with their labels."""
     require_y(f"This {type(estimator).__name__} estimator", y)
-    _refuse_plain(X)
     if nature(y) != "list":
         raise TypeError(
             "y must be a list with a list of segments (label, start, stop) for each sequence of X, "
             f"got {short(y)} of type {type(y).__name__}."
         )
-    y, sequences = list(y), sequences_in(X)
-    if sequences is None:  # scikit-learn raises the error
-        return []
-    if len(sequences) != len(y):
-        raise ValueError(
-            f"X and y have inconsistent numbers of sequences: {len(sequences)} in X, {len(y)} in y."
-        )
-    return [_segments(i, x, part) for i, (x, part) in enumerate(zip(sequences, y, strict=True))]
+    return [_segments(i, part) for i, part in enumerate(y)]
 
 
-def _segments(i: int, x: Any, segments: Any) -> Segmentation:
+def _segments(i: int, segments: Any) -> Segmentation:
     """The segments of sequence i, with Python's integers."""
     checked, end = [], 0
     for segment in segments if nature(segments) in ("list", "matrix") else [segments]:
@@ -127,11 +115,6 @@ def _segments(i: int, x: Any, segments: Any) -> Segmentation:
             )
         checked.append((segment[0], end, int(segment[2])))
         end = int(segment[2])
-    length = x.shape[0] if nature(x) == "matrix" else len(x) if nature(x) == "list" else end
-    if end != length:
-        raise ValueError(
-            f"Sequence {i} has {length} positions in X, but its segments in y end at {end}."
-        )
     return checked
 
 

@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_consistent_length
 
 from sklearn_bundle.chain.estimators._labeling import bound_chain, labels_like
 from sklearn_bundle.chain.model import taken_apart
@@ -290,10 +291,7 @@ def _each(function: Callable[..., Any], *parts: list) -> Iterator[Any]:
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
     require_y(f"This {type(estimator).__name__} estimator", y)
     X, y = _listed("X", X), _listed("y", y)
-    if len(X) != len(y):
-        raise ValueError(
-            f"X and y have inconsistent numbers of structures: {len(X)} in X, {len(y)} in y."
-        )
+    check_consistent_length(X, y)
     return X, y
 
 
