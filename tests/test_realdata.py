@@ -2,7 +2,7 @@
 
 import pytest
 
-from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC
+from sklearn_bundle import SDCACRF, BMRMClassifier
 from sklearn_bundle.metrics import token_accuracy_score
 from tests.contract.chains import assert_true_certificate
 
@@ -18,15 +18,6 @@ def test_gap_of_1e_8(tasks, name, reg_lambda, fit_intercept):
     ).fit(X, y)
     assert model.status_ == "converged"
     assert 0.0 <= model.dual_gap_ <= 1e-8 * model.objective_
-
-
-@pytest.mark.parametrize("name", ["a9a", "ijcnn1", "covtype2"])
-def test_pragam_and_bmrm_agree(tasks, name):
-    X, y = tasks.linear(name)
-    ours = PragamSVC(reg_lambda=1e-3).fit(X, y)
-    other = BMRMClassifier(reg_lambda=1e-3).fit(X, y)
-    assert ours.status_ == other.status_ == "converged"
-    assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
 
 
 SOLVERS = ["auto", "exponentiated", "sdca", "lbfgs"]

@@ -19,10 +19,29 @@ from tests.reference_structured import (
 )
 
 
-class EnumeratedLikelihood(Likelihood):
-    """The conditional likelihood at the fitted ``w_``, in extended precision."""
+class AtWeights:
+    """What problems at a fitted ``w_`` have in common."""
 
     working = 0.0
+
+    @property
+    def modulus(self):
+        """Of strong convexity."""
+        return self.reg_lambda
+
+    def at(self, model, w):
+        """The fitted model at another w."""
+        model = copy.copy(model)
+        model.w_ = np.pad(np.asarray(w, float), (0, len(model.w_) - len(w)))
+        return model
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
+
+
+class EnumeratedLikelihood(AtWeights, Likelihood):
+    """The conditional likelihood at the fitted ``w_``, in extended precision."""
 
     def __init__(self, model, X, y, sample_weight):
         examples, sizes, self.terms, reg_lambda, weights = _bound(model, X, y, sample_weight)
@@ -40,27 +59,13 @@ class EnumeratedLikelihood(Likelihood):
             self.weights @ np.array(moved) + (len(moved) + 2) * EPS * self.risk(w) + penalty
         )
 
-    @property
-    def modulus(self):
-        """Of strong convexity."""
-        return self.reg_lambda
 
-    def at(self, model, w):
-        return _with_weights(model, w)
-
-    def dual(self, bound):
-        """The dual point is not exposed."""
-        return True, ""
-
-
-class Enumerated(Structured):
+class Enumerated(AtWeights, Structured):
     """The reference's problem at the fitted ``w_``, in extended precision.
 
     A user's model lists the outputs of x in a method ``outputs``, which the package does not know;
     features and losses are then the model's own.
     """
-
-    working = 0.0
 
     def __init__(self, model, X, y, sample_weight):
         examples, sizes, self.terms, *given = _bound(model, X, y, sample_weight)
@@ -87,25 +92,6 @@ class Enumerated(Structured):
         moved = self.weights @ (np.array(moved) * (slacks if self.squared else 1.0))
         penalty = (len(w) + 2) * EPS * self.reg_lambda * (w @ w) / 2
         return float(moved + (len(slacks) + 2) * EPS * self.risk(w) + penalty)
-
-    @property
-    def modulus(self):
-        """Of strong convexity."""
-        return self.reg_lambda
-
-    def at(self, model, w):
-        return _with_weights(model, w)
-
-    def dual(self, bound):
-        """The dual point is not exposed."""
-        return True, ""
-
-
-def _with_weights(model, w):
-    """The fitted model at another w."""
-    model = copy.copy(model)
-    model.w_ = np.pad(np.asarray(w, float), (0, len(model.w_) - len(w)))
-    return model
 
 
 def _bound(model, X, y, sample_weight):
