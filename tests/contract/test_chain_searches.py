@@ -103,7 +103,6 @@ def test_labels_and_attributes_that_a_fold_lacks():
 
 
 def test_rare_attributes_are_counted_once():
-    """In all data, for all folds."""
     X, y = named_chains()
     X = [[{f"a{row[0]:.0f}": row[1], f"b{row[2]:.0f}": row[3]} for row in x] for x in X]
     model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=FOLDS, min_frequency=9, **TIGHT).fit(X, y)
