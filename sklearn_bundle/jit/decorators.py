@@ -165,7 +165,10 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
     own = jit(function, **further)
 
     @cache
-    def of_others(module: str) -> Callable[..., Any]:
+    def compiled(kind: type) -> Callable[..., Any]:
+        module = kind.__module__
+        if module.partition(".")[0] == sklearn_bundle.__name__:
+            return own
         path = getattr(sys.modules.get(module), "__file__", None)
         if path is None or module == "__main__":
             return jit(function, None, **further)
@@ -173,9 +176,7 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
 
     @wraps(function)
     def call(first: Any, *others: Any) -> Any:
-        module = type(first).__module__
-        is_own = module.partition(".")[0] == sklearn_bundle.__name__
-        return (own if is_own else of_others(module))(first, *others)
+        return compiled(type(first))(first, *others)
 
     return call
 

@@ -254,14 +254,18 @@ class _Compiled:
                 if excess == 0.0 or not np.isfinite(excess):
                     break
                 some = g[start : start + _AT_A_TIME]
-                sizes = np.maximum(np.copysign(1.0, excess) * some, 0.0)
-                less = np.clip(abs(excess) - (np.cumsum(sizes) - sizes), 0.0, sizes)
-                which = start + np.flatnonzero(less)
+                sizes = some if excess > 0.0 else -some
+                k = int(sizes.argmax())  # most often one row is enough
+                which, less = slice(start + k, start + k + 1), abs(excess)
+                if not sizes[k] >= less:
+                    sizes = np.maximum(sizes, 0.0)
+                    less = np.clip(less - (np.cumsum(sizes) - sizes), 0.0, sizes)
+                    which = slice(start, start + len(some))
                 given = y[which], s[which], center
                 before = self.offset(g[which], *given)
-                some -= np.copysign(less, excess)
+                g[which] -= np.copysign(less, excess)
                 change += self.offset(g[which], *given) - before
-                excess -= float(np.copysign(less.sum(), excess))
+                excess -= float(np.copysign(np.sum(less), excess))
         return change
 
 
