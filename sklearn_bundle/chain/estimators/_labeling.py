@@ -7,7 +7,7 @@ The functions work for any estimator with ``classes_``, ``coef_``, ``transitions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -19,12 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain._compiled.decode import best_of_one
 from sklearn_bundle.chain.model import ChainModel, Weights
-from sklearn_bundle.chain.readers.features import (
-    are_right,
-    names_of,
-    places_of,
-    values_of,
-)
+from sklearn_bundle.chain.readers.features import places_of
 from sklearn_bundle.chain.readers.sequences import (
     PerSequence,
     Sequences,
@@ -36,6 +31,8 @@ from sklearn_bundle.core.optimum import SparseCoefMixin
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.values import refuse_misread, require_y
 from sklearn_bundle.metrics import token_accuracy_score
+
+_ONE = np.ones(1)  # the value of attributes that are names
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
@@ -88,14 +85,26 @@ def _of_one_sentence(fitted: Mapping[str, Any], X: Any) -> list | None:
     vocabulary, coef, tokens = fitted.get("_vocabulary"), fitted.get("coef_"), X[0]
     if vocabulary is None or type(coef) is not np.ndarray or not coef.flags.f_contiguous:
         return None
-    kinds, n = set(map(type, tokens)), len(tokens)
-    form = "strings" if kinds == {list} else "dicts"
-    if (form == "dicts" and kinds != {dict}) or not are_right(form, tokens):
+    kinds, values, n = set(map(type, tokens)), _ONE, len(tokens)
+    if kinds != {list} and kinds != {dict}:
         return None
-    values = values_of(form, tokens)
-    if not np.isfinite(values).all():
+    names = list(chain.from_iterable(tokens))
+    if names and set(map(type, names)) != {str}:
         return None
-    columns = map(vocabulary.get, names_of(form, tokens), repeat(-1))
+    if kinds == {dict}:
+        given = list(chain.from_iterable(map(dict.values, tokens)))
+        kinds = set(map(type, given))
+        if not kinds <= {str, int, float, bool}:
+            return None
+        if kinds == {str}:
+            names = map("%s:%s".__mod__, zip(names, given, strict=True))
+        elif kinds:
+            pairs = zip(names, given, strict=True)
+            names = [f"{name}:{value}" if type(value) is str else name for name, value in pairs]
+            values = np.array([1.0 if type(value) is str else value for value in given], np.float64)
+            if not np.isfinite(values).all():
+                return None
+    columns = map(vocabulary.get, names, repeat(-1))
     places = np.array([*accumulate(map(len, tokens)), *columns], np.int64)
     parts = fitted["transitions_"], fitted["intercept_"], fitted["start_"], fitted["end_"]
     if best_of_one(coef.T, places, n, values, *parts) == -np.inf:
