@@ -86,17 +86,6 @@ def from_scores(scores, transitions):
     return Joint(T, K, totals(scores, transitions, labelings(T, K)))
 
 
-def from_marginals(nodes, pairs):
-    """The chain with these marginals: p(y_1) prod p(y_t, y_t+1) / p(y_t)."""
-    T, K = nodes.shape
-    paths = labelings(T, K)
-    t = np.arange(T - 1)
-    joint = np.log(nodes[0, paths[:, 0]])
-    joint += np.log(pairs[t, paths[:, :-1], paths[:, 1:]]).sum(axis=1)
-    joint -= np.log(nodes[t, paths[:, :-1]]).sum(axis=1)
-    return Joint(T, K, joint)
-
-
 def forward_values(scores, transitions):
     forward = scores.copy()
     for t in range(1, len(scores)):

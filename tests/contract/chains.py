@@ -8,7 +8,6 @@ from tests import reference_chain as reference
 
 DUAL = ["exponentiated", "sdca"]
 SOLVERS = ["auto", *DUAL, "lbfgs"]
-SAMPLINGS = ["uniform", "importance", "gap"]
 WEIGHTS = np.random.default_rng(1).integers(1, 5, 30).astype(float)
 NAMES = ["f0", "f1", "f2", "f3"]
 FORMS = {

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numba import njit
 
-from sklearn_bundle.linear import score_risk
+from sklearn_bundle.linear import rows, score_risk
 from sklearn_bundle.linear._compiled import scores as loops
 from sklearn_bundle.linear.losses import (
     BINARY_LOSSES,
@@ -14,7 +15,6 @@ from sklearn_bundle.linear.losses import (
     Quantile,
     RegressionLoss,
 )
-from sklearn_bundle.linear.rows import rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
 RANDOM = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def slopes_and_curvatures(loss, f, y, steepness):
 
 
 def risk_of_loss(loss, y, weights=WEIGHTS):
-    return ScoreRisk(rows_of(np.ones((len(y), 1))), y, weights, loss, True)
+    return ScoreRisk(rows.rows_of(np.ones((len(y), 1))), y, weights, loss, True)
 
 
 @each
@@ -114,3 +114,15 @@ def test_far_targets_keep_their_digits():
     assert risk == 0.5 * np.mean((f - [0.0, 1.0]) ** 2)
     tiny = risk_of_loss(poisson, y, s).value(np.log(y) + 1e-9, 0.0)
     assert tiny == pytest.approx(0.5e-18 * y.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_squares_and_hessians_of_rows(kind, monkeypatch):
+    monkeypatch.setattr(rows, "_BLOCK", 21)  # three rows at a time
+    X, s, some = F.reshape(29, 7), WEIGHTS[:29], np.arange(1, 29, 2)
+    ours = rows.rows_of(kind(X))
+    assert ours.squares(s) == pytest.approx(s @ X**2, rel=1e-13)
+    H, mean = ours.hessian(some, s[some], True)
+    assert mean == pytest.approx(s[some] @ X[some] / s[some].sum(), rel=1e-13)
+    apart = X[some] - mean
+    assert np.tril(H) == pytest.approx(np.tril(apart.T @ (s[some, None] * apart)), abs=1e-15)
