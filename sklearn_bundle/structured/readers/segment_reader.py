@@ -64,10 +64,8 @@ class SegmentReader(Reader):
         truth = _checked(estimator, y)
         sequences, found = _found(estimator, X)
         wrong = check_labels(estimator, sequences, _labels(truth)) != found.labels
-        begins = (by_tokens(truth).sizes > 0) != (
-            found.sizes > 0
-        )  # after the last token of another
-        wrong[1:] |= begins[:-1]  # sequences end alike
+        ends = (by_tokens(truth).sizes > 0) != (found.sizes > 0)
+        wrong[1:] |= ends[:-1]  # where another segment begins; sequences end alike
         until = np.append(0, np.cumsum(wrong))[sequences.starts]
         return np.diff(until).astype(np.float64), sequences.lengths.astype(np.float64)
 
