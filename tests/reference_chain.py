@@ -146,10 +146,13 @@ class Model:
         biases = nodes.sum(axis=0), nodes[0], nodes[-1]
         return self.joined(nodes.T @ self.X[i], edges, *biases)
 
-    def true_features(self, i):
-        nodes, edges = np.eye(self.K, dtype=self.dtype)[self.y[i]], np.zeros((self.K, self.K))
-        np.add.at(edges, (self.y[i][:-1], self.y[i][1:]), 1.0)
+    def features_of(self, i, labels):
+        nodes, edges = np.eye(self.K, dtype=self.dtype)[labels], np.zeros((self.K, self.K))
+        np.add.at(edges, (labels[:-1], labels[1:]), 1.0)
         return self.features(i, nodes, edges)
+
+    def true_features(self, i):
+        return self.features_of(i, self.y[i])
 
     def objective_and_gradient(self, w):
         """Of all but the L1 norm."""

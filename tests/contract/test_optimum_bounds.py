@@ -9,11 +9,16 @@ from sklearn_bundle import (
     BMRMNoveltyDetector,
     BMRMRegressor,
     PragamSVC,
+    SDCACRF,
+    StructuredSVM,
     SwapNoveltyDetector,
     SwapSVC,
     SwapSVR,
 )
+from sklearn_bundle.models import Chain
 from sklearn_bundle.regularizers import ElasticNet, Quadratic
+from tests import reference_chain as reference
+from tests.contract.chains import parts
 from tests.contract.fits import quiet
 
 TOLS = 1e-2, 1e-3, 1e-6, 1e-9
@@ -130,6 +135,36 @@ def test_detectors(model):
         same = fitted.predict(test) == exact.predict(test)
         assert same[fitted.certain(test)].all()
     assert fitted.certain(test).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SDCACRF(reg_lambda=0.05),
+        SDCACRF(reg_lambda=0.05, fit_intercept=False),
+        SDCACRF(reg_lambda=0.05, l1_ratio=0.4),
+        StructuredSVM(Chain(), reg_lambda=0.05),
+        StructuredSVM(Chain(fit_intercept=False), reg_lambda=0.05),
+    ],
+    ids=str,
+)
+def test_chains(model):
+    """No weights in the ball of the gap prefer a labeling with another label where it is certain."""
+    X, y = reference.made()
+    biased, ridge = getattr(model, "model", model).fit_intercept, 1 - getattr(model, "l1_ratio", 0)
+    problem = reference.Model(X, y, 3, 0.05, intercept=biased)
+    for tol in TOLS[1:]:
+        fitted = quiet(clone(model).set_params(tol=tol, max_iter=2000), X, y)
+        radius = np.sqrt(2.0 * fitted.dual_gap_ / (0.05 * ridge))
+        w = problem.joined(*parts(fitted))
+        certain = fitted.certain(X)
+        for i, (labels, sure) in enumerate(zip(fitted.predict(X), certain, strict=True)):
+            best = problem.features_of(i, labels)
+            for other in reference.labelings(len(labels), 3):
+                if (sure & (other != labels)).any():
+                    change = best - problem.features_of(i, other)
+                    assert w @ change > radius * np.linalg.norm(change)
+    assert np.concatenate(certain).mean() > 0.9
 
 
 LINEAR, KERNEL = "bounds no scores of the optimum: that takes", r"need k\(x, x\) of the samples"
