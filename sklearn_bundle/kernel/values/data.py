@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle.core.limits import DOUBLE, MOST_SIDE, likely
+from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.kernel._compiled.steps import FEW, LANES
 from sklearn_bundle.kernel.values._points import ByCallable
@@ -40,7 +40,9 @@ def refuse_asymmetric(K: np.ndarray, kernel: Any, samples: np.ndarray) -> None:
         tile, mirrored = K[top:stop, :stop], K[:stop, top:stop].T
         if np.array_equal(tile, mirrored):
             continue
-        apart = np.abs(tile.astype(np.float64) - mirrored)
+        apart = np.abs(tile.astype(np.float64, copy=False) - mirrored)
+        if apart.max() <= lengths[:stop].min() * lengths[top:stop].min():
+            continue
         apart -= np.outer(lengths[top:stop], lengths[:stop])
         i, j = np.unravel_index(apart.argmax(), apart.shape)
         if apart[i, j] > 0.0:
@@ -57,18 +59,19 @@ def refuse_indefinite(K: np.ndarray, kernel: Any, n: int, ridge: np.ndarray | No
     Rounding is allowed; with a ``ridge``, only so much that ``K + diag(ridge)`` still has none
     beyond rounding in float64.
     """
-    exact = K.astype(np.float64)
-    shift = np.full(len(K), allowance(np.diagonal(exact), K.dtype))
+    diagonal = np.diagonal(K).astype(np.float64)
+    shift = np.full(len(K), allowance(diagonal, K.dtype))
     if ridge is not None:
-        shift = np.maximum(np.minimum(shift, ridge), _of_sums(np.diagonal(exact), exact.dtype))
-    shifted = exact.copy().T  # as LAPACK has its matrices
-    np.fill_diagonal(shifted, np.diagonal(exact) + shift)
+        shift = np.maximum(np.minimum(shift, ridge), _of_sums(diagonal, diagonal.dtype))
+    shifted = K.astype(np.float64).T  # as LAPACK has its matrices
+    np.fill_diagonal(shifted, diagonal + shift)
     with blas_threads(1):  # on so few points threads wait longer than they work
         _, failed = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return
+        exact = K.astype(np.float64)
         least = float(np.linalg.eigvalsh(exact)[0])
-        np.fill_diagonal(exact, np.diagonal(exact) + shift)
+        np.fill_diagonal(exact, diagonal + shift)
         of_ridge = ridge is not None and np.linalg.eigvalsh(exact)[0] < 0.0
     if least < -shift.max() or of_ridge:
         why = "below what rounding explains"
@@ -112,6 +115,7 @@ def _precision(dtype: np.dtype) -> float:
     return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
+_CHECKED = 1000  # points whose matrix is factored at a time: some 10 ms
 _CALLED = 100  # points between which a callable is checked before the fit
 _EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
 _SURE = 1e-13  # relative error of a value in double precision, at least
@@ -225,14 +229,16 @@ class KernelData:
     def check(self) -> None:
         """Raise if the values are not symmetric or not positive semidefinite.
 
-        All values of a matrix are compared with their mirror images, and up to 2,000 points are
+        All values of a matrix are compared with their mirror images, and up to 1,000 points are
         checked for a negative eigenvalue. A callable is called once, with up to 100 points.
         """
         n, name = self.X.shape[0], self.kernel.name
         if self.definite:
             return
-        points = some_points(n, MOST_SIDE if self.precomputed else _CALLED)
-        values = self._values_between(points)
+        most = _CHECKED if self.precomputed else _CALLED
+        points = some_points(n, most)
+        whole = self.precomputed and n <= most
+        values = self.X if whole else self._values_between(points)
         lowest = int(self.diagonal.argmin())
         if self.diagonal[lowest] < -self._allowed:
             raise ValueError(
@@ -252,7 +258,7 @@ class KernelData:
         """
         ridge = 1.0 / costs
         if not self.definite and ridge.min() < self._allowed:
-            part = some_points(len(points), MOST_SIDE if self.precomputed else _CALLED)
+            part = some_points(len(points), _CHECKED if self.precomputed else _CALLED)
             values, n = self._values_between(points[part]), self.X.shape[0]
             refuse_indefinite(values, self.kernel.name, n, ridge[part])
 
@@ -263,14 +269,14 @@ class KernelData:
         """
         if self.definite or not len(points):
             return
-        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:MOST_SIDE]
+        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:_CHECKED]
         chosen = np.sort(points[largest])
         values = self._values_between(chosen)
         if self.precomputed:
             refuse_indefinite(values, self.kernel.name, n)
         else:
             self._check_values(values, chosen)
-        if len(points) > MOST_SIDE:
+        if len(points) > _CHECKED:
             active = np.flatnonzero(coef)
             weights = coef[active] / np.linalg.norm(coef)
             sums, _ = self.exact_sums(weights, points[active], points[active])

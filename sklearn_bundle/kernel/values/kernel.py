@@ -147,11 +147,11 @@ class KernelRows:
         if columns is None:
             out[np.arange(len(rows)), rows] = self.diagonal[rows]
             return
-        is_row = np.zeros(self.n, dtype=bool)
-        is_row[rows] = True
-        shared = np.flatnonzero(is_row[columns])
-        a, c = np.nonzero(rows[:, np.newaxis] == columns[shared])
-        out[a, shared[c]] = self.diagonal[rows[a]]
+        places = np.full(self.n, -1)
+        places[rows] = np.arange(len(rows))
+        at = places[columns]
+        shared = np.flatnonzero(at >= 0)
+        out[at[shared], shared] = self.diagonal[columns[shared]]
 
     def gram(self, out: np.ndarray | None = None) -> np.ndarray:
         """Symmetric matrix of all points, each value computed once; ``out`` may be larger."""

@@ -143,7 +143,7 @@ def test_rounding_that_is_larger_than_1_over_C(kind):
 
 def test_more_points_than_are_factored(monkeypatch):
     """Part of them shows the negative eigenvalue, or what the steps have found does."""
-    monkeypatch.setattr(kernel_data, "MOST_SIDE", 100)
+    monkeypatch.setattr(kernel_data, "_CHECKED", 100)
     X, y = points()
     K = np.tanh(X @ X.T / 5.0)
     message = refused(SwapSVC(kernel="precomputed"), K, y, "semidefinite")
