@@ -5,11 +5,11 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import (
+    SDCACRF,
     BMRMClassifier,
     BMRMNoveltyDetector,
     BMRMRegressor,
     PragamSVC,
-    SDCACRF,
     StructuredSVM,
     SwapNoveltyDetector,
     SwapSVC,
