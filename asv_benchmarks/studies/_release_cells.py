@@ -47,6 +47,7 @@ BMRMClassifier   | kernel a5a              |             | roc_auc reg_lambda=1e
 BMRMClassifier   | kernel a5a              |             | fbeta reg_lambda=1e-2
 BMRMRegressor    | made numbers 200x8      | one first   |
 BMRMRegressor    | made numbers 500x1000   |             | squared_error reg_lambda=1e-3
+BMRMRegressor    | linear news20_bigrams   |             | squared_error reg_lambda=1e-5
 BMRMRegressor    | made numbers 500x1000   |             | regularizer=elasticnet reg_lambda=1e-2
 BMRMRegressor    | made counts 50000x10    |             | poisson reg_lambda=1e-4
 BMRMRegressor    | regression cadata_cubic | predict     | squared_error reg_lambda=1e-4

@@ -28,7 +28,7 @@ class ScoreRisk(Risk):
         super().__init__(rows, y, weights, loss, fit_intercept)
         self.form: Any = _Numpy(loss) if loss.formula is None else _Compiled(loss)
         # Kept for the next value of a path: of wide rows, see in_span, and a working set.
-        self.span: tuple[Array, Rows] | None = None
+        self.span: tuple[Any, Rows] | None = None
         self.chosen: Any = None
         self.units = loss.start(y, weights, self.free)
         self.center = loss.center(y, weights) if self.free else 0.0

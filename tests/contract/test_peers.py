@@ -121,6 +121,18 @@ def test_ridge_in_closed_form():
         same_model(regressor("squared_error", y), theirs)
 
 
+@pytest.mark.parametrize("kind", ["independent", "repeated", "nearly so"])
+def test_ridge_of_few_rows_with_many_columns(kind):
+    rows, y = RNG.normal(size=(12, 40)), F[:12]
+    if kind != "independent":
+        rows[8:] = rows[:4] + 1e-6 * (kind == "nearly so") * rows[8:]
+    theirs = Ridge(12 * REG_LAMBDA, solver="svd").fit(rows, y)
+    for solver in ("auto", "lbfgs"):
+        model = BMRMRegressor("squared_error", reg_lambda=REG_LAMBDA, solver=solver, tol=1e-12)
+        same_model(quiet(model, rows, y), theirs, 1e-5)
+        assert model.converged_
+
+
 def test_lasso_and_elastic_net():
     """Their optimum is no less than the bound, and no more than the objective."""
     for omega, ratio in (("l1", 1.0), ("elasticnet", 0.3)):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
@@ -20,6 +21,8 @@ from sklearn_bundle.linear.rows import DenseRows, rows_of
 from sklearn_bundle.linear.score_risk import ScoreRisk
 
 Array = NDArray[np.float64]
+# Least part of a row outside the others' span, of the largest: squares of it keep 12 digits.
+_INDEPENDENT = 1e-2
 
 
 class At(NamedTuple):
@@ -60,24 +63,45 @@ class Task:
     tol: float
     solver: str = "auto"
     whole: Any = None
-    lift: Array | None = None
+    lift: "Lift | None" = None
+
+
+class Lift(NamedTuple):
+    """``w = B' A u`` of n coordinates u, with orthonormal columns of ``B' A``."""
+
+    B: Array
+    A: Array
+
+    def weights(self, u: Array) -> Array:
+        return self.B.T @ (self.A @ u)
+
+    def coordinates(self, w: Array) -> Array:
+        return self.A.T @ (self.B @ w)
 
 
 def in_span(task: Task) -> Task:
     """The task with rows in the span of the rows, for wide dense data: n columns in place of d.
 
-    With ``X' = Q L`` the optimum is ``w = Q u``, and ``||w|| = ||u||``: X may be replaced by L'.
+    With ``XX' = LL'`` the optimum is ``w = X' L'^-1 u``, and ``||w|| = ||u||``: X may be replaced
+    by L. Where rows are too nearly dependent for that, L comes from ``X' = Q L'``, and ``w = Q u``.
     """
     risk, (n, d) = task.risk, task.risk.rows.shape
     wide = isinstance(risk, ScoreRisk) and isinstance(risk.rows, DenseRows) and 2 * n < d
     if not (wide and task.omega.is_euclidean):
         return task
     if risk.span is None:
-        Q, L = np.linalg.qr(risk.rows.dense(np.arange(n)).T)
-        risk.span = Q, rows_of(np.ascontiguousarray(L.T))
-    Q, rows = risk.span
+        X = risk.rows.dense(np.arange(n))
+        L, failed = lapack.dpotrf(X @ X.T, lower=1)
+        sound = not failed and L.diagonal().min() > _INDEPENDENT * L.diagonal().max()
+        if not sound:
+            Q, R = np.linalg.qr(X.T)
+            L, lift = R.T, Lift(Q.T, np.eye(n))
+        else:
+            lift = Lift(X, lapack.dtrtri(L, lower=1)[0].T)
+        risk.span = lift, rows_of(np.ascontiguousarray(L))
+    lift, rows = risk.span
     small = ScoreRisk(rows, risk.y, risk.weights, risk.loss, risk.free)
-    return replace(task, risk=small, whole=risk, lift=Q)
+    return replace(task, risk=small, whole=risk, lift=lift)
 
 
 class Solver(ABC):
@@ -181,14 +205,14 @@ class Solver(ABC):
 
     def lifted(self, w: Array) -> Array:
         """The weights of the features."""
-        return w if self.task.lift is None else self.task.lift @ w
+        return w if self.task.lift is None else self.task.lift.weights(w)
 
     def first(self) -> At:
         """The start, in the coordinates of the steps."""
         at, d = self.start.at, self.risk.dimension
         if at is None:
             return At(np.zeros(d), None)
-        w = at.w if self.task.lift is None else self.task.lift.T @ at.w
+        w = at.w if self.task.lift is None else self.task.lift.coordinates(at.w)
         return At(w, at.b)
 
     def objective(self, w: Array, risk: float) -> float:

@@ -140,7 +140,7 @@ class ScoreDescent(Descent):
         risk, (n, d) = self.risk, self.risk.rows.shape
         self._factor: Array | None = None
         self._mean = np.zeros(d)
-        self._detail = 1
+        self._detail, self._scale = 1, 1.0
         # of the first Hessian: 4 a feature, or as many as take two passes
         rows = min(n, max(4 * d, risk.rows.rows_in(2.0)))
         self._cost = rows / max(risk.rows.rows_in(1.0), 1) + factor_passes(d, risk.rows.n_entries)
@@ -218,7 +218,14 @@ class ScoreDescent(Descent):
             return lapack.dpotrs(self._factor, x, lower=0)[0]
         if self._diagonal is None:
             self._diagonal = self._first_metric()
-        return x / self._diagonal
+        return (self._scale if len(self.pairs) else 1.0) * x / self._diagonal
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Keep the pair, and the scale of the diagonal that fits it."""
+        super().remember(step, change)
+        if self._factor is None and self._diagonal is not None:
+            product, square = blas.ddot(step, change), blas.ddot(change, change / self._diagonal)
+            self._scale = product / square if product > 0.0 and square > 0.0 else self._scale
 
     def _first_metric(self) -> Array | float:
         """The diagonal of a Hessian as if all rows had the same curvature."""
