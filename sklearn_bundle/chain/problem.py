@@ -108,12 +108,7 @@ class ChainProblem:
     """
 
     def __init__(
-        self,
-        data: Any,
-        reg_lambda: float,
-        l1_ratio: float,
-        intercept: bool,
-        n_threads: int,
+        self, data: Any, reg_lambda: float, l1_ratio: float, intercept: bool, n_threads: int
     ):
         X, lengths, self.weights = data.X, data.lengths, data.weights
         self.chains = pack(X, lengths, len(data.classes), intercept, data.bars)

@@ -3,12 +3,7 @@
 import numpy as np
 
 from sklearn_bundle.chain._compiled.features import most, score_of
-from sklearn_bundle.chain._compiled.recursion import (
-    aligned,
-    best_path,
-    marginals,
-    new_workspace,
-)
+from sklearn_bundle.chain._compiled.recursion import aligned, best_path, marginals, new_workspace
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH
 

@@ -16,12 +16,7 @@ from sklearn_bundle.chain._compiled.features import (
     shrink_rows,
     transitions,
 )
-from sklearn_bundle.chain._compiled.recursion import (
-    aligned,
-    largest_size,
-    marginals,
-    new_workspace,
-)
+from sklearn_bundle.chain._compiled.recursion import aligned, largest_size, marginals, new_workspace
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH, load, splat, store
 

@@ -16,12 +16,7 @@ from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.problem import Blocks, ChainProblem
 from sklearn_bundle.chain.readers.forbidden import SCHEMES
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
-from sklearn_bundle.chain.solvers import (
-    LBFGS_ITERATIONS,
-    SAMPLINGS,
-    ChainAutoSolver,
-    DualSolver,
-)
+from sklearn_bundle.chain.solvers import LBFGS_ITERATIONS, SAMPLINGS, ChainAutoSolver, DualSolver
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import (
