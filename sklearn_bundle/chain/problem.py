@@ -100,20 +100,17 @@ class ChainProblem:
     ----------
     data : TrainingSequences
     reg_lambda : float
-    l1_ratio : float
-        From 0 to 1.
-    intercept : bool
-        Whether labels have biases at any, the first and the last position.
+    params : SDCACRF
+        Its ``l1_ratio``, and its ``fit_intercept``: whether labels have biases at any, the first
+        and the last position.
     n_threads : int
     """
 
-    def __init__(
-        self, data: Any, reg_lambda: float, l1_ratio: float, intercept: bool, n_threads: int
-    ):
+    def __init__(self, data: Any, reg_lambda: float, params: Any, n_threads: int):
         X, lengths, self.weights = data.X, data.lengths, data.weights
-        self.chains = pack(X, lengths, len(data.classes), intercept, data.bars)
+        self.chains = pack(X, lengths, len(data.classes), params.fit_intercept, data.bars)
         self.labels, self._lengths = np.ascontiguousarray(data.labels, np.int64), lengths
-        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
+        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(params.l1_ratio)
         self.n_sequences = len(lengths)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
         self.density = X.nnz / (X.shape[0] * X.shape[1])
@@ -170,19 +167,14 @@ class ChainProblem:
         results = unused, gaps, *(unused,) * 4
         return self._visit(STEPS, blocks, point, order, memory, results, w)
 
-    def check(self, w: Array, blocks: Blocks) -> Check:
-        """P(w), and the lower bound of a dual point."""
-        return self._pass(GAPS, w, blocks)
-
     def evaluate(self, w: Array) -> tuple[float, Array, float]:
-        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
-
-        The bound is that of the dual point whose distributions are those of w.
-        """
-        found = self._pass(GRADIENT, w, _NO_BLOCKS)
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0."""
+        found = self.check(w)
         return found.primal, found.away, found.bound
 
-    def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
+    def check(self, w: Array, blocks: Blocks | None = None) -> Check:
+        """P(w), and the lower bound of a dual point; None is that of the distributions of w."""
+        task, blocks = (GRADIENT, _NO_BLOCKS) if blocks is None else (GAPS, blocks)
         results, bounds = np.zeros((6, self.n_sequences)), self._bounds
         parts = [np.zeros(self.n_parameters) for _ in bounds[1:]]
 

@@ -301,7 +301,7 @@ def solved(
     seed = seed_of(params)
 
     def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
-        with problem_of(params, data, reg_lambda, n_threads) as problem:
+        with ChainProblem(data, reg_lambda, params, n_threads) as problem:
             data.X = data.X[:0]
             new = partial(new_solver, params, problem, seed)
             return run.minimize(k, problem, new, observe, seconds)[1]
@@ -312,13 +312,6 @@ def solved(
     times = {"max_time": params.max_time, "blas": n_threads}
     (result,) = run.solve(solve, model, waits=False, **times)  # an epoch may take minutes
     return fitted_by(params, data, result, reg_lambda), [result]
-
-
-def problem_of(
-    params: SDCACRF, data: TrainingSequences, reg_lambda: float, n_threads: int
-) -> ChainProblem:
-    """The problem of these data."""
-    return ChainProblem(data, reg_lambda, params.l1_ratio, params.fit_intercept, n_threads)
 
 
 def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:

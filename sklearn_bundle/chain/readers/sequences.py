@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_consistent_length
 from sklearn_bundle.chain.readers import features, packing
 from sklearn_bundle.chain.readers.features import place
 from sklearn_bundle.chain.readers.forbidden import bars_of, check_allowed
-from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, nature
+from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, nature
 from sklearn_bundle.core.estimator import features_of
 from sklearn_bundle.core.validation import (
+    X_CHECKS,
     arrays_of,
     check_discrete,
     check_sample_weight,
