@@ -70,11 +70,6 @@ class ElasticPenalty(NamedTuple):
         return low
 
 
-def shrunk(raw: Array, threshold: float) -> Array:
-    """Soft thresholding: entries moved by the threshold towards 0."""
-    return raw - np.clip(raw, -threshold, threshold)
-
-
 class Check(NamedTuple):
     """What a pass over all sequences says of w and a dual point, rounding taken off."""
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import Blocks, ChainProblem
+from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.forbidden import SCHEMES
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.chain.solvers import LBFGS_ITERATIONS, SAMPLINGS, ChainAutoSolver, DualSolver
@@ -322,8 +322,7 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
     if params.solver == "lbfgs":
         return LBFGSSolver(problem, kept)
-    start = kept if isinstance(kept, Blocks) else None
-    dual = DualSolver(problem, params, seed=seed, kept=start)
+    dual = DualSolver(problem, params, seed=seed, kept=kept if point is None else None)
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
 
