@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
-from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, START, STEPS, Potentials, visit
-from sklearn_bundle.chain.model import pack
+from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
+from sklearn_bundle.chain.model import numbers, pack
 from sklearn_bundle.core.certificate import ScoreRounding, column_counts
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
@@ -126,26 +126,25 @@ class ChainProblem:
         return ElasticPenalty(l1, ridge)
 
     def start(self, potentials: bool) -> Blocks:
-        """A dual point that puts nearly all probability on the true labels.
+        """A dual point with the true labels alone; nearly so with potentials, which are finite.
 
-        Positions are independent but for forbidden pairs; a small share is uniform. It falls with
-        the number of tokens, since w grows with their product.
+        With these the share of all others falls with the number of tokens, since w grows with
+        their product.
         """
-        K, S, lengths = self.chains.n_labels, self.chains.width, self._lengths
-        rest = 1.0 / max(len(self.labels), 100)
-        raised = float(np.log1p(K * (1.0 - rest) / rest))
+        n, K, S, lengths = len(self.labels), self.chains.n_labels, self.chains.width, self._lengths
         if potentials:
-            nodes = np.zeros((len(self.labels), S))
-            nodes[np.arange(len(self.labels)), self.labels] = raised
+            nodes = np.zeros((n, S))
+            nodes[np.arange(n), self.labels] = np.log1p(K * (max(n, 100) - 1.0))
             several = (lengths > 1).astype(np.int64)
             pairs = np.zeros(int(several.sum()) * S * S)
             return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
         sizes = lengths * K + (lengths - 1) * K * K
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
-        blocks, w, unused = Marginals(at, np.zeros(at[-1])), np.zeros(self.n_parameters), np.ones(1)
-        every, point = np.arange(self.n_sequences), (raised, w, w, 0.0)
-        self._visit(START, blocks, point, every, unused, (unused,) * 6, w)
-        return blocks
+        cells, first, place = np.zeros(at[-1]), np.repeat(at[:-1], lengths), numbers(lengths)
+        cells[first + place * K + self.labels] = 1.0
+        rows = np.repeat(lengths, lengths) + (place - 1) * K + np.roll(self.labels, 1)
+        cells[(first + rows * K + self.labels)[place > 0]] = 1.0  # pairs, by the label before
+        return Marginals(at, cells)
 
     def steps(
         self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory

@@ -287,7 +287,7 @@ class ChainAutoSolver:
         return self._current.name
 
     @property
-    def kept(self) -> Blocks | Array:
+    def kept(self) -> tuple[Blocks, Array] | Array:
         """Where the next fit can start."""
         return self._current.kept
 

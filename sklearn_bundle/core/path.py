@@ -163,19 +163,16 @@ def fit_path(
 
 def models_along(caller: str, estimator: Any, values: Numbers, path: Models) -> list[Any]:
     """All models of a path, with a line for each, one for all, and one warning of a missed tol."""
-    lines, n_converged, largest = Lines(caller, estimator.verbose), 0, 0.0
-    models: list[Any] = []
-    of_all: list[SolverResult] = []
+    lines, models, of_all = Lines(caller, estimator.verbose), [], []
     for i, (model, results) in enumerate(path):
         models.append(model)
         of_all += results
         worst = max(results, key=lambda r: r.relative_gap)
-        n_converged += all(r.status is Status.CONVERGED for r in results)
-        largest = max(largest, worst.relative_gap)
         lines.print(
             f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
             f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
         )
+    n_converged, largest = sum(m.converged_ for m in models), max(m.relative_gap_ for m in models)
     lines.print(
         f"ended with {n_converged} of {len(values)} values converged, largest relative gap "
         f"{largest:.2e}"

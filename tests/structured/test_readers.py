@@ -176,10 +176,7 @@ REFUSED = {
     ),
     "edges": (fit(Multilabel("full"), X_SETS, Y_SETS), "edges must be 'tree', None or a list of"),
     "a cycle": (fit(Multilabel([(0, 1), (1, 2), (2, 0)]), X_SETS, Y_SETS), "have no cycle"),
-    "triples": (
-        fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS),
-        "the shape (m, 2), but has (1, 3)",
-    ),
+    "triples": (fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS), "the shape (m, 2), but has (1, 3)"),
     "a fifth label": (
         fit(Multilabel([(0, 1), (1, 4)]), X_SETS, Y_SETS),
         "whole numbers from 0 to 3",

@@ -236,7 +236,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, sample_weight=sample_weight)
         data = checked_sequences(run.params, X, y, sample_weight)
-        checked_reg_lambda(run.params.reg_lambda, data.total)
         return run.finish(*solved(run, run.params, data))
 
     def certain(self, X: Any) -> NDArray[np.bool_] | list[NDArray[np.bool_]]:
