@@ -63,7 +63,7 @@ def pack(
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     entries = X.indptr[tokens].astype(np.int64)
     counts = np.diff(entries)
-    token = np.repeat(numbers(lengths), np.diff(X.indptr))
+    token = np.repeat(token_numbers(lengths), np.diff(X.indptr))
     key = np.repeat(np.arange(len(lengths)) * X.shape[1], counts) + X.indices
     order = np.argsort(key, kind="stable")  # by sequence, attribute and token
     key, attribute = key[order], X.indices[order]
@@ -84,7 +84,7 @@ def pack(
     return Chains(*sizes, tokens, blocks, attributes, entries, places, values)
 
 
-def numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def token_numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of every token in its sequence."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
 from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
-from sklearn_bundle.chain.model import numbers, pack
+from sklearn_bundle.chain.model import pack, token_numbers
 from sklearn_bundle.core.certificate import ScoreRounding, column_counts
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
@@ -140,7 +140,7 @@ class ChainProblem:
             return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
         sizes = lengths * K + (lengths - 1) * K * K
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
-        cells, first, place = np.zeros(at[-1]), np.repeat(at[:-1], lengths), numbers(lengths)
+        cells, first, place = np.zeros(at[-1]), np.repeat(at[:-1], lengths), token_numbers(lengths)
         cells[first + place * K + self.labels] = 1.0
         rows = np.repeat(lengths, lengths) + (place - 1) * K + np.roll(self.labels, 1)
         cells[(first + rows * K + self.labels)[place > 0]] = 1.0  # pairs, by the label before

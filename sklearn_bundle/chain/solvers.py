@@ -186,8 +186,9 @@ class DualSolver:
         if self._kappa:
             features += self._kappa * self._center
         features /= strength
-        threshold = l1 / strength
-        return features, features - np.clip(features, -threshold, threshold) if l1 else features
+        if not l1:
+            return features, features
+        return features, features - np.clip(features, -l1 / strength, l1 / strength)
 
     def _first_catalyst(self, accelerated: bool) -> Catalyst | None:
         """The first strength of a proximal term, minus the ridge; None if that is strong enough.
