@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from sklearn_bundle import SDCACRF
 from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from tests import reference_chain as reference
@@ -35,5 +36,6 @@ def bound(
         *(sp.csr_array(np.concatenate(X)), np.array(lengths), False, np.concatenate(y)),
         *(np.arange(K), weights, 1.0, np.arange(len(X)), np.zeros((K + 2, K)), {}),
     )
-    ours = ChainProblem(data, reg_lambda, l1_ratio, intercept, n_threads)
+    params = SDCACRF(l1_ratio=l1_ratio, fit_intercept=intercept)
+    ours = ChainProblem(data, reg_lambda, params, n_threads)
     return ours, reference.Model(X, y, K, reg_lambda, weights, intercept, l1_ratio=l1_ratio)

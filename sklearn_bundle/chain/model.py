@@ -63,7 +63,7 @@ def pack(
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     entries = X.indptr[tokens].astype(np.int64)
     counts = np.diff(entries)
-    token = np.repeat(_numbers(lengths), np.diff(X.indptr))
+    token = np.repeat(token_numbers(lengths), np.diff(X.indptr))
     key = np.repeat(np.arange(len(lengths)) * X.shape[1], counts) + X.indices
     order = np.argsort(key, kind="stable")  # by sequence, attribute and token
     key, attribute = key[order], X.indices[order]
@@ -84,7 +84,7 @@ def pack(
     return Chains(*sizes, tokens, blocks, attributes, entries, places, values)
 
 
-def _numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def token_numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of every token in its sequence."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -97,23 +97,21 @@ def taken_apart(w: Array, n_labels: int) -> Weights:
     return Weights(rows[:d, :K].copy().T, rows[d : d + K, :K].copy(), *rows[d + S :, :K].copy())
 
 
-def token_scores(
+def padded_scores(
     X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, bars: Array
 ) -> tuple[Array, Array]:
     """Scores of tokens of sequences that are not empty, and of pairs, without what is barred."""
-    coef, pairs, intercept, *ends = weights
-    if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
-        used, indices = np.unique(X.indices, return_inverse=True)
-        X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
-        coef = coef[:, used]
-    scores = X @ coef.T
-    scores = np.ascontiguousarray(scores.toarray() if sp.issparse(scores) else scores, np.float64)
-    scores += intercept
+    coef, moves, intercept, *ends = weights
+    K, S, products = len(intercept), padded(len(intercept)), X @ coef.T
+    scores, pairs = np.zeros((X.shape[0], S)), np.zeros((S, S))
+    scores[:, :K] = products.toarray() if sp.issparse(products) else products
+    scores[:, :K] += intercept
     last = np.cumsum(lengths) - 1
     start, end = np.where(bars[-2:] < 0.0, 0.0, ends)
-    scores[last + 1 - lengths] += start
-    scores[last] += end
-    return scores, np.ascontiguousarray(np.where(bars[:-2] < 0.0, 0.0, pairs))
+    scores[last + 1 - lengths, :K] += start
+    scores[last, :K] += end
+    pairs[:K, :K] = np.where(bars[:-2] < 0.0, 0.0, moves)
+    return scores, pairs
 
 
 class ChainModel:
@@ -134,21 +132,51 @@ class ChainModel:
         self._given, self._kept = len(lengths), np.flatnonzero(lengths)
         self._lengths = lengths[self._kept]
         self._bars = bars_in(weights)
-        self._scores, self._pairs = token_scores(X, self._lengths, weights, self._bars)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._lengths)])
-        self._common = self._scores, self._pairs, flat_bars(self._bars), starts
+        scores, pairs = padded_scores(X, self._lengths, weights, self._bars)
+        K, starts = len(weights.intercept), np.append(0, np.cumsum(self._lengths))
+        self._common = K, scores.ravel(), pairs.ravel(), flat_bars(self._bars), starts
+        self._scores, self._pairs = scores[:, :K], pairs[:K, :K]
         self._n_threads = n_threads
 
     def certain_labels(
         self, X: sp.csr_array, coef: Any, radius: float, biased: bool
     ) -> NDArray[np.bool_]:
-        """Whether the best label of each token is that of all weights within a radius."""
-        scores, ends = self._scores.copy(), np.cumsum(self._lengths)
-        scores[ends - self._lengths] += self._bars[-2]
-        scores[ends - 1] += self._bars[-1]
-        scored = scores, self._pairs + self._bars[:-2]
-        given = X, self._lengths, coef, scored, self.best_labels(), radius, biased
-        return possible_labels(*given).sum(axis=1) == 1
+        """Whether the best label of each token is that of all weights within a radius.
+
+        The score of a labeling y is ``<w, phi(x, y)>``, so that of y against the best one moves by
+        at most ``radius ||phi(x, y) - phi(x, best)||``. That norm is at most the sum of the parts:
+        of a token with another label ``sqrt(2) ||x_t||``, its biases included, and of another pair
+        of labels ``sqrt(2)``. Parts add up along the chain, so the largest score with these costs,
+        for each label of each token, is that of a search forward and one backward.
+
+        Parameters
+        ----------
+        X : CSR of shape (n_tokens, n_attributes)
+        coef : ndarray or CSR of shape (n_labels, n_attributes)
+        radius : float
+            Of the ball around the weights.
+        biased : bool
+            Whether there are biases, which the ball then includes.
+        """
+        ends, labels = np.cumsum(self._lengths), self.best_labels()
+        first, last = ends - self._lengths, ends - 1
+        squares = squared_lengths(X) + float(biased)
+        squares[first] += float(biased)
+        squares[last] += float(biased)
+        costs = radius * np.sqrt(2.0 * squares) * (1.0 + likely(X.shape[1]) * DOUBLE)
+        longest = squared_lengths(coef).max(initial=0.0)
+        sizes = np.sqrt(squares) * np.sqrt(longest) + np.abs(self._scores).max(axis=1)
+        errors = (likely(X.shape[1]) + _FEW) * DOUBLE * (sizes + np.abs(self._pairs).max())
+        scores, moves = self._scores.copy(), self._pairs + self._bars[:-2]
+        scores[first] += self._bars[-2]
+        scores[last] += self._bars[-1]
+        certain = np.empty(len(labels), dtype=bool)
+        for end, length in zip(ends.tolist(), self._lengths.tolist(), strict=True):
+            part = slice(end - length, end)
+            slack = (4.0 + length) * float(errors[part].sum())
+            known = labels[part], costs[part], np.sqrt(2.0) * radius, slack
+            certain[part] = _possible_labels(scores[part], moves, *known).sum(axis=1) == 1
+        return certain
 
     def best_labels(self) -> NDArray[np.int64]:
         """The most probable labelings, of shape (n_tokens,)."""
@@ -191,66 +219,14 @@ class ChainModel:
         )
 
 
-# ---- labels that are certain -------------------------------------------------------------------
-
-
-def possible_labels(
-    X: sp.csr_array,
-    lengths: NDArray[np.int64],
-    coef: Any,
-    scored: tuple[Array, Array],
-    labels: NDArray[np.int64],
-    radius: float,
-    biased: bool,
+def _possible_labels(
+    scores: Array, moves: Array, labels: NDArray[np.int64], costs: Array, cost: float, slack: float
 ) -> NDArray[np.bool_]:
     """Whether a labeling with a label at a token may have the highest score, by token and label.
 
-    The score of a labeling y is ``<w, phi(x, y)>``, so that of y against the best one moves by at
-    most ``radius ||phi(x, y) - phi(x, best)||``. That norm is at most the sum of the parts: of a
-    token with another label ``sqrt(2) ||x_t||``, its biases included, and of another pair of labels
-    ``sqrt(2)``. Parts add up along the chain, so the largest score with these costs, for each label
-    of each token, is that of a search forward and one backward.
-
-    Parameters
-    ----------
-    X : CSR of shape (n_tokens, n_attributes)
-    lengths : ndarray of shape (n_sequences,)
-        None is 0.
-    coef : ndarray or CSR of shape (n_labels, n_attributes)
-    scored : tuple of ndarray
-        Scores of tokens and of pairs of labels, -inf where forbidden.
-    labels : ndarray of shape (n_tokens,)
-        The best labels.
-    radius : float
-        Of the ball around the weights.
-    biased : bool
-        Whether there are biases, which the ball then includes.
+    Scores are -inf where forbidden; ``costs`` are those of another label, ``cost`` that of another
+    pair than in the best ``labels``.
     """
-    scores, moves = scored
-    ends = np.cumsum(lengths)
-    squares = squared_lengths(X) + float(biased)
-    for at in (ends - lengths, ends - 1):
-        squares[at] += float(biased)
-    costs = radius * np.sqrt(2.0 * squares) * (1.0 + likely(X.shape[1]) * DOUBLE)
-    longest = squared_lengths(sp.csr_array(coef) if sp.issparse(coef) else coef).max(initial=0.0)
-    sizes = np.sqrt(squares) * np.sqrt(longest) + _largest(scores, 1) + _largest(moves, None)
-    errors = (likely(X.shape[1]) + _FEW) * DOUBLE * sizes
-    possible = np.empty(scores.shape, dtype=bool)
-    for last, length in zip(ends.tolist(), lengths.tolist(), strict=True):
-        part = slice(last - length, last)
-        slack = (4.0 + length) * float(errors[part].sum())
-        known = labels[part], costs[part], np.sqrt(2.0) * radius, slack
-        possible[part] = _of_sequence(scores[part], moves, *known)
-    return possible
-
-
-def _largest(scores: Array, axis: int | None) -> Any:
-    return np.abs(np.where(np.isneginf(scores), 0.0, scores)).max(axis=axis, initial=0.0)
-
-
-def _of_sequence(
-    scores: Array, moves: Array, labels: NDArray[np.int64], costs: Array, cost: float, slack: float
-) -> NDArray[np.bool_]:
     n, places = len(labels), np.arange(len(labels))
     best = float(scores[places, labels].sum() + moves[labels[:-1], labels[1:]].sum())
     nodes = scores + costs[:, None]

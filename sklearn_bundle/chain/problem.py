@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.sdca import Marginals, visit_marginals
-from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, START, STEPS, Potentials, visit
-from sklearn_bundle.chain.model import pack
+from sklearn_bundle.chain._compiled.visit import GAPS, GRADIENT, STEPS, Potentials, visit
+from sklearn_bundle.chain.model import pack, token_numbers
 from sklearn_bundle.core.certificate import ScoreRounding, column_counts
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import BlockRunner
@@ -70,11 +70,6 @@ class ElasticPenalty(NamedTuple):
         return low
 
 
-def shrunk(raw: Array, threshold: float) -> Array:
-    """Soft thresholding: entries moved by the threshold towards 0."""
-    return raw - np.clip(raw, -threshold, threshold)
-
-
 class Check(NamedTuple):
     """What a pass over all sequences says of w and a dual point, rounding taken off."""
 
@@ -100,25 +95,17 @@ class ChainProblem:
     ----------
     data : TrainingSequences
     reg_lambda : float
-    l1_ratio : float
-        From 0 to 1.
-    intercept : bool
-        Whether labels have biases at any, the first and the last position.
+    params : SDCACRF
+        Its ``l1_ratio``, and its ``fit_intercept``: whether labels have biases at any, the first
+        and the last position.
     n_threads : int
     """
 
-    def __init__(
-        self,
-        data: Any,
-        reg_lambda: float,
-        l1_ratio: float,
-        intercept: bool,
-        n_threads: int,
-    ):
+    def __init__(self, data: Any, reg_lambda: float, params: Any, n_threads: int):
         X, lengths, self.weights = data.X, data.lengths, data.weights
-        self.chains = pack(X, lengths, len(data.classes), intercept, data.bars)
+        self.chains = pack(X, lengths, len(data.classes), params.fit_intercept, data.bars)
         self.labels, self._lengths = np.ascontiguousarray(data.labels, np.int64), lengths
-        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
+        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(params.l1_ratio)
         self.n_sequences = len(lengths)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
         self.density = X.nnz / (X.shape[0] * X.shape[1])
@@ -139,26 +126,25 @@ class ChainProblem:
         return ElasticPenalty(l1, ridge)
 
     def start(self, potentials: bool) -> Blocks:
-        """A dual point that puts nearly all probability on the true labels.
+        """A dual point with the true labels alone; nearly so with potentials, which are finite.
 
-        Positions are independent but for forbidden pairs; a small share is uniform. It falls with
-        the number of tokens, since w grows with their product.
+        With these the share of all others falls with the number of tokens, since w grows with
+        their product.
         """
-        K, S, lengths = self.chains.n_labels, self.chains.width, self._lengths
-        rest = 1.0 / max(len(self.labels), 100)
-        raised = float(np.log1p(K * (1.0 - rest) / rest))
+        n, K, S, lengths = len(self.labels), self.chains.n_labels, self.chains.width, self._lengths
         if potentials:
-            nodes = np.zeros((len(self.labels), S))
-            nodes[np.arange(len(self.labels)), self.labels] = raised
+            nodes = np.zeros((n, S))
+            nodes[np.arange(n), self.labels] = np.log1p(K * (max(n, 100) - 1.0))
             several = (lengths > 1).astype(np.int64)
             pairs = np.zeros(int(several.sum()) * S * S)
             return Potentials(np.cumsum(several) - several, nodes.ravel(), pairs)
         sizes = lengths * K + (lengths - 1) * K * K
         at = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // WIDTH) * WIDTH)])
-        blocks, w, unused = Marginals(at, np.zeros(at[-1])), np.zeros(self.n_parameters), np.ones(1)
-        every, point = np.arange(self.n_sequences), (raised, w, w, 0.0)
-        self._visit(START, blocks, point, every, unused, (unused,) * 6, w)
-        return blocks
+        cells, first, place = np.zeros(at[-1]), np.repeat(at[:-1], lengths), token_numbers(lengths)
+        cells[first + place * K + self.labels] = 1.0
+        rows = np.repeat(lengths, lengths) + (place - 1) * K + np.roll(self.labels, 1)
+        cells[(first + rows * K + self.labels)[place > 0]] = 1.0  # pairs, by the label before
+        return Marginals(at, cells)
 
     def steps(
         self, blocks: Blocks, order: NDArray[np.int64], kappa: float, w, raw, gaps, memory
@@ -175,19 +161,14 @@ class ChainProblem:
         results = unused, gaps, *(unused,) * 4
         return self._visit(STEPS, blocks, point, order, memory, results, w)
 
-    def check(self, w: Array, blocks: Blocks) -> Check:
-        """P(w), and the lower bound of a dual point."""
-        return self._pass(GAPS, w, blocks)
-
     def evaluate(self, w: Array) -> tuple[float, Array, float]:
-        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
-
-        The bound is that of the dual point whose distributions are those of w.
-        """
-        found = self._pass(GRADIENT, w, _NO_BLOCKS)
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0."""
+        found = self.check(w)
         return found.primal, found.away, found.bound
 
-    def _pass(self, task: int, w: Array, blocks: Blocks) -> Check:
+    def check(self, w: Array, blocks: Blocks | None = None) -> Check:
+        """P(w), and the lower bound of a dual point; None is that of the distributions of w."""
+        task, blocks = (GRADIENT, _NO_BLOCKS) if blocks is None else (GAPS, blocks)
         results, bounds = np.zeros((6, self.n_sequences)), self._bounds
         parts = [np.zeros(self.n_parameters) for _ in bounds[1:]]
 

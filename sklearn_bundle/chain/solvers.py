@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain.problem import Blocks, ChainProblem, Check, shrunk
+from sklearn_bundle.chain.problem import Blocks, ChainProblem, Check
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import ABSENT, State
 from sklearn_bundle.core.dual_methods import Catalyst, Checks, first_kappa
@@ -25,7 +25,6 @@ _DRAWS, _FEWEST = 8, 64  # times per epoch that blocks are drawn by their gaps; 
 # momentum would be 1, with which the gap oscillates. From .1 to .3 pure L1 took the same time on
 # Dutch NER and CoNLL-2000, to within a quarter.
 _LEAST_RIDGE = 0.2
-_SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
 # The first ridge + kappa, over the mean curvature of a block. With 0.02 CRFs of 400 sentences of
 # CoNLL-2000 took a third more passes; with 0.05 up to twice as many.
 _STRENGTH = 0.01
@@ -46,10 +45,10 @@ class DualSolver:
     """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
 
     There is one state per epoch of as many steps as there are sequences. Its point is the best and
-    its bound the highest that a full pass has found, w = 0 before the first. A full pass is made
-    when the gaps of the blocks, each as of its last step, say that ``tol`` is reached. Earlier
-    passes are made at a given start or else after two epochs, and then as many as take a tenth of
-    the work.
+    its bound the highest that a full pass has found; the first is at w = 0, or at a given start. A
+    full pass is made when the gaps of the blocks, each as of its last step, say that ``tol`` is
+    reached. Earlier passes are made at a given start or else after two epochs, and then as many as
+    take a tenth of the work.
 
     With acceleration the steps are those of P with a proximal term ``kappa/2 ||w - z||^2``, whose
     center z moves after every third epoch, with momentum (Catalyst: Lin, Mairal and Harchaoui,
@@ -67,15 +66,13 @@ class DualSolver:
         With "auto" there is a proximal term if ``reg_lambda`` is small compared with a block's
         curvature. Only with "sdca" blocks are kept as marginals, otherwise as log-potentials.
     seed : int
-    kept : Blocks or None
-        Dual point to start from.
+    kept : tuple
+        :attr:`kept` of a solver of the same problem; the penalty may differ.
     """
 
     history_fields: ClassVar[tuple] = (("estimate", np.float64),)
 
-    def __init__(
-        self, problem: ChainProblem, params: Any, *, seed: int, kept: Blocks | None = None
-    ):
+    def __init__(self, problem: ChainProblem, params: Any, *, seed: int, kept: Any = None):
         potentials, tol = params.solver != "sdca", params.tol
         self.problem, self._tol = problem, tol
         self.name = "exponentiated" if potentials else "sdca"
@@ -89,18 +86,20 @@ class DualSolver:
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._epochs = self._calls = 0
         self._started = kept is not None
-        self.kept = problem.start(potentials) if kept is None else kept
-        w = np.zeros(problem.n_parameters)
-        at_zero = self._pass(w, moving=True, is_free=True)
-        self._entropy, self._center = at_zero.entropy, w
+        if kept is None:
+            kept = problem.start(potentials), np.zeros(problem.n_parameters)
+        self._blocks, self._center = kept
+        self._last, self._estimate = self._center, inf
         self._catalyst = self._first_catalyst(params.solver == "auto")
-        if self._kappa and self._started:
-            self._center = self._best_multiple(at_zero)
-        self._last = self._center
-        self._raw, self._w = self._point_of(at_zero.features, self._center)
-        self._estimate = inf
+        found = self._pass(self._center)
+        self._entropy, self._raw, self._w = found.entropy, *self._point_of(found.features)
         if self._started:
             self._renew()
+
+    @property
+    def kept(self) -> tuple[Blocks, Array]:
+        """Where a new solver may start: the dual point, and the best w."""
+        return self._blocks, self._best.point
 
     def attach(self, problem: ChainProblem) -> None:
         """Continue with the same problem in another object; a finished fit stays finished."""
@@ -134,25 +133,25 @@ class DualSolver:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Recompute P and D at the current point; what the next steps use stays as it is."""
-        found, best = self._pass(self._w, moving=moving), self._best
+        found, best = self._pass(self._w, moving), self._best
         best.recompute(best.primal, best.point, max(best.bound, found.bound))
         self._estimate = found.primal - found.bound
         return self._state()
 
     def _renew(self) -> None:
         """A full pass; steps continue from its gaps and from w without old rounding."""
-        found = self._pass(self._w, moving=True, is_free=True)
+        found = self._pass(self._w)
         self._checks.made(found.primal, found.bound, calibrates=self._epochs > _FIRST_CHECK)
         self._gaps, self._entropy = found.gaps, found.entropy
-        self._raw, self._w = self._point_of(found.features, self._center)
+        self._raw, self._w = self._point_of(found.features)
         self._estimate = found.primal - found.bound
 
-    def _pass(self, w: Array, *, moving: bool, is_free: bool = False) -> Check:
+    def _pass(self, w: Array, moving: bool = True) -> Check:
         """A full pass, whose point and bound are kept if they are better."""
-        found = self.problem.check(w, self.kept)
+        found = self.problem.check(w, self._blocks)
         self._calls += self._cost * self.problem.n_sequences
         if moving:
-            self._best.offer(found.primal, w, is_free=is_free)
+            self._best.offer(found.primal, w)
         self._best.raise_bound(found.bound)
         return found
 
@@ -163,38 +162,33 @@ class DualSolver:
         of_steps = self._kappa, self._w, self._raw, self._gaps, self._memory
         for first in range(0, n, size):
             order = self._draw(min(size, n - first))
-            calls += self.problem.steps(self.kept, order, *of_steps)
+            calls += self.problem.steps(self._blocks, order, *of_steps)
         self._calls += calls
         self._epochs += 1
         return calls
 
     def _draw(self, count: int) -> NDArray[np.int64]:
         """The next blocks, by the current gaps."""
-        n = self.problem.n_sequences
-        sums = self._importance
-        if self._adaptive:
-            sums = self.problem.weights * self._gaps
-        sums = np.cumsum(sums)
+        n, problem = self.problem.n_sequences, self.problem
+        sums = np.cumsum(problem.weights * self._gaps if self._adaptive else self._importance)
         uniform = self._random.integers(0, n, count)
         if not sums[-1] > 0.0:
             return uniform
         drawn = np.searchsorted(sums, self._random.random(count) * sums[-1], side="right")
         return np.where(self._random.random(count) < self._share, np.minimum(drawn, n - 1), uniform)
 
-    def _point_of(self, features: Array, center: Array) -> tuple[Array, Array]:
+    def _point_of(self, features: Array) -> tuple[Array, Array]:
         """Raw weights of a dual point, in the memory of its features, and w.
 
         Both are the same array without L1.
         """
-        kappa = self._kappa
-        if kappa:
-            features += kappa * center
-        features /= self.problem.penalty.ridge + kappa
-        return features, self._shrunk(features)
-
-    def _shrunk(self, raw: Array) -> Array:
-        penalty = self.problem.penalty
-        return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
+        strength, l1 = self.problem.penalty.ridge + self._kappa, self.problem.penalty.l1
+        if self._kappa:
+            features += self._kappa * self._center
+        features /= strength
+        if not l1:
+            return features, features
+        return features, features - np.clip(features, -l1 / strength, l1 / strength)
 
     def _first_catalyst(self, accelerated: bool) -> Catalyst | None:
         """The first strength of a proximal term, minus the ridge; None if that is strong enough.
@@ -209,13 +203,6 @@ class DualSolver:
         kappa = first_kappa(ridge, curvature, _STRENGTH)
         return Catalyst(self._momentum_ridge, kappa, passes=_OUTER) if kappa > 0.0 else None
 
-    def _best_multiple(self, at_zero: Check) -> Array:
-        """The multiple of the kept point's w where P is lowest, among a few that include 0."""
-        w = self._shrunk(at_zero.features / self._momentum_ridge)
-        tried = [(self.problem.check(share * w, self.kept).primal, share) for share in _SHARES_OF_W]
-        lowest, share = min(tried)
-        return share * w if lowest < at_zero.primal else 0.0 * w
-
     def _move_center(self, catalyst: Catalyst, blocks: float, center: float) -> None:
         """Adapt kappa to the parts of the gap, move z to w and a step beyond it, and adapt w."""
         features, w = self._features(), self._w.copy()
@@ -224,7 +211,7 @@ class DualSolver:
         z *= catalyst.momentum
         z += w
         self._last, self._center = w, z
-        self._raw, self._w = self._point_of(features, z)
+        self._raw, self._w = self._point_of(features)
 
     @property
     def _kappa(self) -> float:
@@ -301,7 +288,7 @@ class ChainAutoSolver:
         return self._current.name
 
     @property
-    def kept(self) -> Blocks | Array:
+    def kept(self) -> tuple[Blocks, Array] | Array:
         """Where the next fit can start."""
         return self._current.kept
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklearn_bundle.core.contract import SolverResult, Status, TimeLimit
-from sklearn_bundle.core.estimator import certificate, features_of
+from sklearn_bundle.core.estimator import certificate, features_of, warn_if_missed
 from sklearn_bundle.core.monitor import Lines, iterations
 from sklearn_bundle.core.search import MOST_VALUES, Report, number_or_values
 from sklearn_bundle.core.values import plain, shown
@@ -161,22 +161,24 @@ def fit_path(
         yield model, results
 
 
-def told(caller: str, verbose: int, values: Numbers, models: Models) -> Models:
-    """The models of a path as they come, with a line for each and a last one for all."""
-    lines, n_converged, largest = Lines(caller, verbose), 0, 0.0
-    for i, (model, results) in enumerate(models):
-        yield model, results
+def models_along(caller: str, estimator: Any, values: Numbers, path: Models) -> list[Any]:
+    """All models of a path, with a line for each, one for all, and one warning of a missed tol."""
+    lines, models, of_all = Lines(caller, estimator.verbose), [], []
+    for i, (model, results) in enumerate(path):
+        models.append(model)
+        of_all += results
         worst = max(results, key=lambda r: r.relative_gap)
-        n_converged += all(r.status is Status.CONVERGED for r in results)
-        largest = max(largest, worst.relative_gap)
         lines.print(
             f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
             f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
         )
+    n_converged, largest = sum(m.converged_ for m in models), max(m.relative_gap_ for m in models)
     lines.print(
         f"ended with {n_converged} of {len(values)} values converged, largest relative gap "
         f"{largest:.2e}"
     )
+    warn_if_missed(caller, of_all, estimator.tol, estimator._advice)
+    return models
 
 
 def reported(models: Iterable[tuple[Any, list[SolverResult]]], report: Report) -> Iterator[Any]:

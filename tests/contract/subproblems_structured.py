@@ -8,15 +8,7 @@ import scipy.sparse as sp
 from tests import reference_segments
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
-from tests.reference_structured import (
-    Outputs,
-    Structured,
-    chains,
-    classes,
-    graphs,
-    matchings,
-    sets,
-)
+from tests.reference_structured import Outputs, Structured, chains, classes, graphs, matchings, sets
 
 
 class AtWeights:

@@ -105,11 +105,7 @@ def test_a_matrix_gives_arrays(convert, labels):
     assert model.score(X, y[:7]) == np.mean(model.predict(X) == y[:7])
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [["a", "b", "c"], [1, 2, 3], [True, False]],
-    ids=str,
-)
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [1, 2, 3], [True, False]], ids=str)
 def test_labels_come_back_as_they_were(labels):
     X, y = made(20, len(labels), longest=4)
     y = [[labels[k] for k in sequence] for sequence in y]

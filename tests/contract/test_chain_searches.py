@@ -115,10 +115,7 @@ def test_rare_attributes_are_counted_once():
 
 def test_scores():
     X, y = named_chains()
-    for scoring, grid_scoring in (
-        ("span_f1", span_f1_scorer),
-        ("flat_f1", flat_f1_scorer),
-    ):
+    for scoring, grid_scoring in (("span_f1", span_f1_scorer), ("flat_f1", flat_f1_scorer)):
         model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=FOLDS, scoring=scoring, **TIGHT).fit(X, y)
         grid = GridSearchCV(
             SDCACRF(**TIGHT), {"reg_lambda": DESCENDING}, cv=FOLDS, scoring=grid_scoring

@@ -240,11 +240,7 @@ def test_what_is_no_model(chains, model, error, message):
 @pytest.mark.parametrize(
     "change, error, message",
     [
-        (
-            lambda X, y: (X[:-1], y),
-            ValueError,
-            r"inconsistent numbers of samples: \[11, 12\]",
-        ),
+        (lambda X, y: (X[:-1], y), ValueError, r"inconsistent numbers of samples: \[11, 12\]"),
         (lambda X, y: ([], []), ValueError, "Found no structure in X, while a minimum of 1"),
         (lambda X, y: (X, None), ValueError, "requires y to be passed, but the target y is None"),
         (lambda X, y: (X, "abcdefghijkl"), TypeError, "y must be a list of structures.* 'abc.*str"),

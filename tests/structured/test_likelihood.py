@@ -31,10 +31,7 @@ def nine_chains(**settings):
     return chain(lengths=(1, 3, 2, 4, 3, 3, 1, 2, 3), **settings)
 
 
-KINDS = {
-    "chain": nine_chains,
-    "chain, float32": lambda: nine_chains(dtype=np.float32),
-}
+KINDS = {"chain": nine_chains, "chain, float32": lambda: nine_chains(dtype=np.float32)}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -270,10 +270,7 @@ def matching():
     """Sets of several sizes; the first feature is higher for true pairs."""
     rng = np.random.default_rng(0)
     shapes = [(4, 4), (1, 1), (3, 5), (5, 5), (1, 3), (2, 2)]
-    X, y = (
-        [rng.normal(size=(*s, 3)) for s in shapes],
-        [rng.permutation(m)[:n] for n, m in shapes],
-    )
+    X, y = ([rng.normal(size=(*s, 3)) for s in shapes], [rng.permutation(m)[:n] for n, m in shapes])
     for x, truth in zip(X, y, strict=True):
         x[np.arange(len(x)), truth, 0] += 1.0
     examples = Matching().examples(X, y, "margin")

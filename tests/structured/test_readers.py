@@ -164,10 +164,8 @@ REFUSED = {
     "a gap": (fit("segments", *second([("A", 0, 1), ("B", 2, 3)])), "segment must start at 1"),
     "no integer": (fit("segments", *second([("A", 0, 1.5)])), "got ('A', 0, 1.5)"),
     "no triple": (fit("segments", *second(["A", "B", "A"])), FOLLOWS),
-    "too short": (
-        fit("segments", *second([("A", 0, 2)])),
-        "Sequence 1 of y must be a list of 3 labels",
-    ),
+    "too short": (fit("segments", *second([("A", 0, 2)])), "Sequence 1 of y has segments up to 2"),
+    "too long": (fit("segments", *second([("A", 0, 10**12)])), "up to 1000000000000, but sequence"),
     "no label": (fit("segments", *second([(None, 0, 3)])), "y holds None"),
     "one sequence": (fit("segments", np.eye(2), ["A", "B"]), FOLLOWS),
     "no segments": (fit("segments", X_SEGMENTS, None), "the target y is None"),
@@ -178,10 +176,7 @@ REFUSED = {
     ),
     "edges": (fit(Multilabel("full"), X_SETS, Y_SETS), "edges must be 'tree', None or a list of"),
     "a cycle": (fit(Multilabel([(0, 1), (1, 2), (2, 0)]), X_SETS, Y_SETS), "have no cycle"),
-    "triples": (
-        fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS),
-        "the shape (m, 2), but has (1, 3)",
-    ),
+    "triples": (fit(Multilabel([(0, 1, 2)]), X_SETS, Y_SETS), "the shape (m, 2), but has (1, 3)"),
     "a fifth label": (
         fit(Multilabel([(0, 1), (1, 4)]), X_SETS, Y_SETS),
         "whole numbers from 0 to 3",

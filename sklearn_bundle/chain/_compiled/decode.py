@@ -3,28 +3,22 @@
 import numpy as np
 
 from sklearn_bundle.chain._compiled.features import most, score_of
-from sklearn_bundle.chain._compiled.recursion import (
-    aligned,
-    best_path,
-    marginals,
-    new_workspace,
-)
+from sklearn_bundle.chain._compiled.recursion import aligned, best_path, marginals, new_workspace
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH
 
 
 @jit
-def best_labels(scores, matrix, bars, starts, first, last, labels):
+def best_labels(K, scores, pairs, bars, starts, first, last, labels):
     """Viterbi's algorithm for the sequences from first to last; returns the first without any.
 
-    ``scores`` has a row per token, ``matrix`` those of pairs; ``bars`` are those of recursion.py.
+    ``scores`` has a row per token, ``pairs`` one per label; ``bars`` are those of recursion.py.
     """
-    K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
-    work, unary, pairs = new_workspace(T, S, bars), aligned(T * S), _square(matrix, S)
+    S, work = padded(K), new_workspace(most(starts), padded(K), bars)
     for i in range(first, last):
         start, T = starts[i], starts[i + 1] - starts[i]
-        _take(scores, start, T, K, S, unary)
-        if best_path(unary, pairs, T, K, S, work, labels[start : start + T]) == -np.inf:
+        unary, path = scores[start * S : (start + T) * S], labels[start : start + T]
+        if best_path(unary, pairs, T, K, S, work, path) == -np.inf:
             return i
     return last
 
@@ -59,17 +53,16 @@ def best_of_one(coef, places, T, values, matrix, intercept, start, end):
 
 
 @jit
-def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes):
+def expectations(K, scores, pairs, bars, starts, first, last, labels, log_p, nodes):
     """Log-probabilities of labelings, and marginals of tokens.
 
     Returns the first sequence without an allowed labeling.
     """
-    K, S, T = matrix.shape[0], padded(matrix.shape[0]), most(starts)
-    work, unary, pairs = new_workspace(T, S, bars), aligned(T * S), _square(matrix, S)
-    rows, edges = aligned(T * S), aligned(S * S)
+    S, T = padded(K), most(starts)
+    work, rows, edges = new_workspace(T, S, bars), aligned(T * S), aligned(S * S)
     for i in range(first, last):
         start, T = starts[i], starts[i + 1] - starts[i]
-        _take(scores, start, T, K, S, unary)
+        unary = scores[start * S : (start + T) * S]
         log_z = marginals(unary, pairs, T, K, S, work, rows, edges)[0]
         if log_z == -np.inf:
             return i
@@ -87,20 +80,3 @@ def expectations(scores, matrix, bars, starts, first, last, labels, log_p, nodes
 @inner
 def padded(n_labels):
     return (n_labels + WIDTH - 1) // WIDTH * WIDTH
-
-
-@inner
-def _square(matrix, S):
-    """The flat form of a matrix of labels, with padding."""
-    out = np.zeros(S * S)
-    for j in range(matrix.shape[0]):
-        for k in range(matrix.shape[0]):
-            out[j * S + k] = matrix[j, k]
-    return out
-
-
-@inner
-def _take(scores, start, T, K, S, out):
-    for t in range(T):
-        for k in range(S):
-            out[t * S + k] = scores[start + t, k] if k < K else 0.0

@@ -100,19 +100,6 @@ def score_of(labels, start, T, S, scores, pairs):
 
 
 @inner
-def less_truth(labels, start, T, S, nodes, edges):
-    """Subtract the true labels and pairs from marginals; returns the probability of others."""
-    others = 0.0
-    for t in range(T):
-        x = t * S + labels[start + t]
-        nodes[x] -= 1.0
-        others -= nodes[x]
-        if t > 0:
-            edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
-    return others
-
-
-@inner
 def aggregate(chains, i, nodes, edges, out):
     """Write the features of ``nodes`` and ``edges`` to rows of ``out``; returns their number.
 
@@ -156,6 +143,25 @@ def add_rows(chains, i, factor, rows, w):
     at = chains.n_attributes * S
     for x in range(0, S * S + 3 * S, WIDTH):
         store(w, at + x, factor * load(rows, source + x) + load(w, at + x))
+
+
+@inner
+def add_excess(chains, i, labels, nodes, edges, factor, rows, w):
+    """``w += factor * rows``, the rows of features expected by these marginals less the true ones.
+
+    The marginals become the difference. Returns the probability of other labels, summed over
+    tokens.
+    """
+    S, start, others = chains.width, chains.tokens[i], 0.0
+    for t in range(chains.tokens[i + 1] - start):
+        x = t * S + labels[start + t]
+        nodes[x] -= 1.0
+        others -= nodes[x]
+        if t > 0:
+            edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
+    aggregate(chains, i, nodes, edges, rows)
+    add_rows(chains, i, factor, rows, w)
+    return others
 
 
 @inner

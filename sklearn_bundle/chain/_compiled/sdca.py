@@ -5,24 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.features import (
-    add_rows,
-    aggregate,
-    dot,
-    less_truth,
-    most,
-    score_of,
-    scores,
-    shrink_rows,
-    transitions,
-)
-from sklearn_bundle.chain._compiled.recursion import (
-    largest_size,
-    marginals,
-    new_workspace,
-    pair_marginals,
-)
-from sklearn_bundle.chain._compiled.visit import GAPS, START
+from sklearn_bundle.chain._compiled import features, recursion
+from sklearn_bundle.chain._compiled.features import add_excess, dot, most
+from sklearn_bundle.chain._compiled.recursion import largest_size, marginals
+from sklearn_bundle.chain._compiled.visit import GAPS
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.elementary import log
 from sklearn_bundle.jit.vector import WIDTH, larger, load, splat, total
@@ -46,51 +32,43 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
     """As :func:`~.visit`, for blocks kept as marginals; ``memory[0]`` is the search's precision.
 
     In passes the block is the chain with the conditional distributions of the kept numbers, so that
-    their rounding does no harm. START: blocks become marginals of the scores at w with those of
-    true labels raised by the strength.
+    their rounding does no harm.
     """
     strength, w, raw, threshold = parameters
     losses, gaps, entropies, sizes, _, others = results
     K, S, T, n = chains.n_labels, chains.width, most(chains.tokens), most(blocks.at)
-    work, rows = new_workspace(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
+    work = recursion.new_workspace(T, S, chains.bars)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
     unary, nodes, matrix, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S), np.empty(S * S)
     toward, signs, points, logs = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    pairs = transitions(chains, w)
+    pairs = features.transitions(chains, w)
     for v in range(order.shape[0]):
         i = order[v]
         start, T = chains.tokens[i], chains.tokens[i + 1] - chains.tokens[i]
         size, kept = T * S, blocks.cells[blocks.at[i] : blocks.at[i + 1]]
-        scores(chains, i, w, unary)
-        for t in range(T if task == START else 0):
-            unary[t * S + labels[start + t]] += strength
+        features.scores(chains, i, w, unary)
         for x in range(S * S):
             matrix[x] = pairs[x]
         log_z, table, stride = marginals(unary, matrix, T, K, S, work, nodes, edges)
         if task == GAPS:
-            losses[i] = max(log_z - score_of(labels, start, T, S, unary, matrix), 0.0)
+            losses[i] = max(log_z - features.score_of(labels, start, T, S, unary, matrix), 0.0)
             sizes[i] = T * (largest_size(unary, size) + largest_size(matrix, S * S))
             entropies[i] = _settled(kept, T, K, S, nodes, edges)
             with_mu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
             gaps[i] = max(log_z - with_mu - entropies[i], 0.0)
-            others[i] = less_truth(labels, start, T, S, nodes, edges)
-            aggregate(chains, i, nodes, edges, rows)
-            add_rows(chains, i, -weights[i], rows, to)
+            others[i] = add_excess(chains, i, labels, nodes, edges, -weights[i], rows, to)
             continue
         with_nu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
         _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs)
-        if task == START:
-            for x in range(kept.shape[0]):
-                kept[x] += toward[x]
-            continue
         along = dot(unary, nodes, size) + dot(matrix, edges, S * S)
-        n_rows, scale = aggregate(chains, i, nodes, edges, rows), weights[i] / strength
+        n_rows, scale = features.aggregate(chains, i, nodes, edges, rows), weights[i] / strength
         bend, of_entropy = scale * dot(rows, rows, n_rows), (kept, toward, signs, points, logs)
         step, entropy = _search(of_entropy, along, bend, memory[0])
         gaps[i] = max(log_z - (with_nu - along) - entropy, 0.0)
         if step > 0.0:
-            add_rows(chains, i, -scale * step, rows, raw)
+            features.add_rows(chains, i, -scale * step, rows, raw)
             if threshold > 0.0:
-                shrink_rows(chains, i, threshold, raw, w)
+                features.shrink_rows(chains, i, threshold, raw, w)
             for x in range(kept.shape[0]):
                 kept[x] = max(kept[x] + step * toward[x], 0.0)
     return order.shape[0]
@@ -109,19 +87,17 @@ def _settled(kept, T, K, S, nodes, edges):
     for k in range(K):
         nodes[k] = own = kept[k] / mass
         entropy -= own * log(max(own, _TINY))
-    for row in range(T * K, kept.shape[0] - K + 1, K):
-        t, j = 1 + (row - T * K) // (K * K), (row // K - T) % K
-        if t >= T:
-            break
-        mass = _TINY
-        for k in range(K):
-            mass += kept[row + k]
-        for k in range(K):
-            share = kept[row + k] / mass
-            own = nodes[(t - 1) * S + j] * share
-            edges[j * S + k] += own
-            nodes[t * S + k] += own
-            entropy -= own * log(max(share, _TINY))
+    for t in range(1, T):
+        for j in range(K):
+            row, mass = (T + (t - 1) * K + j) * K, _TINY
+            for k in range(K):
+                mass += kept[row + k]
+            for k in range(K):
+                share = kept[row + k] / mass
+                own = nodes[(t - 1) * S + j] * share
+                edges[j * S + k] += own
+                nodes[t * S + k] += own
+                entropy -= own * log(max(share, _TINY))
     return entropy
 
 
@@ -135,7 +111,7 @@ def _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs):
             toward[t * K + k] = nodes[t * S + k]
             if T > 1:
                 signs[t * K + k] = -1.0 if 0 < t < T - 1 else 0.0
-    pair_marginals(T, K, S, work, table, stride, toward, T * K)
+    recursion.pair_marginals(T, K, S, work, table, stride, toward, T * K)
     for x in range(kept.shape[0]):
         toward[x] -= kept[x]
     for x in range(T * K):

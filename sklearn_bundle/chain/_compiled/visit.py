@@ -5,27 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.features import (
-    add_rows,
-    aggregate,
-    dot,
-    less_truth,
-    most,
-    score_of,
-    scores,
-    shrink_rows,
-    transitions,
-)
-from sklearn_bundle.chain._compiled.recursion import (
-    aligned,
-    largest_size,
-    marginals,
-    new_workspace,
-)
+from sklearn_bundle.chain._compiled import features, recursion
+from sklearn_bundle.chain._compiled.features import add_excess, dot, most
+from sklearn_bundle.chain._compiled.recursion import aligned, largest_size, marginals
 from sklearn_bundle.jit.decorators import inner, jit
 from sklearn_bundle.jit.vector import WIDTH, load, splat, store
 
-STEPS, GAPS, GRADIENT, START = 0, 1, 2, 3  # what a visit is for
+STEPS, GAPS, GRADIENT = 0, 1, 2  # what a visit is for
 _ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
 _ROUNDING = 1e-13  # relative to the numbers whose difference a gain is: smaller losses are ignored
 _OVER = 1.5  # times the step of the quadratic model: this took fewer epochs in a trial
@@ -64,7 +50,8 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
     losses, gaps, entropies, sizes, own_sizes, others = results
     K, S, T = chains.n_labels, chains.width, most(chains.tokens)
     n, m, calls = T * S, S * S, 0
-    work, rows = new_workspace(T, S, chains.bars), np.empty((most(chains.blocks) + S + 3) * S)
+    work = recursion.new_workspace(T, S, chains.bars)
+    rows = np.empty((most(chains.blocks) + S + 3) * S)
     move, theta, mu, nu = aligned(n), aligned(n), aligned(n), aligned(n)
     move_pairs, theta_pairs, mu_edges, nu_edges = aligned(m), aligned(m), aligned(m), aligned(m)
     point, pairs = aligned(n), aligned(m)
@@ -72,17 +59,15 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
         i = order[v]
         start, T = chains.tokens[i], chains.tokens[i + 1] - chains.tokens[i]
         size, at, pairs_at = T * S, start * S, 0
-        scores(chains, i, w, move)
-        _copy(transitions(chains, w), 0, m, move_pairs)
+        features.scores(chains, i, w, move)
+        _copy(features.transitions(chains, w), 0, m, move_pairs)
         log_z_w = marginals(move, move_pairs, T, K, S, work, nu, nu_edges)[0]
         if task != STEPS:
-            losses[i] = log_z_w - score_of(labels, start, T, S, move, move_pairs)
+            losses[i] = log_z_w - features.score_of(labels, start, T, S, move, move_pairs)
             losses[i] = max(losses[i], 0.0)
             sizes[i] = T * (largest_size(move, size) + largest_size(move_pairs, m))
         if task == GRADIENT:
-            others[i] = less_truth(labels, start, T, S, nu, nu_edges)
-            aggregate(chains, i, nu, nu_edges, rows)
-            add_rows(chains, i, -weights[i], rows, target)
+            others[i] = add_excess(chains, i, labels, nu, nu_edges, -weights[i], rows, target)
             continue
         pairs_at = blocks.pairs_at[i] * m
         _copy(blocks.nodes, at, size, theta)
@@ -100,9 +85,7 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
         gaps[i] = max(log_z_w - log_z - with_mu, 0.0)
         if task == GAPS:
             entropies[i] = entropy
-            others[i] = less_truth(labels, start, T, S, mu, mu_edges)
-            aggregate(chains, i, mu, mu_edges, rows)
-            add_rows(chains, i, -weights[i], rows, target)
+            others[i] = add_excess(chains, i, labels, mu, mu_edges, -weights[i], rows, target)
             continue
         calls += 2
         slope = dot(move, nu, size) + dot(move_pairs, nu_edges, m) - with_mu
@@ -126,14 +109,14 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
             _subtract(nu_edges, mu_edges, m)
             gain += dot(move, nu, size) + dot(move_pairs, nu_edges, m)  # <w, features>
             gain += dot(theta, nu, size) + dot(theta_pairs, nu_edges, m)
-            n_rows = aggregate(chains, i, nu, nu_edges, rows)
+            n_rows = features.aggregate(chains, i, nu, nu_edges, rows)
             squared, distance = dot(rows, rows, n_rows), dot(nu, nu, size)
             if distance > 0.0:
                 couplings[i] = squared / distance
             if gain - 0.5 * scale * squared >= -_ROUNDING * numbers:
-                add_rows(chains, i, -scale, rows, raw)
+                features.add_rows(chains, i, -scale, rows, raw)
                 if threshold > 0.0:
-                    shrink_rows(chains, i, threshold, raw, w)
+                    features.shrink_rows(chains, i, threshold, raw, w)
                 break
             step *= 0.5
     return calls

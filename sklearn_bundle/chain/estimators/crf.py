@@ -13,15 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.chain.estimators._labeling import ChainLabeler, certain_labels
 from sklearn_bundle.chain.model import taken_apart
-from sklearn_bundle.chain.problem import Blocks, ChainProblem
+from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.forbidden import SCHEMES
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
-from sklearn_bundle.chain.solvers import (
-    LBFGS_ITERATIONS,
-    SAMPLINGS,
-    ChainAutoSolver,
-    DualSolver,
-)
+from sklearn_bundle.chain.solvers import LBFGS_ITERATIONS, SAMPLINGS, ChainAutoSolver, DualSolver
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.docs import fill_doc
 from sklearn_bundle.core.estimator import (
@@ -241,7 +236,6 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         X, y, sample_weight = gathered(type(self).__name__, X, y, sample_weight)
         run = Fit(self, X, y, sample_weight=sample_weight)
         data = checked_sequences(run.params, X, y, sample_weight)
-        checked_reg_lambda(run.params.reg_lambda, data.total)
         return run.finish(*solved(run, run.params, data))
 
     def certain(self, X: Any) -> NDArray[np.bool_] | list[NDArray[np.bool_]]:
@@ -306,7 +300,7 @@ def solved(
     seed = seed_of(params)
 
     def solve(k: int, observe: Any, seconds: float | None) -> SolverResult:
-        with problem_of(params, data, reg_lambda, n_threads) as problem:
+        with ChainProblem(data, reg_lambda, params, n_threads) as problem:
             data.X = data.X[:0]
             new = partial(new_solver, params, problem, seed)
             return run.minimize(k, problem, new, observe, seconds)[1]
@@ -319,13 +313,6 @@ def solved(
     return fitted_by(params, data, result, reg_lambda), [result]
 
 
-def problem_of(
-    params: SDCACRF, data: TrainingSequences, reg_lambda: float, n_threads: int
-) -> ChainProblem:
-    """The problem of these data."""
-    return ChainProblem(data, reg_lambda, params.l1_ratio, params.fit_intercept, n_threads)
-
-
 def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> _Solver:
     """A solver that starts from the state that another one kept, or from None."""
     auto, with_l1 = params.solver == "auto", params.l1_ratio > 0.0
@@ -334,8 +321,7 @@ def new_solver(params: SDCACRF, problem: ChainProblem, seed: int, kept: Any) -> 
         return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
     if params.solver == "lbfgs":
         return LBFGSSolver(problem, kept)
-    start = kept if isinstance(kept, Blocks) else None
-    dual = DualSolver(problem, params, seed=seed, kept=start)
+    dual = DualSolver(problem, params, seed=seed, kept=kept if point is None else None)
     return ChainAutoSolver(dual, params.tol) if auto and not with_l1 else dual
 
 

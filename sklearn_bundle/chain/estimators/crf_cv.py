@@ -15,15 +15,15 @@ from sklearn_bundle.chain.estimators.crf import (
     checked_sequences,
     fitted_by,
     new_solver,
-    problem_of,
     seed_of,
     solved,
 )
+from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from sklearn_bundle.core import contract
 from sklearn_bundle.core.contract import SolverResult, TimeLimit
 from sklearn_bundle.core.docs import fill_doc
-from sklearn_bundle.core.estimator import Fit, warn_if_missed, with_callbacks
+from sklearn_bundle.core.estimator import Fit, with_callbacks
 from sklearn_bundle.core.folds import checked_scorer, folds_among, score_of
 from sklearn_bundle.core.parallel import blas_threads, split_threads
 from sklearn_bundle.core.parameters import Names, checked, warn_of_unused
@@ -33,8 +33,8 @@ from sklearn_bundle.core.path import (
     PathResult,
     check_values,
     fit_path,
+    models_along,
     reported,
-    told,
 )
 from sklearn_bundle.core.search import (
     Grid,
@@ -161,12 +161,8 @@ def crf_path(
     X, y, sample_weight = gathered("crf_path", X, y, sample_weight)
     data = checked_sequences(estimator, X, y, sample_weight)
     values = _values_for(grid, data)
-    models, results = [], []
     path = _path(estimator, data, values, seed_of(estimator))
-    for model, found in told("crf_path", estimator.verbose, values, path):
-        models.append(model)
-        results += found
-    warn_if_missed("crf_path", results, estimator.tol, estimator._advice)
+    models = models_along("crf_path", estimator, values, path)
     return CRFPathResult.of(values, models, models=models)
 
 
@@ -178,9 +174,8 @@ def _path(
     limit: TimeLimit | None = None,
 ) -> Models:
     """A fitted copy for each value, each fit started where the last one ended."""
-    with problem_of(
-        estimator, data, float(values[0]), split_threads(estimator.n_jobs, 1)[1]
-    ) as problem:
+    n_threads = split_threads(estimator.n_jobs, 1)[1]
+    with ChainProblem(data, float(values[0]), estimator, n_threads) as problem:
 
         def solve(i: int, k: int, kept: Any, seconds: float | None) -> Any:
             problem.reg_lambda = float(values[i])

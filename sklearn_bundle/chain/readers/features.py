@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _KINDS: dict[str, Any] = {"strings": (list, tuple, set, frozenset), "dicts": Mapping}
 _VALUES = str, Real, np.bool_
-_ONE = np.ones(1)
 
 
 def place(
@@ -58,7 +57,7 @@ def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__  # a new name gets the next number
     counts, values = _counts_and_values(form, tokens)
-    columns = np.fromiter(map(numbers.__getitem__, names_of(form, tokens)), np.int64, counts.sum())
+    columns = np.fromiter(map(numbers.__getitem__, _names(form, tokens)), np.int64, counts.sum())
     names = np.array(sorted(numbers), dtype=object)
     rank = np.empty(len(names), _index_dtype(counts))
     rank[[numbers[name] for name in names]] = np.arange(len(names))
@@ -73,7 +72,7 @@ def places_of(names: NDArray) -> dict[Any, int]:
 def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
     """Attributes of tokens; those without a column are left out."""
     counts, values = _counts_and_values(form, tokens)
-    columns = map(vocabulary.get, names_of(form, tokens), repeat(-1))
+    columns = map(vocabulary.get, _names(form, tokens), repeat(-1))
     columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
     known = columns >= 0
     if not known.all():
@@ -83,7 +82,7 @@ def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_ar
     return _matrix(counts, columns, values, len(vocabulary))
 
 
-def names_of(form: str, tokens: list) -> Iterator[str]:
+def _names(form: str, tokens: list) -> Iterator[str]:
     """The names of all attributes, token by token."""
     if form == "strings":
         return chain.from_iterable(tokens)
@@ -96,22 +95,16 @@ def _values(tokens: list) -> Iterable:
     return chain.from_iterable(token.values() for token in tokens)
 
 
-def values_of(form: str, tokens: list) -> NDArray[np.float64]:
-    """The values of all attributes, token by token; of names a single one that is that of all."""
+def _counts_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
+    """The number of attributes per token, and all values; of names alone in single precision."""
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
     values = list(_values(tokens)) if form == "dicts" else []
     if set(map(type, values)) <= {str}:
-        return _ONE
+        return counts, np.ones(counts.sum(), np.float32)
     try:
-        return np.array([1.0 if isinstance(v, str) else float(v) for v in values])
+        return counts, np.array([1.0 if isinstance(v, str) else float(v) for v in values])
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
-
-
-def _counts_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
-    """The number of attributes per token, and all values; ones in single precision."""
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    values = values_of(form, tokens)
-    return counts, np.ones(counts.sum(), np.float32) if values is _ONE else values
 
 
 def _index_dtype(counts: NDArray[np.int64]) -> type:

@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle.chain.readers.features import FORMS, check_tokens, csr
-from sklearn_bundle.core.validation import well_formed
+from sklearn_bundle.core.validation import X_CHECKS, well_formed
 from sklearn_bundle.core.values import refuse_misread
 
 TOKEN_FORMS = {"strings", "dicts"}
-X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 def nature(value: Any) -> str:

@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_consistent_length
 from sklearn_bundle.chain.readers import features, packing
 from sklearn_bundle.chain.readers.features import place
 from sklearn_bundle.chain.readers.forbidden import bars_of, check_allowed
-from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, X_CHECKS, nature
+from sklearn_bundle.chain.readers.packing import TOKEN_FORMS, nature
 from sklearn_bundle.core.estimator import features_of
 from sklearn_bundle.core.validation import (
+    X_CHECKS,
     arrays_of,
     check_discrete,
     check_sample_weight,
@@ -270,24 +271,23 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list:
 def _encoded(labels: list, lengths: NDArray[np.int64]) -> tuple[np.ndarray, NDArray]:
     """Sorted classes, all strings or all whole numbers, and indices into them."""
     kinds = set(map(type, labels))
-    if all(issubclass(kind, str) for kind in kinds):
+    strings = any(issubclass(kind, str) for kind in kinds)
+    if all(issubclass(kind, str if strings else _NUMBERS) for kind in kinds):
         ordered = sorted(set(labels))
-        index = {label: k for k, label in enumerate(ordered)}
-        indices = np.fromiter(map(index.__getitem__, labels), np.intp, len(labels))
-        return np.array(ordered, dtype=str), indices
-    if all(issubclass(kind, _NUMBERS) for kind in kinds):
-        values = np.array(labels)
-        whole = values.dtype.kind in "biuf" and np.isfinite(values) & (values == np.floor(values))
-        if np.all(whole):
-            return np.unique(values, return_inverse=True)
-    string = any(issubclass(kind, str) for kind in kinds)
-
-    def is_wrong(label: Any) -> bool:
-        size = abs(float(label)) if isinstance(label, _NUMBERS) else np.inf
-        return not (isinstance(label, str) if string else size.is_integer() and size < 2.0**63)
-
-    t = next((t for t, label in enumerate(labels) if is_wrong(label)), 0)
+        if all(_is_label(label, strings) for label in ordered):
+            index = {label: k for k, label in enumerate(ordered)}
+            indices = np.fromiter(map(index.__getitem__, labels), np.intp, len(labels))
+            return np.array(ordered, dtype=str if strings else None), indices
+    t = next(t for t, label in enumerate(labels) if not _is_label(label, strings))
     raise ValueError(
         "Labels must be strings, or else whole numbers, not both: y holds "
         f"{shown(labels[t])} of type {type(labels[t]).__name__} ({place(t, lengths)})."
     )
+
+
+def _is_label(label: Any, strings: bool) -> bool:
+    """Whether it is a string, or else a whole number of at most 64 bits."""
+    if strings:
+        return isinstance(label, str)
+    size = abs(float(label)) if isinstance(label, _NUMBERS) else np.inf
+    return size.is_integer() and size < 2.0**63

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from sklearn_bundle.core.estimator import warn_if_missed
 from sklearn_bundle.core.parallel import blas_threads
 from sklearn_bundle.core.parameters import Names, checked, suggestion, warn_of_unused
-from sklearn_bundle.core.path import Numbers, PathResult, PathValues, check_values, told
+from sklearn_bundle.core.path import Numbers, PathResult, PathValues, check_values, models_along
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
@@ -145,12 +144,8 @@ def bmrm_path(
     data = estimator._checked(X, y, sample_weight)
     # 20 values on a path by default, if w = 0 is optimal for none of them
     values = values_for(given, estimator, data, 20)
-    models, results = [], []
     path = along(estimator, data, values)
-    for model, found in told("bmrm_path", estimator.verbose, values, path):
-        models.append(model)
-        results += found
-    warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice)
+    models = models_along("bmrm_path", estimator, values, path)
     coefs = np.stack([model.coef_ for model in models], axis=-1)
     intercepts = np.stack([model.intercept_ for model in models], axis=-1)
     if is_classifier(estimator) and len(coefs) == 1:

@@ -81,9 +81,8 @@ def _expect(outputs, i, w, work, weight, gradient):
     for x in range(T * S if w.shape[0] > at else 0):
         cost = outputs.costs[labels[start + x // S] * S + x % S]
         gradient[at] += weight * cost * work.nodes[x]
-    features.less_truth(labels, start, T, S, work.nodes, work.edges)
-    features.aggregate(chains, i, work.nodes, work.edges, work.rows)
-    features.add_rows(chains, i, weight, work.rows, gradient)
+    excess = work.nodes, work.edges, weight, work.rows, gradient
+    features.add_excess(chains, i, labels, *excess)
     return max(log_z - features.score_of(labels, start, T, S, work.unary, pairs), 0.0)
 
 

@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.structured._compiled import structures
-from sklearn_bundle.structured._compiled.class_oracle import (
-    NodeRows,
-    append_row,
-    node_scores,
-)
+from sklearn_bundle.structured._compiled.class_oracle import NodeRows, append_row, node_scores
 
 
 class MultilabelOutputs(NamedTuple):

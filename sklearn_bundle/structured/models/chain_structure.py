@@ -17,12 +17,7 @@ from sklearn_bundle.structured.models.base import (
     checked_labels,
     cost_matrix,
 )
-from sklearn_bundle.structured.models.examples import (
-    CompiledExamples,
-    Sums,
-    check_scaling,
-    ends_of,
-)
+from sklearn_bundle.structured.models.examples import CompiledExamples, Sums, check_scaling, ends_of
 
 Array = NDArray[np.float64]
 

@@ -10,12 +10,7 @@ from sklearn.utils import check_scalar
 from sklearn_bundle.structured._compiled.pairwise_oracle import PairwiseOutputs, labeling
 from sklearn_bundle.structured.models.base import check_size
 from sklearn_bundle.structured.models.examples import Array, CompiledExamples, whole_numbers
-from sklearn_bundle.structured.models.graph import (
-    GraphInput,
-    GraphModel,
-    forest_order,
-    packed,
-)
+from sklearn_bundle.structured.models.graph import GraphInput, GraphModel, forest_order, packed
 
 Labels = NDArray[np.int64]
 

@@ -173,11 +173,7 @@ class Segments(StructuredModel):
     max_lengths_: Numbers
 
     def best_segments(
-        self,
-        X: sp.csr_array,
-        lengths: Numbers,
-        w: Array,
-        n_threads: int,
+        self, X: sp.csr_array, lengths: Numbers, w: Array, n_threads: int
     ) -> TokenSegments:
         """The segmentations of the highest scores.
 

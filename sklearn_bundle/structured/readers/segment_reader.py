@@ -8,9 +8,9 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from sklearn_bundle.chain.readers.packing import nature
+from sklearn_bundle.chain.readers.packing import lengths_of, nature, sequences_in
 from sklearn_bundle.chain.readers.sequences import (
     Sequences,
     check_labels,
@@ -34,7 +34,7 @@ class SegmentReader(Reader):
     """Sequences as in SDCACRF, each with a list of (label, start, stop)."""
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
-        segmentations = _checked(estimator, y)
+        segmentations = _checked(estimator, X, y)
         tokens = _labels(segmentations)
         data = check_training_sequences(estimator, X, tokens, sample_weight, least_classes=1)
         sizes = by_tokens([segmentations[i] for i in data.kept]).sizes
@@ -57,11 +57,11 @@ class SegmentReader(Reader):
 
     def predict(self, estimator, X) -> Any:
         sequences, found = _found(estimator, X)
-        labels = estimator.classes_[found.labels].tolist()
-        return _by_sequences(sequences, TokenSegments(labels, found.sizes))
+        labels, starts = estimator.classes_[found.labels].tolist(), sequences.starts.tolist()
+        return [segments_of(labels[a:b], found.sizes[a:b]) for a, b in pairwise(starts)]
 
     def losses(self, estimator, X, y) -> tuple[Array, Array]:
-        truth = _checked(estimator, y)
+        truth = _checked(estimator, X, y)
         sequences, found = _found(estimator, X)
         wrong = check_labels(estimator, sequences, _labels(truth)) != found.labels
         ends = (by_tokens(truth).sizes > 0) != (found.sizes > 0)
@@ -85,23 +85,21 @@ def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
     return sequences, estimator.model_.best_segments(*given)
 
 
-def _by_sequences(sequences: Sequences, found: TokenSegments) -> list[Segmentation]:
-    bounds = sequences.starts.tolist()
-    return [segments_of(found.labels[a:b], found.sizes[a:b]) for a, b in pairwise(bounds)]
-
-
-def _checked(estimator: BaseEstimator, y: Any) -> list[Segmentation]:
-    """The segments of each sequence; whether they cover it is checked with their labels."""
+def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
+    """The segments of each sequence; they cover it, so that labels of its tokens fit in memory."""
     require_y(f"This {type(estimator).__name__} estimator", y)
     if nature(y) != "list":
         raise TypeError(
             "y must be a list with a list of segments (label, start, stop) for each sequence of X, "
             f"got {short(y)} of type {type(y).__name__}."
         )
-    return [_segments(i, part) for i, part in enumerate(y)]
+    sequences = sequences_in(X)
+    lengths = [1] * len(y) if sequences is None else lengths_of(sequences).tolist()
+    check_consistent_length(lengths, y)
+    return [_segments(i, *own) for i, own in enumerate(zip(y, lengths, strict=True))]
 
 
-def _segments(i: int, segments: Any) -> Segmentation:
+def _segments(i: int, segments: Any, length: int) -> Segmentation:
     """The segments of sequence i, with Python's integers."""
     checked, end = [], 0
     for segment in segments if nature(segments) in ("list", "matrix") else [segments]:
@@ -113,6 +111,11 @@ def _segments(i: int, segments: Any) -> Segmentation:
             )
         checked.append((segment[0], end, int(segment[2])))
         end = int(segment[2])
+    if end != length:
+        raise ValueError(
+            f"Sequence {i} of y has segments up to {end}, but sequence {i} of X has {length} "
+            "positions."
+        )
     return checked
 
 
