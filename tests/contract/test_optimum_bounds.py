@@ -5,11 +5,11 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import (
+    SDCACRF,
     BMRMClassifier,
     BMRMNoveltyDetector,
     BMRMRegressor,
     PragamSVC,
-    SDCACRF,
     StructuredSVM,
     SwapNoveltyDetector,
     SwapSVC,
@@ -149,7 +149,7 @@ def test_detectors(model):
     ids=str,
 )
 def test_chains(model):
-    """No weights in the ball of the gap prefer a labeling with another label where it is certain."""
+    """No w in the ball of the gap prefers a labeling with another label where it is certain."""
     X, y = reference.made()
     biased, ridge = getattr(model, "model", model).fit_intercept, 1 - getattr(model, "l1_ratio", 0)
     problem = reference.Model(X, y, 3, 0.05, intercept=biased)
