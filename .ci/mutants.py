@@ -64,7 +64,10 @@ WORDS = {"passed": "SURVIVED"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """``tests`` is a file, from tests/contract on; ``select`` is what pytest's -k takes."""
+    """``tests`` is a file, from tests/contract on; ``select`` is what pytest's -k takes.
+
+    Of a step, ``select`` names the estimators that take it.
+    """
 
     name: str
     file: str
@@ -82,7 +85,8 @@ class Mutant:
     def arguments(self) -> list[str]:
         """Those of pytest."""
         if self.is_step:
-            return [*HONEST, "-k", "test_random or test_plain or max_iter"]
+            fits = "(test_random or test_plain or max_iter)"
+            return [*HONEST, "-k", f"{fits} and ({self.select})" if self.select else fits]
         return ["-x", *selected(self.tests, self.select)]
 
     def faults(self) -> list[str]:

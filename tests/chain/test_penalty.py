@@ -25,6 +25,9 @@ def test_bound_is_the_scaled_dual_and_the_best_one(l1, ridge, entropy):
     assert bound == pytest.approx(s * entropy - _conjugate(penalty, s * v), abs=1e-6)
     scales = np.linspace(0.0, 1.0, 21) if l1 else [1.0]
     assert all(bound >= t * entropy - _conjugate(penalty, t * v) - 1e-6 for t in scales)
+    off, s, cost = penalty.bound(v, entropy, error=0.1)
+    longer = v * (1.0 + 0.1 / np.linalg.norm(v))
+    assert off - cost <= s * entropy - _conjugate(penalty, s * longer) + 1e-6
 
 
 def test_bound_without_ridge_is_feasible():

@@ -2,8 +2,7 @@
 
 Scales from 1e-6 to 1e8, constant and huge columns, offsets, repeated rows and columns, rare
 classes, extreme weights, few rows with many columns, float32, CSR, strengths over eight decades.
-``asv_benchmarks/studies/stress.py`` counts over many of them, and ``tests/project/test_stress.py``
-tests some.
+``asv_benchmarks/studies/stress.py`` counts over many of them, and ``test_random.py`` tests some.
 """
 
 import warnings

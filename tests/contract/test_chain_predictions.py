@@ -226,8 +226,7 @@ def test_scikit_learn_puts_predictions_together(longest):
 
 def test_features_in_the_form_of_sklearn_crfsuite(chains):
     X, y = chains
-    dicts = [[dict(zip(NAMES, row, strict=True)) for row in x] for x in X]
-    model = SDCACRF().fit(dicts, y)
+    model = SDCACRF().fit(dicts(X), y)
     assert dict(model.state_features_) == {
         (name, label): weight
         for name, row in zip(sorted(NAMES), model.coef_.T, strict=True)

@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from sklearn_bundle import SDCACRF, SDCACRFCV, crf_path
 from sklearn_bundle.metrics import flat_f1_scorer, span_f1_scorer, token_accuracy_score
-from tests.contract.chains import FORMS, WEIGHTS, assert_true_certificate, named_chains, parts
+from tests.contract.chains import FORMS, WEIGHTS, named_chains, parts
+from tests.contract.judge import judge
 
 LAMBDAS = [0.02, 2.0, 0.2]
 DESCENDING = [2.0, 0.2, 0.02]
@@ -28,8 +29,9 @@ def test_a_path_is_fits_one_by_one(solver):
     assert values.tolist() == DESCENDING
     for reg_lambda, model in zip(DESCENDING, models, strict=True):
         assert model.reg_lambda == reg_lambda and model.status_ == "converged"
-        assert_true_certificate(model, X, y, WEIGHTS)
+        judge(model, X, y, WEIGHTS)
         alone = SDCACRF(reg_lambda=reg_lambda, **settings).fit(X, y, WEIGHTS)
+        assert alone.lower_bound_ <= model.objective_ and model.lower_bound_ <= alone.objective_
         # reg_lambda / 2 |w - w*|^2 is at most the gap, on both sides
         difference = [a - b for a, b in zip(parts(model), parts(alone), strict=True)]
         distance = sum(np.square(part).sum() for part in difference) ** 0.5
@@ -215,4 +217,4 @@ def test_equal_values_and_values_far_apart(solver):
         _, models = crf_path(X, y, reg_lambdas=values, **settings)
     assert [model.status_ for model in models[:4]] == ["converged"] * 4
     for model in models:
-        assert_true_certificate(model, X, y, rel=1e-9)
+        judge(model, X, y)

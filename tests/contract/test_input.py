@@ -26,9 +26,7 @@ from tests.contract.user_losses import SmoothHinge
     [
         (lambda X, y: {"y": np.ones(len(y))}, "2 classes in y .* only one class: .*1.0"),
         (lambda X, y: {"X": np.where(X[3, 3] == X, np.nan, X)}, "Input X contains NaN"),
-        (lambda X, y: {"X": np.where(X[3, 3] == X, np.inf, X)}, "Input X contains infinity"),
         (lambda X, y: {"y": np.where(y == 1, np.nan, 0.0)}, "Input y contains NaN"),
-        (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
         (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label per sample.*multilabel"),
         (lambda X, y: {"X": [[1.0, 2.0], [3.0]], "y": [0, 1]}, "X must|sequence|inhomogeneous"),
         (lambda X, y: {"X": 1j * X}, "[Cc]omplex"),
@@ -68,12 +66,6 @@ def test_features_too_large_or_small_for_a_gamma_of_their_own(data, gamma, facto
     X, y = data
     with pytest.raises(ValueError, match=f"gamma='{gamma}' needs features whose squares float64"):
         SwapSVC(gamma=gamma).fit(factor * X, y)
-
-
-def test_other_number_of_features_at_predict(data):
-    model = BMRMClassifier().fit(*data)
-    with pytest.raises(ValueError, match="X has 9 features, but BMRMClassifier is expecting 10"):
-        model.predict(data[0][:, :9])
 
 
 class Failing(SmoothHinge):

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet
 
-from sklearn_bundle import (
-    SDCACRF,
-    BMRMClassifier,
-    BMRMRegressor,
-    bmrm_path,
-    crf_path,
-)
+from sklearn_bundle import BMRMClassifier, BMRMRegressor, bmrm_path
 from tests.contract.cases import data
 from tests.contract.judge import judge
 
@@ -82,14 +76,3 @@ def test_a_path_of_many_values_beside_scikit_learns_models(l1_ratio, tol):
         )
         assert path.objectives[k] == pytest.approx(ours, rel=1e-10)
         assert path.lower_bounds[k] <= best * (1 + 1e-12) and best <= ours * (1 + 1e-9)
-
-
-def test_a_path_of_chains():
-    X, y, weights, _ = data("chains, weighted")
-    kind = {"tol": 1e-6, "random_state": 0, "max_iter": 2000}
-    path = crf_path(X, y, reg_lambdas=VALUES, sample_weight=weights, **kind)
-    for value, model in zip(VALUES, path.models, strict=True):
-        assert model.reg_lambda == value
-        judge(model, X, y, weights)
-        one = SDCACRF(reg_lambda=value, **kind).fit(X, y, weights)
-        assert one.lower_bound_ <= model.objective_ and model.lower_bound_ <= one.objective_

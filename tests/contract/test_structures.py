@@ -1,6 +1,5 @@
 """StructuredSVM against SDCACRF, and with scikit-learn's tools, as common checks do on 2-D X."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -182,17 +181,6 @@ def test_parameters_of_the_model_are_the_estimators_too():
     assert model._repr_html_()
 
 
-@pytest.mark.parametrize("warm_start", [False, True])
-def test_pickle(chains, ranked, warm_start):
-    for kind, (X, y) in {"chain": chains, "own": ranked}.items():
-        model = StructuredSVM("chain" if kind == "chain" else Ranking(), warm_start=warm_start)
-        model.set_params(random_state=0).fit(X, y)
-        copy = pickle.loads(pickle.dumps(model))
-        assert "_warm" not in vars(copy) and hasattr(model, "_warm") == warm_start
-        assert_array_equal(np.concatenate(copy.predict(X)), np.concatenate(model.predict(X)))
-        assert_array_equal(copy.fit(X, y).w_, clone(model).fit(X, y).w_)
-
-
 def test_a_fit_forgets_the_one_before(chains, rows, ranked):
     """Of another kind: what it had and the next one has not is gone."""
     kinds = [
@@ -209,14 +197,6 @@ def test_a_fit_forgets_the_one_before(chains, rows, ranked):
         assert_array_equal(
             np.concatenate(model.predict(X), None), np.concatenate(fresh.predict(X), None)
         )
-
-
-def test_the_callers_data_are_left_alone(chains, ranked):
-    for kind, (X, y) in {"chain": chains, "own": ranked}.items():
-        before = pickle.dumps((X, y))
-        model = StructuredSVM("chain" if kind == "chain" else Ranking(), random_state=0)
-        model.fit(X, y, np.arange(12.0)).score(X, y)
-        assert pickle.dumps((X, y)) == before
 
 
 # ---- errors -----------------------------------------------------------------------------------

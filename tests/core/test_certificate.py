@@ -100,6 +100,7 @@ def test_rounding_that_no_bound_can_give_up_is_added_to_the_objective():
     assert attained(1.0, 2.0**-20, 2.0**-21) == (1.0 + 2.0**-21, 0.0)
     assert attained(1.0, 2.0**-20, 0.5) == (1.0, 0.5 - 2.0**-20)
     assert attained(1.0, 2.0**-20, -np.inf) == (1.0, -np.inf)
+    assert attained(1.0, 0.5, 0.25) == (1.5, 0.25)  # no six digits are left
 
 
 def test_what_rounding_may_hide_is_no_progress():

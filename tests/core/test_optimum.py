@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.core.certificate import Ball, ball_of
-from sklearn_bundle.core.optimum import accuracy_bounds
+from sklearn_bundle.core.optimum import CertainClassifier, accuracy_bounds
 
 
 class Quadratic:
@@ -64,3 +64,22 @@ def test_accuracy_bounds():
     weights = np.array([1.0, 3.0, 0.0, 4.0, 0.0])
     assert accuracy_bounds(possible, true, weights) == (1 / 8, 4 / 8)
     assert np.isnan(accuracy_bounds(possible, true, 0.0 * weights)).all()
+
+
+class Given(CertainClassifier):
+    """Three rows, of which the second is predicted to have a label that the optimum's is not."""
+
+    classes_ = np.array([0, 1])
+
+    def _bounds(self, X):
+        raise NotImplementedError
+
+    def _possible(self, X):
+        return np.array([[True, False], [True, False], [True, True]])
+
+    def predict(self, X):
+        return np.array([0, 1, 1])
+
+
+def test_only_a_prediction_that_is_possible_is_certain():
+    assert Given().certain(None).tolist() == [True, False, False]

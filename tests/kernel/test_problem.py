@@ -161,6 +161,16 @@ def test_where_the_optimum_lies(name, seed):
         assert share or found.b + found.above <= largest + reach
 
 
+def test_ends_of_the_intercept_where_costs_cancel():
+    """Any b from -1 to 1 is best, but three costs of 0.1 less three others are not 0 as summed."""
+    y = np.repeat([1.0, -1.0], 3)
+    dual = Dual(y, np.minimum(0.1 * y, 0.0), np.maximum(0.1 * y, 0.0), np.zeros(6))
+    data = KernelData(np.zeros((6, 6)), Kernel("precomputed"), np.float64)
+    problem = Problem(data, np.arange(6), dual, cache_bytes=1e8)
+    found = problem.certified(Point(0.1 * y, np.zeros(6)), np.zeros(6))
+    assert found.b - found.below <= -1.0 and found.b + found.above >= 1.0
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_scores_that_may_hide_a_loss_are_summed_again(name):
     """Rough scores lead to the objective of exact ones, also where they look free of loss."""

@@ -112,7 +112,6 @@ def test_planes_of_other_rows_behind_the_same_names_are_not_taken_up():
     [
         (1, lambda X: X[:, :5], "Block 1 has features 5, block 0 has 6"),
         (3, lambda X: X.astype(np.float32), "Block 3 has a dtype of float32, block 0 has float64"),
-        (2, lambda X: X[:-1], r"Block 2: .*numbers of samples: \[114, 115\]"),
     ],
 )
 def test_what_is_wrong_with_a_block_is_told_with_its_number(number, spoil, message):
