@@ -4,7 +4,7 @@ import pytest
 
 from sklearn_bundle import SDCACRF, BMRMClassifier
 from sklearn_bundle.metrics import token_accuracy_score
-from tests.contract.chains import assert_true_certificate
+from tests.contract.judge import judge
 
 pytestmark = pytest.mark.realdata
 
@@ -63,4 +63,4 @@ def test_solvers_for_chains_agree(labeled):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_certificate_on_letters(tasks, solver):
     X, y = (part[:100] for part in tasks.sequences("ocr")[:2])
-    assert_true_certificate(SDCACRF(solver=solver, max_iter=500).fit(X, y), X, y)
+    judge(SDCACRF(solver=solver, max_iter=500).fit(X, y), X, y)
