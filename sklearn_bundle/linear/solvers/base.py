@@ -91,13 +91,13 @@ def in_span(task: Task) -> Task:
         return task
     if risk.span is None:
         X = risk.rows.dense(np.arange(n))
-        L, failed = lapack.dpotrf(X @ X.T, lower=1)
-        sound = not failed and L.diagonal().min() > _INDEPENDENT * L.diagonal().max()
-        if not sound:
+        with np.errstate(over="ignore"):  # then there is no factor
+            L, failed = lapack.dpotrf(X @ X.T, lower=1)
+        if not failed and L.diagonal().min() > _INDEPENDENT * L.diagonal().max():
+            lift = Lift(X, lapack.dtrtri(L, lower=1)[0].T)
+        else:
             Q, R = np.linalg.qr(X.T)
             L, lift = R.T, Lift(Q.T, np.eye(n))
-        else:
-            lift = Lift(X, lapack.dtrtri(L, lower=1)[0].T)
         risk.span = lift, rows_of(np.ascontiguousarray(L))
     lift, rows = risk.span
     small = ScoreRisk(rows, risk.y, risk.weights, risk.loss, risk.free)
