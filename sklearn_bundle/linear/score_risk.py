@@ -247,25 +247,28 @@ class _Compiled:
 
         A slope times a number in [0, 1] is a slope of a loss that is never negative.
         """
-        change = 0.0
+        before = {}  # blocks of rows as they were; most often one row of the first is enough
         for _ in range(2):  # again for what rounding left
             excess = float(g.sum())
             for start in range(0, len(g), _AT_A_TIME):
                 if excess == 0.0 or not np.isfinite(excess):
                     break
-                some = g[start : start + _AT_A_TIME]
-                sizes = some if excess > 0.0 else -some
-                k = int(sizes.argmax())  # most often one row is enough
-                which, less = slice(start + k, start + k + 1), abs(excess)
-                if not sizes[k] >= less:
-                    sizes = np.maximum(sizes, 0.0)
-                    less = np.clip(less - (np.cumsum(sizes) - sizes), 0.0, sizes)
-                    which = slice(start, start + len(some))
-                given = y[which], s[which], center
-                before = self.offset(g[which], *given)
-                g[which] -= np.copysign(less, excess)
-                change += self.offset(g[which], *given) - before
-                excess -= float(np.copysign(np.sum(less), excess))
+                block = g[start : start + _AT_A_TIME]
+                before.setdefault(start, block.copy())
+                sizes = block if excess > 0.0 else -block
+                k = int(sizes.argmax())
+                if sizes[k] >= abs(excess):
+                    block[k] -= excess
+                    break
+                sizes = np.maximum(sizes, 0.0)
+                less = np.clip(abs(excess) - (np.cumsum(sizes) - sizes), 0.0, sizes)
+                block -= np.copysign(less, excess)
+                excess -= float(np.copysign(less.sum(), excess))
+        change = 0.0
+        for start, old in before.items():
+            rows = slice(start, start + len(old))
+            given = y[rows], s[rows], center
+            change += self.offset(g[rows], *given) - self.offset(old, *given)
         return change
 
 

@@ -10,6 +10,7 @@ import signal
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 
 from sklearn_bundle import BMRMClassifier
 from tests.contract.callbacks import Callback, StopAt
@@ -109,6 +110,15 @@ def test_what_is_handed_out_is_a_copy(loss, value):
     for reg_lambda in (9.77e-4, 2e-3):
         for y in ([1, 0, 0], [0, 0, 1]):
             judge(quiet(BMRMClassifier(loss, reg_lambda=reg_lambda, tol=0.01), X, y), X, y)
+
+
+@pytest.mark.parametrize("reg_lambda", [1e-2, 1e-6])
+def test_planes_follow_sweeps_that_features_far_apart_in_scale_slow_down(reg_lambda):
+    X, y = load_wine(return_X_y=True)  # deviations of .12 to 315: sweeps alone take minutes
+    model = BMRMClassifier("multiclass_hinge", reg_lambda=reg_lambda).fit(X, y)
+    judge(model, X, y)
+    assert model.converged_
+    assert list(np.unique(model.history_["solver"])) == ["dual-coordinate", "line-search"]
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=str)

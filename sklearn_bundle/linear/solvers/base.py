@@ -232,6 +232,48 @@ class Solver(ABC):
         self.idle = 0 if progress else self.idle + 1
 
 
+class Followed(Solver):
+    """Steps of one method, and from its best point those of another one that follows it."""
+
+    _following: Solver | None = None
+
+    @property
+    @abstractmethod
+    def has_had_its_turn(self) -> bool:
+        """Whether a gap that is still too large is for the other method."""
+
+    @property
+    @abstractmethod
+    def successor(self) -> "type[Solver]":
+        """The other method."""
+
+    @property
+    def is_at_end(self) -> bool:
+        return super().is_at_end if self._following is None else self._following.is_at_end
+
+    def step(self) -> None:
+        if self._following is not None:
+            self._following.step()
+            return
+        super().step()  # type: ignore[safe-super]
+        unmet = self.best.gap > self.tol * abs(self.best.primal)
+        if unmet and (self.has_had_its_turn or super().is_at_end):
+            self._follow()
+
+    def _follow(self) -> None:
+        following, best = self.successor(self.task, Start()), self.best
+        # from a start that is no better than none Newton's method stalls on nearly separable data
+        if best.gap <= 0.7 * best.primal:
+            following.start.at = At(self.lifted(best.point.w), best.point.b)
+        following.best = best
+        following.begin()
+        self._following, self.name = following, following.name
+
+    def prepare_confirmation(self, moving: bool) -> None:
+        if self._following is None:
+            super().prepare_confirmation(moving)
+
+
 class _Lifted(State):
     """A state whose weights are computed on first use."""
 

@@ -15,7 +15,7 @@ from sklearn_bundle.linear.score_risk import ScoreRisk
 from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, in_span
 from sklearn_bundle.linear.solvers.bundle import Bundle
 from sklearn_bundle.linear.solvers.class_descent import ClassDescent
-from sklearn_bundle.linear.solvers.class_dual import ClassDual
+from sklearn_bundle.linear.solvers.class_dual import ClassDual, ClassDualThenBundle
 from sklearn_bundle.linear.solvers.descent import ScoreDescent
 from sklearn_bundle.linear.solvers.dual import Dual, DualThenKinks
 from sklearn_bundle.linear.solvers.kinks import Kinks
@@ -88,7 +88,7 @@ def _chosen(task: Task) -> type[Solver]:
     n, d = risk.rows.shape
     if isinstance(risk, ClassRisk):
         if has_dual(loss) and omega.is_euclidean:
-            return ClassDual
+            return ClassDualThenBundle
         return ClassDescent if loss.covariance is not None and has_form(omega) else Bundle
     if not isinstance(risk, ScoreRisk):
         return Bundle

@@ -15,7 +15,7 @@ from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.losses import BinaryLoss
 from sklearn_bundle.linear.score_risk import ScoreRisk
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.base import At, Followed, Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import ADVICE, Bundle
 from sklearn_bundle.linear.solvers.interior import scale_heavier_down
 from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
@@ -160,41 +160,20 @@ class Dual(Solver):
         self._alpha *= min(self.reg_lambda * slope / max(float(a @ a), 1e-300), 1.0)
 
 
-class DualThenKinks(Dual):
-    """Epochs for as long as the other method takes in whole, and then that, from the best point.
+class DualThenKinks(Followed, Dual):
+    """Epochs for as long as the other method takes in whole.
 
     With too many features for a Hessian the bundle method follows, once epochs gain no more.
     """
 
     def __init__(self, task: Task, start: Start):
         super().__init__(task, start)
-        self._following: Solver | None = None
         self._budget = passes_of_all(self.risk, self.tol)
 
     @property
-    def is_at_end(self) -> bool:
-        return super().is_at_end if self._following is None else self._following.is_at_end
+    def has_had_its_turn(self) -> bool:
+        return self.spent > self._budget
 
-    def step(self) -> None:
-        following = self._following
-        if following is not None:
-            following.step()
-            return
-        super().step()
-        unmet = self.best.gap > self.tol * abs(self.best.primal)
-        if unmet and (self.spent > self._budget or super().is_at_end):
-            self._follow()
-
-    def _follow(self) -> None:
-        kind = Kinks if np.isfinite(self._budget) else Bundle
-        following = kind(self.task, Start(at=None))
-        # from a start that is no better than none Newton's method stalls on nearly separable data
-        if self.best.gap <= 0.7 * self.best.primal:
-            following.start.at = At(self.lifted(self.best.point.w), self.best.point.b)
-        following.best = self.best
-        following.begin()
-        self._following, self.name = following, following.name
-
-    def prepare_confirmation(self, moving: bool) -> None:
-        if self._following is None:
-            super().prepare_confirmation(moving)
+    @property
+    def successor(self) -> type[Solver]:
+        return Kinks if np.isfinite(self._budget) else Bundle
