@@ -1,5 +1,7 @@
 """Losses of a score per class: planes and offsets against numpy."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from sklearn_bundle.linear.losses import (
     Softmax,
 )
 from sklearn_bundle.linear.losses.regression import SquaredErrors
+from sklearn_bundle.linear.solvers.base import opposite
 
 RANDOM = np.random.default_rng(1)
 N, K = 300, 4
@@ -84,3 +87,10 @@ def test_certain_probabilities_keep_their_digits():
     assert G.ravel() == pytest.approx(np.exp(-80.0) * np.array([-2.0, 1.0, 1.0]), rel=1e-13)
     assert np.isnan(Softmax().risk(F * np.nan, np.array([0]), np.ones(1)))
     assert np.isnan(MulticlassHinge().risk(F * np.nan, np.array([0]), np.ones(1)))
+
+
+@pytest.mark.parametrize("b, half", [(0.0, 0.0), (np.array([3.0, 1.0]), 1.0)])
+def test_of_two_classes_opposite_weights_are_certified(b, half):
+    w, loss = np.array([5.0, -1.0, 2.0, 0.5]), Softmax()
+    moved = opposite(SimpleNamespace(n_outputs=2, loss=loss), w, b)
+    assert list(moved.w) == [1.5, -0.75, -1.5, 0.75] and list(moved.b) == [half, -half]

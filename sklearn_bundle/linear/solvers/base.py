@@ -15,6 +15,7 @@ from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.limits import IDLE_LIMIT, LAST_PLACE, MOST_STEPS, SEARCH_STEPS
 from sklearn_bundle.linear.certificate import Certified, Proof, bound_of, certify, flattened
+from sklearn_bundle.linear.losses import MulticlassHinge, Softmax
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.risk import Risk
 from sklearn_bundle.linear.rows import DenseRows, rows_of
@@ -104,6 +105,17 @@ def in_span(task: Task) -> Task:
     return replace(task, risk=small, whole=risk, lift=lift)
 
 
+def opposite(risk: Any, w: Array, b: Any) -> At:
+    """Of two classes, the point with opposite weights: ``coef_`` of one row stands for that.
+
+    Losses see differences of scores alone, and its penalty is no larger.
+    """
+    if risk.n_outputs != 2 or not isinstance(risk.loss, Softmax | MulticlassHinge):
+        return At(w, b)
+    half, half_b = (0.5 * np.diff(v.reshape(2, -1), axis=0).ravel() for v in (w, b + np.zeros(2)))
+    return At(np.concatenate([-half, half]), np.concatenate([-half_b, half_b]))
+
+
 class Solver(ABC):
     """Begins, takes steps, and keeps the best point and the best bound, each from some step."""
 
@@ -169,7 +181,7 @@ class Solver(ABC):
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both from the data, less their rounding."""
         self.prepare_confirmation(moving)
-        (w, b), proof = self.best.point, self.best.dual_certificate
+        (w, b), proof = opposite(self.risk, *self.best.point), self.best.dual_certificate
         found = certify(self.whole, self.omega, self.reg_lambda, self.lifted(w), b, proof, moving)
         return self.confirmed(found, w, proof)
 
