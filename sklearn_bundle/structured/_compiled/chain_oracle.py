@@ -60,9 +60,12 @@ def _worst(outputs, i, w, work, indices, values):
             work.unary[t * S + k] += outputs.costs[costs + k]
     pairs = transitions(chains, w)
     recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
-    loss = 0.0
+    loss, wrong = 0.0, 0
     for t in range(T):
         loss += outputs.costs[labels[start + t] * S + work.path[t]]
+        wrong += labels[start + t] != work.path[t]
+    if wrong == 0:
+        return 0, 0.0, 0.0, 0.0
     _set_rows(outputs, i, work)
     count = append_rows(chains, i, work.rows, (S + 3) * S, 1.0, indices, values)
     return structures.with_score(count, loss, w, indices, values)

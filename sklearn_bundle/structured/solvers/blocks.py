@@ -350,7 +350,7 @@ class BlockDual:
         raw = np.zeros(problem.dimension)
         of_steps = problem.weights, raw, raw, self._cone[:0], self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, 1.0, self._patience, *of_steps)
-        self._visit(SUM, self._structure, np.arange(problem.n_examples))
+        self._visit(SUM, self.problem.examples.structure, np.arange(problem.n_examples))
         losses = float(np.sum(amounts * kept.loss))
         if problem.squared:
             losses -= 0.5 * float(problem.weights @ kept.q.sum(axis=1) ** 2)
@@ -389,22 +389,16 @@ class BlockDual:
 
     def cached_pass(self, examples: Numbers) -> None:
         """Take a step on each of the examples over the outputs that it has."""
-        self._visit(CACHED, self._structure, examples)
+        self._visit(CACHED, self.problem.examples.structure, examples)
 
     def cached_gap(self, examples: Numbers) -> float:
         """The weighted sum of the examples' gaps over the outputs that they have, all at one w."""
-        self._visit(GAPS, self._structure, examples)
+        self._visit(GAPS, self.problem.examples.structure, examples)
         return float(self.problem.weights[examples] @ self._found[SCORES, examples])
 
     def climb(self, examples: Numbers) -> None:
         """Take steps on all of the examples together, over outputs with weight: face to face."""
         Face(self.outputs.arrays, self._dual, examples).climb()
-
-    @property
-    def _structure(self) -> Any:
-        """For visits without an oracle."""
-        structure = self.problem.examples.structure
-        return _NONE if structure is None else structure
 
     def _ask(self, task: int, order: Numbers, sampling: Sampling) -> None:
         """A visit with calls of the oracle, one after the other if it is not compiled."""
@@ -429,6 +423,7 @@ class BlockDual:
         self, task: int, structure: Any, order: Numbers, sampling: Sampling = _NO_SAMPLING
     ) -> None:
         """A visit of the examples, in parts if memory has to be reserved on the way."""
+        structure = _NONE if structure is None else structure  # such a visit asks no oracle
         given = isinstance(structure, Given)
         lengths = np.diff(structure.starts) if given else self.problem.examples.longest
         longest = int(lengths.max())
