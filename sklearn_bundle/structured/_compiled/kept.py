@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     number of visits for which q has been 0. ``gram`` has the products of an example's psi.
     ``used`` has the number of entries in use, and an example that lacked a place. There are more
     columns if an example needs them, up to ``limit``; beyond that an output without weight gives up
-    its place.
+    its place. Behind the last output of an example q is 0.
     """
 
     limit: int
@@ -276,13 +276,11 @@ def visit(task, structure, kept, dual, sampling, order, longest, found):
             dual.counts[1] += kept.length[i, k]
             before[k], top = q[k], max(top, scores[k])
         gap = _gap(q, scores, count, dual.squared, highest if task == CHECK else top)
-        if task == GAPS:
-            found[SCORES, i] = gap
-            continue
         if asks:
             dual.gaps[i] = gap
-        if task == CHECK:
-            found[SCORES, i], found[BOUNDS, i], found[HIGHEST, i] = highest, bound, top
+        if task in (CHECK, GAPS):
+            found[SCORES, i] = highest if task == CHECK else gap
+            found[BOUNDS, i], found[HIGHEST, i] = bound, top
             continue
         if gap > 0.0:
             scale = dual.factor * dual.weights[i]

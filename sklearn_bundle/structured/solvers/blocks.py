@@ -298,7 +298,7 @@ class BlockDual:
     problem : StructuredProblem or Summed
     outputs : KeptOutputs
     patience : int
-        Number of visits after which an output without weight no longer counts.
+        Number of visits after which an output without weight is dropped.
 
     Attributes
     ----------
