@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled import features, recursion
 from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.vector import WIDTH, larger, largest, load
 from sklearn_bundle.structured._compiled import structures
 
 
@@ -59,9 +60,12 @@ def _worst(outputs, i, w, work, indices, values):
             work.unary[t * S + k] += outputs.costs[costs + k]
     pairs = transitions(chains, w)
     recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
-    loss = 0.0
+    loss, wrong = 0.0, 0
     for t in range(T):
         loss += outputs.costs[labels[start + t] * S + work.path[t]]
+        wrong += labels[start + t] != work.path[t]
+    if wrong == 0:
+        return 0, 0.0, 0.0, 0.0
     _set_rows(outputs, i, work)
     count = append_rows(chains, i, work.rows, (S + 3) * S, 1.0, indices, values)
     return structures.with_score(count, loss, w, indices, values)
@@ -118,17 +122,17 @@ def place(chains, i, u, tail):
 def append_rows(chains, i, rows, tail, factor, indices, values):
     """Write the nonzero entries of factor times rows of a sequence and its tail; their number.
 
-    A zero is written nevertheless, since a branch would be mispredicted too often: the arrays must
-    hold one more entry.
+    A zero beside one is written nevertheless, since a branch would be mispredicted too often: the
+    arrays must hold one more entry.
     """
     count = source = 0
     for u in range(chains.blocks[i + 1] - chains.blocks[i] + 1):
         at, size = place(chains, i, u, tail)
-        used = False
-        for x in range(source, source + size):
-            used |= rows[x] != 0.0
-        for x in range(size if used else 0):
-            indices[count], values[count] = at + x, factor * rows[source + x]
-            count += rows[source + x] != 0.0
+        for c in range(0, size, WIDTH):
+            some = load(rows, source + c)
+            used = largest(larger(some, -1.0 * some)) > 0.0
+            for x in range(c, c + WIDTH if used else c):
+                indices[count], values[count] = at + x, factor * rows[source + x]
+                count += rows[source + x] != 0.0
         source += size
     return count

@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     number of visits for which q has been 0. ``gram`` has the products of an example's psi.
     ``used`` has the number of entries in use, and an example that lacked a place. There are more
     columns if an example needs them, up to ``limit``; beyond that an output without weight gives up
-    its place.
+    its place. Behind the last output of an example q is 0.
     """
 
     limit: int
@@ -117,45 +117,51 @@ def _add(kept, i, k, amount, dual):
 
 
 @inner
-def _find(kept, i, indices, values, length, loss):
-    """The place of an output of example i, or -1."""
+def _is_kept(kept, i, indices, values, length, loss):
+    """Whether example i has this output."""
     for k in range(kept.count[i]):
         if kept.length[i, k] == length and kept.loss[i, k] == loss:
-            e, begin = 0, kept.begin[i, k]
-            while e < length and kept.indices[begin + e] == indices[e]:
-                if kept.values[begin + e] != values[e]:
-                    break
-                e += 1
-            if e == length:
-                return k
-    return -1
+            begin, same = kept.begin[i, k], True
+            for e in range(length):
+                same &= kept.indices[begin + e] == indices[e]
+                same &= kept.values[begin + e] == values[e]
+            if same:
+                return True
+    return False
 
 
 @inner
-def _free_place(kept, i, patience):
-    """A place for an output of example i, or -1."""
+def _free_place(kept, i):
+    """A place for an output of example i, beyond the limit that of one without weight; or -1."""
     idle, count = -1, kept.count[i]
-    for k in range(1, count):  # the true output stays
+    for k in range(1, count if count >= kept.limit else 1):  # the true output stays
         if kept.q[i, k] == 0.0 and (idle < 0 or kept.idle[i, k] > kept.idle[i, idle]):
             idle = k
-    if idle > 0 and kept.idle[i, idle] > patience:
-        return idle
-    if count < kept.q.shape[1]:
-        return count
-    return idle if count >= kept.limit else -1
+    return count if idle < 0 and count < kept.q.shape[1] else idle
 
 
 @inner
-def _keep(kept, i, indices, values, length, loss, patience, table):
+def _forget(kept, i, k):
+    """Drop an output of example i: the last one takes its place."""
+    gram, last = kept.gram[i], kept.count[i] - 1
+    kept.q[i, k], kept.loss[i, k] = kept.q[i, last], kept.loss[i, last]
+    kept.begin[i, k], kept.length[i, k] = kept.begin[i, last], kept.length[i, last]
+    kept.idle[i, k], kept.q[i, last], kept.count[i] = kept.idle[i, last], 0.0, last
+    for other in range(last + 1):
+        gram[k, other] = gram[last, other]
+    for other in range(last):
+        gram[other, k] = gram[other, last]
+
+
+@inner
+def _keep(kept, i, indices, values, length, loss, table):
     """Keep an output of example i, with weight 0 if it is new; False if there is no place for it.
 
     ``table`` is a vector of zeros like w.
     """
-    k = _find(kept, i, indices, values, length, loss)
-    if k >= 0:
-        kept.idle[i, k] = 0
+    if _is_kept(kept, i, indices, values, length, loss):
         return True
-    k, begin = _free_place(kept, i, patience), kept.used[0]
+    k, begin = _free_place(kept, i), kept.used[0]
     if k < 0:
         return False
     kept.count[i] = max(kept.count[i], k + 1)
@@ -178,9 +184,8 @@ def _gap(q, scores, count, squared, highest):
     """An example's part of the duality gap if its worst output has the score ``highest``."""
     mean = weight = 0.0
     for k in range(count):
-        if q[k] > 0.0:
-            mean += q[k] * scores[k]
-            weight += q[k]
+        mean += q[k] * scores[k]
+        weight += q[k]
     if squared:
         highest = max(highest, 0.0)
         return max(0.5 * highest * highest + 0.5 * weight * weight - mean, 0.0)
@@ -243,61 +248,50 @@ def visit(task, structure, kept, dual, sampling, order, longest, found):
     kept. SUM: add what makes up raw. Returns ``-1 - n`` if there is no place for an output of the
     example that is number n.
     """
-    most = 0
-    for n in range(longest.shape[0]):
-        most = max(most, longest[n])
-    indices, values = np.empty(most, np.uint32), np.empty(most)
+    indices, values = np.empty(longest, np.uint32), np.empty(longest)
     asks = task < CACHED
     work, table = structures.new_work(structure), np.zeros(dual.w.shape[0] * asks)
     scores, before = np.empty(kept.q.shape[1]), np.empty(kept.q.shape[1])
     for n in range(order.shape[0]):
-        if asks and kept.used[0] + most > kept.indices.shape[0]:
+        if asks and kept.used[0] + longest > kept.indices.shape[0]:
             return n
         i = order[n] if order[n] >= 0 else pick(sampling)
-        count, q, highest, top = kept.count[i], kept.q[i], -np.inf, -np.inf
+        count, q, highest, bound, top = kept.count[i], kept.q[i], -np.inf, -np.inf, -np.inf
         if task == SUM:
-            weight = 0.0
-            for k in range(count):
-                weight += q[k]
-            weight = 1.0 if dual.squared else weight
             for k in range(count):
                 if q[k] > 0.0:
-                    _add(kept, i, k, dual.weights[i] * q[k] / weight, dual)
+                    _add(kept, i, k, dual.weights[i] * q[k], dual)
             continue
         if asks:
             length, loss, highest, bound = structures.worst(
                 structure, i, dual.w, work, indices, values
             )
             output = indices, values, length, loss
-            if (length > 0 or loss > 0.0) and not _keep(kept, i, *output, dual.patience, table):
+            if (length > 0 or loss > 0.0) and not _keep(kept, i, *output, table):
                 kept.used[1] = i
                 return -1 - n
-            if task == CHECK:
-                found[SCORES, i], found[BOUNDS, i] = highest, bound
             count = kept.count[i]
         for k in range(count):
-            scores[k] = -np.inf
-            if k == 0 or q[k] > 0.0 or kept.idle[i, k] <= dual.patience:
-                scores[k] = kept.loss[i, k] - _product(kept, i, k, dual.w)
-                dual.counts[1] += kept.length[i, k]
+            scores[k] = kept.loss[i, k] - _product(kept, i, k, dual.w)
+            dual.counts[1] += kept.length[i, k]
             before[k], top = q[k], max(top, scores[k])
         gap = _gap(q, scores, count, dual.squared, highest if task == CHECK else top)
-        if task == GAPS:
-            found[SCORES, i] = gap
-            continue
         if asks:
             dual.gaps[i] = gap
-        if task == CHECK:
-            found[HIGHEST, i] = top
+        if task in (CHECK, GAPS):
+            found[SCORES, i] = highest if task == CHECK else gap
+            found[BOUNDS, i], found[HIGHEST, i] = bound, top
             continue
         if gap > 0.0:
             scale = dual.factor * dual.weights[i]
             gain = _improve(kept.gram[i], q, scores, count, scale, dual.squared)
             dual.counts[0] += dual.weights[i] * gain
-        for k in range(count):
+        for k in range(count - 1, -1, -1):  # the last may take the place of one that goes
             if q[k] != before[k]:
                 _add(kept, i, k, dual.factor * dual.weights[i] * (q[k] - before[k]), dual)
-            kept.idle[i, k] = 0 if q[k] > 0.0 else kept.idle[i, k] + 1
+            kept.idle[i, k] = 0 if q[k] > 0.0 or k == 0 else kept.idle[i, k] + 1
+            if kept.idle[i, k] > dual.patience:
+                _forget(kept, i, k)
         if task == STEPS:
             put(sampling, i, dual.weights[i] * gap)
     return order.shape[0]

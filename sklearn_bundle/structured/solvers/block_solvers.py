@@ -358,7 +358,7 @@ class SimplicialSolver(BlockSolver):
 Array = NDArray[np.float64]
 
 _ALL = 1 << 20  # planes
-_PATIENCE = 100  # master problems without weight after which a plane no longer counts
+_PLANE_PATIENCE = 100  # master problems without weight after which a plane no longer counts
 _ONE = np.zeros(1, np.int64)
 
 
@@ -455,7 +455,7 @@ class OneSimplexSolver(BlockSolver):
         if kept is not None and problem.reg_lambda >= kept[1]:
             outputs, self._cut_for = kept
         most = _ALL if n_cached_outputs is None else n_cached_outputs
-        super().__init__(Summed(problem), tol, most, outputs, _PATIENCE)
+        super().__init__(Summed(problem), tol, most, outputs, _PLANE_PATIENCE)
 
     @property
     def kept(self) -> tuple[KeptOutputs, float]:

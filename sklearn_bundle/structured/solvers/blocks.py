@@ -50,8 +50,8 @@ class Face:
     def __init__(self, kept: Kept, dual: Dual, examples: NDArray[np.int64]):
         self._kept, self._dual = kept, dual
         q = kept.q[examples]
-        self._owner, self._place = np.nonzero(q > 0.0)
-        self._at = examples[self._owner], self._place
+        self._owner, place = np.nonzero(q > 0.0)
+        self._at = examples[self._owner], place
         self._shape, self._q = q.shape, kept.q[self._at]
         self._of_examples = dual.weights[examples]
         self._weights = self._of_examples[self._owner]
@@ -63,6 +63,21 @@ class Face:
         self._update_scores()
 
     def climb(self) -> None:
+        """Take steps on one face after the other, until a face gains much less than others did."""
+        most = 0.0
+        for _ in range(_FACES):
+            before = self._dual.counts[0]
+            self._solve()
+            gain = self._dual.counts[0] - before
+            most = max(gain, most)
+            if gain <= _FACE_SHARE * most:
+                return
+            there = self._q > 0.0
+            self._owner, self._at = self._owner[there], (self._at[0][there], self._at[1][there])
+            self._q, self._scores = self._q[there], self._scores[there]
+            self._weights, self._psi = self._weights[there], self._psi[there]
+
+    def _solve(self) -> None:
         """Take steps until the face is solved, or one of them leads to another face."""
         gradient = self._gradient()
         direction, norm = gradient, self._inner(gradient, gradient)
@@ -102,7 +117,7 @@ class Face:
         if self._dual.squared:
             return np.maximum(target, 0.0)
         table = np.full(self._shape, -np.inf)
-        table[self._owner, self._place] = target
+        table[self._owner, self._at[1]] = target
         top = table.max(axis=1)  # a common shift changes no projection, and far ones lose no digits
         table, target = table - top[:, None], target - top[self._owner]
         falling = -np.sort(-table, axis=1)
@@ -160,7 +175,7 @@ Numbers = NDArray[np.int64]
 
 _PLACES = 4  # at first: most examples need two or three outputs
 _LIMIT = 48  # outputs of an example until memory decides: CoNLL-2000 does not reach 1e-3 with 16
-_MEMORY = 1 << 30  # bytes up to which examples that are full get twice the places
+_MEMORY = 1 << 30  # bytes up to which examples that are full get a fourth more places
 _GROWTH = 1.5  # of entries, where they are full
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
 _MISSED = 1e-8  # of the terms of a score: rounding moves it by less
@@ -168,7 +183,7 @@ _MISSED = 1e-8  # of the terms of a score: rounding moves it by less
 _FACES, _FACE_SHARE = 10, 0.1
 _PER_OUTPUT = "q", "loss", "begin", "length", "idle"
 _NO_SAMPLING = Sampling(0, 0.0, False, False, np.zeros(2), np.zeros(1), np.zeros(1, np.uint64))
-_NONE = Given(0, np.zeros(1, np.int64), np.zeros(0, np.uint32), *np.zeros((4, 1)))
+_NONE = Given(0, np.zeros(2, np.int64), np.zeros(0, np.uint32), *np.zeros((4, 1)))
 
 
 class KeptOutputs:
@@ -227,8 +242,8 @@ class KeptOutputs:
         """Make a place for another output of example i: places for all, or by merging two."""
         kept = self.arrays
         n, places = kept.q.shape
-        if places < kept.limit or (self._may_grow and n * places * places < _MEMORY // 32):
-            more = min(places, kept.limit - places) if places < kept.limit else places
+        if places < kept.limit or (self._may_grow and n * places * places < _MEMORY // 13):
+            more = min(places, kept.limit - places) if places < kept.limit else places // 4 + 1
             wide = (0, 0), (0, more)
             arrays = {name: np.pad(getattr(kept, name), wide) for name in _PER_OUTPUT}
             self.arrays = kept._replace(gram=np.pad(kept.gram, (*wide, wide[1])), **arrays)
@@ -283,7 +298,7 @@ class BlockDual:
     problem : StructuredProblem or Summed
     outputs : KeptOutputs
     patience : int
-        Number of visits after which an output without weight no longer counts.
+        Number of visits after which an output without weight is dropped.
 
     Attributes
     ----------
@@ -329,15 +344,16 @@ class BlockDual:
         """Recompute w from q; returns the recomputed lower bound of the problem that q proves."""
         problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
         kept = self.outputs.arrays
-        q = kept.q if problem.squared else kept.q / kept.q.sum(axis=1, keepdims=True)
-        amounts = problem.weights[:, None] * q
+        if not problem.squared:  # they sum to one but for rounding
+            kept.q[:] /= kept.q.sum(axis=1, keepdims=True)
+        amounts = problem.weights[:, None] * kept.q
         raw = np.zeros(problem.dimension)
         of_steps = problem.weights, raw, raw, self._cone[:0], self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, 1.0, self._patience, *of_steps)
-        self._visit(SUM, self._structure, np.arange(problem.n_examples))
+        self._visit(SUM, self.problem.examples.structure, np.arange(problem.n_examples))
         losses = float(np.sum(amounts * kept.loss))
         if problem.squared:
-            losses -= 0.5 * float(problem.weights @ q.sum(axis=1) ** 2)
+            losses -= 0.5 * float(problem.weights @ kept.q.sum(axis=1) ** 2)
         own = self._projected(raw)
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
         raw += kappa * self.center
@@ -373,29 +389,16 @@ class BlockDual:
 
     def cached_pass(self, examples: Numbers) -> None:
         """Take a step on each of the examples over the outputs that it has."""
-        self._visit(CACHED, self._structure, examples)
+        self._visit(CACHED, self.problem.examples.structure, examples)
 
     def cached_gap(self, examples: Numbers) -> float:
         """The weighted sum of the examples' gaps over the outputs that they have, all at one w."""
-        self._visit(GAPS, self._structure, examples)
+        self._visit(GAPS, self.problem.examples.structure, examples)
         return float(self.problem.weights[examples] @ self._found[SCORES, examples])
 
     def climb(self, examples: Numbers) -> None:
         """Take steps on all of the examples together, over outputs with weight: face to face."""
-        most = 0.0
-        for _ in range(_FACES):
-            before = self.gained
-            Face(self.outputs.arrays, self._dual, examples).climb()
-            gain = self.gained - before
-            most = max(gain, most)
-            if gain <= _FACE_SHARE * most:
-                return
-
-    @property
-    def _structure(self) -> Any:
-        """For visits without an oracle."""
-        structure = self.problem.examples.structure
-        return _NONE if structure is None else structure
+        Face(self.outputs.arrays, self._dual, examples).climb()
 
     def _ask(self, task: int, order: Numbers, sampling: Sampling) -> None:
         """A visit with calls of the oracle, one after the other if it is not compiled."""
@@ -420,8 +423,10 @@ class BlockDual:
         self, task: int, structure: Any, order: Numbers, sampling: Sampling = _NO_SAMPLING
     ) -> None:
         """A visit of the examples, in parts if memory has to be reserved on the way."""
+        structure = _NONE if structure is None else structure  # such a visit asks no oracle
         given = isinstance(structure, Given)
-        longest = np.diff(structure.starts) if given else self.problem.examples.longest
+        lengths = np.diff(structure.starts) if given else self.problem.examples.longest
+        longest = int(lengths.max())
         while len(order):
             at = self.outputs.arrays, self._dual, sampling, order, longest, self._found
             n = visit(task, structure, *at)
@@ -429,7 +434,7 @@ class BlockDual:
                 n = -1 - n
                 self.outputs.make_place(int(self.outputs.arrays.used[1]))
             elif n < len(order):
-                self.outputs.reserve(int(longest.max()))
+                self.outputs.reserve(longest)
             order = order[n:]
 
     def _refuse_missed(self) -> None:
