@@ -49,6 +49,7 @@ def load(typing_context, array, index):
     kind = Vector(array.dtype)
 
     def generate(context, builder, signature, arguments):
+        builder.function.attributes.add("optsize")  # else LLVM unrolls what is vectorized
         place = _pointer(context, builder, signature.args[0], *arguments)
         value = builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
         value.align = array.dtype.bitwidth // 8
