@@ -5,8 +5,8 @@
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, since certificates depend on them.
-* No wrappers for C, which nobody calls. Functions that read vectors are compiled for size: LLVM
-  would unroll loops that are vectorized already, which takes most of the time of a first fit.
+* No wrappers for C, which nobody calls. Functions that read vectors or call ``vector.compact`` are
+  compiled for size: LLVM would unroll their loops, which takes most of the time of a first fit.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
 * Arrays are copied in loops. For ``a[:] = b`` numba also compiles the code that formats its error
@@ -42,7 +42,6 @@ _OPTIONS: dict[str, Any] = {
 # For loops that only sum: where bounds on rounding hold for any order, they may be vectorized.
 SUMS: dict[str, Any] = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 _ROOT = Path(__file__).parents[1]
-_DIGITS = 12  # of a hash in a file's name: enough for two sources never to share one
 _NOT_KEPT = (
     "numba finds no writable folder for compiled code, so every process compiles for seconds "
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
@@ -76,7 +75,7 @@ def _hash(paths: list[Path], version: str = "") -> str:
     digest = hashlib.sha256(version.encode())
     for path in paths:
         digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:_DIGITS]
+    return digest.hexdigest()[:12]  # in a file's name: enough for two sources never to share one
 
 
 def jit(function: Callable[..., Any], stamp: str | None = "", **further: Any) -> Callable[..., Any]:
@@ -168,9 +167,8 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
         if module.partition(".")[0] == sklearn_bundle.__name__:
             return own
         path = getattr(sys.modules.get(module), "__file__", None)
-        if path is None or module == "__main__":
-            return jit(function, None, **further)
-        return jit(function, f"-{_hash([Path(path)])}", **further)
+        stamp = None if path is None or module == "__main__" else f"-{_hash([Path(path)])}"
+        return jit(function, stamp, **further)
 
     @wraps(function)
     def call(first: Any, *others: Any) -> Any:

@@ -41,6 +41,17 @@ def _splat(builder, number, width):
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT32, width), None))
 
 
+@intrinsic
+def compact(typing_context):
+    """Compile the function that calls it for size, as those that read vectors are."""
+
+    def generate(context, builder, signature, arguments):
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 # ---- memory --------------------------------------------------------------------------------------
 
 
@@ -99,10 +110,10 @@ def prefetch(typing_context, array, index):
     def generate(context, builder, signature, arguments):
         place = _pointer(context, builder, signature.args[0], *arguments)
         place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        hints = [_INT32(0), _INT32(3), _INT32(1)]  # read, keep in cache; data, not instructions
-        kind = ir.FunctionType(ir.VoidType(), [place.type] + [_INT32] * len(hints))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _INT32, _INT32, _INT32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, *hints])
+        # Read, keep in cache; data, not instructions.
+        builder.call(function, [place, _INT32(0), _INT32(3), _INT32(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled import features, recursion
 from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.vector import compact
 from sklearn_bundle.structured._compiled import structures
 
 
@@ -52,6 +53,7 @@ def _new_work(outputs):
 def _worst(outputs, i, w, work, indices, values):
     chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
     T, S = chains.tokens[i + 1] - start, chains.width
+    compact()
     scores(chains, i, w, work.unary)
     for t in range(T):
         features.add(work.unary, t * S, 1.0, outputs.costs, labels[start + t] * S, S, work.unary)
@@ -109,8 +111,7 @@ def place(chains, i, u, tail):
     """Where the attribute u of a sequence, or the tail after all of them, is in w; its size."""
     if u == chains.blocks[i + 1] - chains.blocks[i]:
         return np.int64(chains.n_attributes * chains.width), np.int64(tail)
-    attribute = np.int64(chains.attributes[chains.blocks[i] + u])
-    return attribute * chains.width, np.int64(chains.width)
+    return np.int64(chains.attributes[chains.blocks[i] + u]) * chains.width, np.int64(chains.width)
 
 
 @inner
