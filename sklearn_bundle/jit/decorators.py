@@ -5,8 +5,8 @@
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, since certificates depend on them.
-* No wrappers for C, which nobody calls. Functions that read vectors or call ``vector.compact`` are
-  compiled for size: LLVM would unroll their loops, which takes most of the time of a first fit.
+* No wrappers for C, which nobody calls. Functions that call ``vector.load`` are compiled for
+  size: LLVM would unroll their loops, which takes most of the time of a first fit.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
 * Arrays are copied in loops. For ``a[:] = b`` numba also compiles the code that formats its error

@@ -41,32 +41,28 @@ def _splat(builder, number, width):
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INT32, width), None))
 
 
-@intrinsic
-def compact(typing_context):
-    """Compile the function that calls it for size, as those that read vectors are."""
-
-    def generate(context, builder, signature, arguments):
-        builder.function.attributes.add("optsize")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
 # ---- memory --------------------------------------------------------------------------------------
 
 
-@intrinsic
-def load(typing_context, array, index):
-    kind = Vector(array.dtype)
+def _load(small):
+    def load(typing_context, array, index):
+        kind = Vector(array.dtype)
 
-    def generate(context, builder, signature, arguments):
-        builder.function.attributes.add("optsize")  # else LLVM unrolls what is vectorized
-        place = _pointer(context, builder, signature.args[0], *arguments)
-        value = builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
-        value.align = array.dtype.bitwidth // 8
-        return value
+        def generate(context, builder, signature, arguments):
+            if small:
+                builder.function.attributes.add("optsize")
+            place = _pointer(context, builder, signature.args[0], *arguments)
+            value = builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
+            value.align = array.dtype.bitwidth // 8
+            return value
 
-    return kind(array, types.intp), generate
+        return kind(array, types.intp), generate
+
+    return intrinsic(load)
+
+
+# The first also has the function that calls it compiled for size: LLVM unrolls no loops there.
+load, load_fast = _load(True), _load(False)
 
 
 @intrinsic

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn_bundle.chain._compiled import features, recursion
 from sklearn_bundle.chain._compiled.features import Chains, most, scores, transitions
 from sklearn_bundle.jit.decorators import inner, registered
-from sklearn_bundle.jit.vector import compact
 from sklearn_bundle.structured._compiled import structures
 
 
@@ -53,7 +52,6 @@ def _new_work(outputs):
 def _worst(outputs, i, w, work, indices, values):
     chains, labels, start = outputs.chains, outputs.labels, outputs.chains.tokens[i]
     T, S = chains.tokens[i + 1] - start, chains.width
-    compact()
     scores(chains, i, w, work.unary)
     for t in range(T):
         features.add(work.unary, t * S, 1.0, outputs.costs, labels[start + t] * S, S, work.unary)

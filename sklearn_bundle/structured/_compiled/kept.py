@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.jit.decorators import inner, jit, registered
 from sklearn_bundle.jit.sampling import pick, put
-from sklearn_bundle.jit.vector import compact
 from sklearn_bundle.structured._compiled import structures
 
 STEPS, CHECK, CACHED, GAPS, SUM = 0, 1, 2, 3, 4  # what a visit is for
@@ -244,7 +243,6 @@ def visit(task, structure, kept, dual, sampling, order, longest, found):
     kept. SUM: add what makes up raw. Returns ``-1 - n`` if there is no place for an output of the
     example that is number n.
     """
-    compact()
     most = 0
     for n in range(longest.shape[0]):
         most = max(most, longest[n])
