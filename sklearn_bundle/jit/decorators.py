@@ -5,6 +5,8 @@
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, since certificates depend on them.
+* No wrappers for C, which nobody calls. Functions that call ``vector.load`` are compiled for
+  size: LLVM would unroll their loops, which takes most of the time of a first fit.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
 * Arrays are copied in loops. For ``a[:] = b`` numba also compiles the code that formats its error
@@ -33,13 +35,13 @@ import sklearn_bundle
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
+    "no_cfunc_wrapper": True,
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "arcp"},
 }
 # For loops that only sum: where bounds on rounding hold for any order, they may be vectorized.
 SUMS: dict[str, Any] = {"fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 _ROOT = Path(__file__).parents[1]
-_DIGITS = 12  # of a hash in a file's name: enough for two sources never to share one
 _NOT_KEPT = (
     "numba finds no writable folder for compiled code, so every process compiles for seconds "
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
@@ -73,7 +75,7 @@ def _hash(paths: list[Path], version: str = "") -> str:
     digest = hashlib.sha256(version.encode())
     for path in paths:
         digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:_DIGITS]
+    return digest.hexdigest()[:12]  # in a file's name: enough for two sources never to share one
 
 
 def jit(function: Callable[..., Any], stamp: str | None = "", **further: Any) -> Callable[..., Any]:
@@ -102,9 +104,10 @@ def inner(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """For a function that only compiled code calls: its code is part of that of its callers.
 
     It has no wrapper for Python, which often takes LLVM longer than the function itself, and is
-    compiled once for all constants that are passed.
+    compiled once for all constants that are passed. That a caller is to be part of its own callers
+    is not true of what it calls: numba would compile both kinds.
     """
-    return register_jitable(**_OPTIONS | further)(function)
+    return register_jitable(**_OPTIONS | {"forceinline": False} | further)(function)
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -133,19 +136,13 @@ def _of_kinds(declared: Callable[..., Any]) -> dict[type | None, Callable[..., A
     return _OF_KINDS[declared]
 
 
-def fallback(declared: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a declared function whose own body stands for types that register no other."""
-    _of_kinds(declared)[None] = declared
-    return declared
-
-
-def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
+def registered(declared: Callable[..., Any], kind: type | None) -> Callable[..., Any]:
     """Decorates the compiled implementation of ``declared`` for a first argument of type ``kind``.
 
-    ``kind`` is a class of named tuples that every process can import, since the cache names it. A
-    compiled function that calls ``declared`` is compiled and cached for each such type. It can thus
-    use functions from other modules; passed as arguments, these would be compiled again in every
-    process.
+    ``kind`` is a class of named tuples that every process can import, since the cache names it, or
+    None for all that register no other. A compiled function that calls ``declared`` is compiled and
+    cached for each such type. It can thus use functions from other modules; passed as arguments,
+    these would be compiled again in every process.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,9 +167,8 @@ def jit_by_kind(function: Callable[..., Any], **further: Any) -> Callable[..., A
         if module.partition(".")[0] == sklearn_bundle.__name__:
             return own
         path = getattr(sys.modules.get(module), "__file__", None)
-        if path is None or module == "__main__":
-            return jit(function, None, **further)
-        return jit(function, f"-{_hash([Path(path)])}", **further)
+        stamp = None if path is None or module == "__main__" else f"-{_hash([Path(path)])}"
+        return jit(function, stamp, **further)
 
     @wraps(function)
     def call(first: Any, *others: Any) -> Any:

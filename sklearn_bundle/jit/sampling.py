@@ -64,8 +64,7 @@ def put(sampling, i, weight):
     """Set leaf i, and recompute the sums above it, so that rounding does not accumulate."""
     if not sampling.adaptive:
         return
-    tree = sampling.tree
-    p = tree.shape[0] // 2 + i
+    tree, p = sampling.tree, sampling.tree.shape[0] // 2 + i
     tree[p] = weight * sampling.factors[i]
     p //= 2
     while p > 0:
@@ -77,9 +76,8 @@ def put(sampling, i, weight):
 @inner
 def pick(sampling):
     """The next block."""
-    random = uniform(sampling.state)
     tree = sampling.tree
-    if random >= sampling.share or not tree[1] > 0.0:
+    if uniform(sampling.state) >= sampling.share or not tree[1] > 0.0:
         return min(np.int64(uniform(sampling.state) * sampling.n), sampling.n - 1)
     half = tree.shape[0] // 2
     rest = uniform(sampling.state) * tree[1]

@@ -44,17 +44,25 @@ def _splat(builder, number, width):
 # ---- memory --------------------------------------------------------------------------------------
 
 
-@intrinsic
-def load(typing_context, array, index):
-    kind = Vector(array.dtype)
+def _load(small):
+    def load(typing_context, array, index):
+        kind = Vector(array.dtype)
 
-    def generate(context, builder, signature, arguments):
-        place = _pointer(context, builder, signature.args[0], *arguments)
-        value = builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
-        value.align = array.dtype.bitwidth // 8
-        return value
+        def generate(context, builder, signature, arguments):
+            if small:
+                builder.function.attributes.add("optsize")
+            place = _pointer(context, builder, signature.args[0], *arguments)
+            value = builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
+            value.align = array.dtype.bitwidth // 8
+            return value
 
-    return kind(array, types.intp), generate
+        return kind(array, types.intp), generate
+
+    return intrinsic(load)
+
+
+# The first also has the function that calls it compiled for size: LLVM unrolls no loops there.
+load, load_fast = _load(True), _load(False)
 
 
 @intrinsic
@@ -98,10 +106,10 @@ def prefetch(typing_context, array, index):
     def generate(context, builder, signature, arguments):
         place = _pointer(context, builder, signature.args[0], *arguments)
         place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        hints = [_INT32(0), _INT32(3), _INT32(1)]  # read, keep in cache; data, not instructions
-        kind = ir.FunctionType(ir.VoidType(), [place.type] + [_INT32] * len(hints))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _INT32, _INT32, _INT32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, *hints])
+        # Read, keep in cache; data, not instructions.
+        builder.call(function, [place, _INT32(0), _INT32(3), _INT32(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate

@@ -59,6 +59,20 @@ def dot(a, b, size):
 
 
 @inner
+def copy(source, first, size, out, at):
+    """Write numbers of ``source`` from the first on to ``out[at:]``."""
+    for x in range(0, size, WIDTH):
+        store(out, at + x, load(source, first + x))
+
+
+@inner
+def add(a, at, factor, b, first, size, out):
+    """Write ``a[at:] + factor * b[first:]`` to ``out[at:]``."""
+    for x in range(0, size, WIDTH):
+        store(out, at + x, factor * load(b, first + x) + load(a, at + x))
+
+
+@inner
 def transitions(chains, w):
     """The part of w for pairs of labels."""
     at = chains.n_attributes * chains.width
@@ -116,8 +130,7 @@ def aggregate(chains, i, nodes, edges, out):
         value = np.float64(chains.values[e * chains.step])
         for c in range(0, S, WIDTH):
             store(out, row + c, value * load(nodes, source + c) + load(out, row + c))
-    for x in range(0, S * S, WIDTH):
-        store(out, size + x, load(edges, x))
+    copy(edges, 0, S * S, out, size)
     size += S * S
     biased = 1.0 if chains.intercept else 0.0
     for c in range(0, S, WIDTH):
@@ -140,18 +153,12 @@ def add_rows(chains, i, factor, rows, w):
         for c in range(0, S, WIDTH):
             store(w, at + c, factor * load(rows, source + c) + load(w, at + c))
         source += S
-    at = chains.n_attributes * S
-    for x in range(0, S * S + 3 * S, WIDTH):
-        store(w, at + x, factor * load(rows, source + x) + load(w, at + x))
+    add(w, chains.n_attributes * S, factor, rows, source, S * S + 3 * S, w)
 
 
 @inner
-def add_excess(chains, i, labels, nodes, edges, factor, rows, w):
-    """``w += factor * rows``, the rows of features expected by these marginals less the true ones.
-
-    The marginals become the difference. Returns the probability of other labels, summed over
-    tokens.
-    """
+def subtract_truth(chains, i, labels, nodes, edges):
+    """Marginals less those of the true labels; the probability of others, summed over tokens."""
     S, start, others = chains.width, chains.tokens[i], 0.0
     for t in range(chains.tokens[i + 1] - start):
         x = t * S + labels[start + t]
@@ -159,8 +166,6 @@ def add_excess(chains, i, labels, nodes, edges, factor, rows, w):
         others -= nodes[x]
         if t > 0:
             edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
-    aggregate(chains, i, nodes, edges, rows)
-    add_rows(chains, i, factor, rows, w)
     return others
 
 

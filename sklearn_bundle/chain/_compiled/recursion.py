@@ -11,9 +11,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.chain._compiled.features import add, copy
 from sklearn_bundle.jit.decorators import inner
 from sklearn_bundle.jit.elementary import exp
-from sklearn_bundle.jit.vector import WIDTH, larger, largest, load, splat, spread, store, total
+from sklearn_bundle.jit.vector import (
+    WIDTH,
+    larger,
+    largest,
+    load,
+    splat,
+    spread,
+    store,
+    total,
+)
 
 _LARGEST = 150.0  # scores up to this size need no shift: their exponentials do not underflow
 _MATCHING = 1e-200  # a smaller product of both sums at a position has lost terms by underflow
@@ -68,7 +78,7 @@ def marginals(scores, pairs, T, K, S, work, nodes, edges):
     some are large. Where a range of scores, or what forbidden pairs exclude, makes them underflow,
     they are taken relative to the best way on: see :func:`_of_wide_range`.
     """
-    weights, shift = work.weights, 0.0
+    weights, table, shift = work.weights, work.table, 0.0
     for x in range(0, T * S, WIDTH):
         store(weights, x, load(scores, x))
     size = largest_size(scores, T * S)
@@ -83,13 +93,17 @@ def marginals(scores, pairs, T, K, S, work, nodes, edges):
         size = 0.5 * largest_size(weights, T * S)
     if max(size, largest_size(pairs, S * S)) <= _LARGEST:
         _close(weights, T, S, work.bars)
-        for x in range(T * S):
-            weights[x] = exp(weights[x])
+        _exponentials(weights, T * S)
         if T > 1:
-            _set_tables(pairs, work.bars, S, 1, work.table)
-        log_z, least = _normalized(work.table, 0, T, K, S, work, nodes, edges)
+            add(pairs, 0, 1.0, work.bars, 0, S * S, table)
+            _exponentials(table, S * S)
+            for j in range(S):  # the transposed table
+                for k in range(S):
+                    table[(S + k) * S + j] = table[j * S + k]
+        log_z, least = _normalized(table, 0, T, K, S, work, nodes)
         if least >= _MATCHING:
-            return shift + log_z, work.table, 0
+            _sum_pairs(T, K, S, work, edges)
+            return shift + log_z, table, 0
     return _of_wide_range(scores, pairs, T, K, S, work, nodes, edges)
 
 
@@ -97,11 +111,11 @@ def marginals(scores, pairs, T, K, S, work, nodes, edges):
 def best_path(scores, pairs, T, K, S, work, path):
     """Write the labeling of the highest score to ``path``; returns the score."""
     ways, table = work.ways, work.table
-    for x in range(T * S):
-        work.weights[x] = scores[x]
+    for x in range(0, T * S, WIDTH):
+        store(work.weights, x, load(scores, x))
     _close(work.weights, T, S, work.bars)
-    _set_tables(pairs, work.bars, S, 0, table)
-    _run(1, 1, work.weights, table, 0, T, K, S, work.on, ways, work.scales)
+    add(pairs, 0, 1.0, work.bars, 0, S * S, table)
+    _run(1, work.weights, table, 0, T, K, S, work.on, ways, None)
     label = 0
     for k in range(K):
         if ways[(T - 1) * S + k] > ways[(T - 1) * S + label]:
@@ -121,32 +135,23 @@ def best_path(scores, pairs, T, K, S, work, path):
 @inner
 def _close(weights, T, S, bars):
     """Forbid labels at both ends."""
-    for k in range(S):
-        weights[k] += bars[S * S + k]
-        weights[(T - 1) * S + k] += bars[(S + 1) * S + k]
+    add(weights, 0, 1.0, bars, S * S, S, weights)
+    add(weights, (T - 1) * S, 1.0, bars, (S + 1) * S, S, weights)
 
 
 @inner
-def _set_tables(values, bars, S, exponential, table):
-    """A table of labels, ``values`` with bars or the exponentials, and the transposed one."""
-    if exponential:
-        for x in range(S * S):
-            table[x] = exp(values[x] + bars[x])
-    else:
-        for x in range(S * S):
-            table[x] = values[x] + bars[x]
-    for j in range(S):
-        for k in range(S):
-            table[(S + k) * S + j] = table[j * S + k]
+def _exponentials(values, size):
+    for x in range(size):
+        values[x] = exp(values[x])
 
 
 @inner
-def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
+def _run(forward, weights, table, stride, T, K, S, reached, out, scales):
     """Write to row t of ``out`` the total weight of all ways from one end up to each label there.
 
     ``reached`` is the same without the labels' own weights. Rows are relative to the sum of the one
-    before, which goes to ``scales``; with ``best`` they are not. ``stride`` is the distance between
-    tables if each step has its own.
+    before, which goes to ``scales``; if these are None, rows are sums of the best ways instead.
+    ``stride`` is the distance between tables if each step has its own.
     """
     inverse = 1.0
     for n in range(T):
@@ -156,45 +161,48 @@ def _run(best, forward, weights, table, stride, T, K, S, reached, out, scales):
         mass = splat(0.0)
         for c in range(0, S, WIDTH):
             own = load(weights, here + c)
-            ways = splat(0.0 if best else 1.0)
+            ways = splat(0.0 if scales is None else 1.0)
             if n > 0:
-                ways = _combined(best, out, before, table, first + c, K, S)
-                ways = ways if best else inverse * ways
-            own = ways + own if best else ways * own
+                ways = _combined(out, before, table, first + c, K, S, scales)
+                ways = ways if scales is None else inverse * ways
+            own = ways + own if scales is None else ways * own
             store(reached, here + c, ways)
             store(out, here + c, own)
             mass = own + mass
-        if not best:
+        if scales is not None:
             scales[t] = scale = total(mass)
             inverse = 1.0 / scale
 
 
 @inner
-def _combined(best, row, at, table, x, K, S):
-    """Eight entries of a row times a table: sums of products or, with ``best``, largest sums."""
-    if best:
-        highest = splat(-np.inf)
-        for k in range(K):
-            highest = larger(spread(row, at + k) + load(table, x + k * S), highest)
-        return highest
-    even, odd = splat(0.0), splat(0.0)  # two sums that do not wait for each other
-    for k in range(0, K, 2):  # a row beyond K is zero
-        even = spread(row, at + k) * load(table, x + k * S) + even
-        odd = spread(row, at + k + 1) * load(table, x + (k + 1) * S) + odd
-    return even + odd
+def _combined(row, at, table, x, K, S, scales):
+    """Eight entries of a row times a table: sums of products or, without scales, largest sums."""
+    start = splat(-np.inf if scales is None else 0.0)
+    even, odd = start, start  # two that do not wait for each other
+    for k in range(0, K, 2):  # a row beyond K is zero, or forbidden
+        one, first = spread(row, at + k), load(table, x + k * S)
+        two, second = spread(row, at + k + 1), load(table, x + (k + 1) * S)
+        if scales is None:
+            even, odd = larger(one + first, even), larger(two + second, odd)
+        else:
+            even, odd = one * first + even, two * second + odd
+    return larger(even, odd) if scales is None else even + odd
 
 
 @inner
-def _normalized(table, stride, T, K, S, work, nodes, edges):
-    """:func:`marginals` of given weights; also the least product of both sums at a position."""
+def _normalized(table, stride, T, K, S, work, nodes):
+    """:func:`marginals` of positions, and the least product of both sums at one of them.
+
+    ``back`` times ``ways`` of the position before, and the table, are then marginals of pairs.
+    """
     weights, ways, on, back, scales = work.weights, work.ways, work.on, work.back, work.scales
-    _run(0, 1, weights, table, stride, T, K, S, on, ways, scales)
+    _run(1, weights, table, stride, T, K, S, on, ways, scales)
     log_z, product, least = 0.0, 1.0, np.inf
     for t in range(T):
         product *= scales[t]
         if not 1e-100 < product < 1e100:
             log_z, product = log_z + np.log(product), 1.0
-    _run(0, 0, weights, table, stride, T, K, S, on, back, scales)
+    _run(0, weights, table, stride, T, K, S, on, back, scales)
     before = 1.0
     for t in range(T):
         mass, masses = splat(0.0), splat(0.0)
@@ -210,26 +218,24 @@ def _normalized(table, stride, T, K, S, work, nodes, edges):
             store(nodes, x, share * load(nodes, x))
             store(back, x, right * load(back, x))
         before = 1.0 / of_all
+    return log_z + np.log(product), least
+
+
+@inner
+def _sum_pairs(T, K, S, work, edges):
+    """Write summed marginals of pairs, of one table for all steps."""
+    ways, back, table = work.ways, work.back, work.table
     for x in range(0, S * S, WIDTH):
         store(edges, x, splat(0.0))
-    if stride == 0 and T > 1:
-        for j in range(0, K, 2):  # two sums that do not wait for each other
-            for c in range(0, S, WIDTH):
-                one, two, x = splat(0.0), splat(0.0), j * S + c
-                for t in range(1, T):
-                    right = load(back, t * S + c)
-                    one = spread(ways, (t - 1) * S + j) * right + one
-                    two = spread(ways, (t - 1) * S + j + 1) * right + two
-                store(edges, x, one * load(table, x))
-                store(edges, x + S, two * load(table, x + S))
-    for t in range(1, T if stride > 0 else 0):
-        for j in range(K):
-            way = spread(ways, (t - 1) * S + j)
-            for c in range(0, S, WIDTH):
-                x = j * S + c
-                right = load(table, (t - 1) * stride + x) * load(back, t * S + c)
-                store(edges, x, way * right + load(edges, x))
-    return log_z + np.log(product), least
+    for j in range(0, K if T > 1 else 0, 2):  # two sums that do not wait for each other
+        for c in range(0, S, WIDTH):
+            one, two, x = splat(0.0), splat(0.0), j * S + c
+            for t in range(1, T):
+                right = load(back, t * S + c)
+                one = spread(ways, (t - 1) * S + j) * right + one
+                two = spread(ways, (t - 1) * S + j + 1) * right + two
+            store(edges, x, one * load(table, x))
+            store(edges, x + S, two * load(table, x + S))
 
 
 @inner
@@ -239,31 +245,46 @@ def _of_wide_range(scores, pairs, T, K, S, work, nodes, edges):
     The best way has the weight one everywhere, so that nothing that counts underflows. Without an
     allowed labeling the log is -inf, and nothing is written.
     """
-    best, rows = np.empty(T * S), np.zeros(S * S)
-    for x in range(T * S):
-        work.weights[x] = scores[x]
+    best, rows, table = np.empty(T * S), np.zeros(S * S), work.table
+    copy(scores, 0, T * S, work.weights, 0)
     _close(work.weights, T, S, work.bars)
-    _set_tables(pairs, work.bars, S, 0, work.table)
-    _run(1, 0, work.weights, work.table, 0, T, K, S, work.on, best, work.scales)
-    tables = np.empty(max(T - 1, 1) * 2 * S * S)
+    add(pairs, 0, 1.0, work.bars, 0, S * S, table)
+    for j in range(S):
+        for k in range(S):
+            table[(S + k) * S + j] = table[j * S + k]
+    _run(0, work.weights, table, 0, T, K, S, work.on, best, None)
+    tables, stride = np.empty(max(T - 1, 1) * 2 * S * S), 2 * S * S
     for t in range(1, T):
         for j in range(K):
             on = -np.inf
             for k in range(K):
-                rows[j * S + k] = work.table[j * S + k] + best[t * S + k]
+                rows[j * S + k] = table[j * S + k] + best[t * S + k]
                 on = max(on, rows[j * S + k])
             for k in range(K):
                 rows[j * S + k] = rows[j * S + k] - on if on > -np.inf else on
-        _set_tables(rows, work.bars, S, 1, tables[(t - 1) * 2 * S * S :])
+        own = tables[(t - 1) * stride :]
+        add(rows, 0, 1.0, work.bars, 0, S * S, own)
+        _exponentials(own, S * S)
+        for j in range(S):
+            for k in range(S):
+                own[(S + k) * S + j] = own[j * S + k]
     highest = -np.inf
     for k in range(K):
         highest = max(highest, best[k])
     if highest == -np.inf:
-        return highest, tables, 2 * S * S
+        return highest, tables, stride
     for x in range(T * S):
         work.weights[x] = 1.0 if x >= S else exp(best[x] - highest)
-    log_z, _ = _normalized(tables, 2 * S * S, T, K, S, work, nodes, edges)
-    return highest + log_z, tables, 2 * S * S
+    log_z, _ = _normalized(tables, stride, T, K, S, work, nodes)
+    for x in range(S * S):
+        edges[x] = 0.0
+    for t in range(1, T):
+        for j in range(K):
+            way = spread(work.ways, (t - 1) * S + j)
+            for c in range(0, S, WIDTH):
+                right = load(tables, (t - 1) * stride + j * S + c) * load(work.back, t * S + c)
+                store(edges, j * S + c, way * right + load(edges, j * S + c))
+    return highest + log_z, tables, stride
 
 
 @inner

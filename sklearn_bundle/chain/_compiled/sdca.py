@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled import features, recursion
-from sklearn_bundle.chain._compiled.features import add_excess, dot, most
+from sklearn_bundle.chain._compiled.features import dot, most
 from sklearn_bundle.chain._compiled.recursion import largest_size, marginals
 from sklearn_bundle.chain._compiled.visit import GAPS
 from sklearn_bundle.jit.decorators import inner, jit
@@ -41,14 +41,12 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
     rows = np.empty((most(chains.blocks) + S + 3) * S)
     unary, nodes, matrix, edges = np.empty(T * S), np.empty(T * S), np.empty(S * S), np.empty(S * S)
     toward, signs, points, logs = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    pairs = features.transitions(chains, w)
     for v in range(order.shape[0]):
         i = order[v]
         start, T = chains.tokens[i], chains.tokens[i + 1] - chains.tokens[i]
         size, kept = T * S, blocks.cells[blocks.at[i] : blocks.at[i + 1]]
         features.scores(chains, i, w, unary)
-        for x in range(S * S):
-            matrix[x] = pairs[x]
+        features.copy(w, chains.n_attributes * S, S * S, matrix, 0)
         log_z, table, stride = marginals(unary, matrix, T, K, S, work, nodes, edges)
         if task == GAPS:
             losses[i] = max(log_z - features.score_of(labels, start, T, S, unary, matrix), 0.0)
@@ -56,7 +54,9 @@ def visit_marginals(task, chains, labels, weights, blocks, parameters, order, me
             entropies[i] = _settled(kept, T, K, S, nodes, edges)
             with_mu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
             gaps[i] = max(log_z - with_mu - entropies[i], 0.0)
-            others[i] = add_excess(chains, i, labels, nodes, edges, -weights[i], rows, to)
+            others[i] = features.subtract_truth(chains, i, labels, nodes, edges)
+            features.aggregate(chains, i, nodes, edges, rows)
+            features.add_rows(chains, i, -weights[i], rows, to)
             continue
         with_nu = dot(unary, nodes, size) + dot(matrix, edges, S * S)
         _toward(kept, T, K, S, work, table, stride, nodes, edges, toward, signs)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled import features, recursion
-from sklearn_bundle.chain._compiled.features import add_excess, dot, most
+from sklearn_bundle.chain._compiled.features import add, copy, dot, most
 from sklearn_bundle.chain._compiled.recursion import aligned, largest_size, marginals
-from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.vector import WIDTH, load, splat, store
+from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.vector import WIDTH, load, store
 
 STEPS, GAPS, GRADIENT = 0, 1, 2  # what a visit is for
 _ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
@@ -52,92 +52,72 @@ def visit(task, chains, labels, weights, blocks, parameters, order, couplings, r
     n, m, calls = T * S, S * S, 0
     work = recursion.new_workspace(T, S, chains.bars)
     rows = np.empty((most(chains.blocks) + S + 3) * S)
-    move, theta, mu, nu = aligned(n), aligned(n), aligned(n), aligned(n)
-    move_pairs, theta_pairs, mu_edges, nu_edges = aligned(m), aligned(m), aligned(m), aligned(m)
-    point, pairs = aligned(n), aligned(m)
+    # Scores and marginals of pairs, and then of tokens.
+    move, theta, point = aligned(m + n), aligned(m + n), aligned(m + n)
+    mu, nu = aligned(m + n), aligned(m + n)
+    move_nodes, theta_nodes, point_nodes = move[m:], theta[m:], point[m:]
+    mu_nodes, nu_nodes = mu[m:], nu[m:]
     for v in range(order.shape[0]):
         i = order[v]
         start, T = chains.tokens[i], chains.tokens[i + 1] - chains.tokens[i]
-        size, at, pairs_at = T * S, start * S, 0
-        features.scores(chains, i, w, move)
-        _copy(features.transitions(chains, w), 0, m, move_pairs)
-        log_z_w = marginals(move, move_pairs, T, K, S, work, nu, nu_edges)[0]
+        size, at, of_pairs = m + T * S, start * S, m if T > 1 else 0
+        features.scores(chains, i, w, move_nodes)
+        for x in range(0, m, WIDTH):
+            store(move, x, load(w, chains.n_attributes * S + x))
+        log_z_w = marginals(move_nodes, move, T, K, S, work, nu_nodes, nu)[0]
         if task != STEPS:
-            losses[i] = log_z_w - features.score_of(labels, start, T, S, move, move_pairs)
+            losses[i] = log_z_w - features.score_of(labels, start, T, S, move_nodes, move)
             losses[i] = max(losses[i], 0.0)
-            sizes[i] = T * (largest_size(move, size) + largest_size(move_pairs, m))
+            sizes[i] = T * (largest_size(move, m) + largest_size(move_nodes, T * S))
         if task == GRADIENT:
-            others[i] = add_excess(chains, i, labels, nu, nu_edges, -weights[i], rows, target)
+            others[i] = features.subtract_truth(chains, i, labels, nu_nodes, nu)
+            features.aggregate(chains, i, nu_nodes, nu, rows)
+            features.add_rows(chains, i, -weights[i], rows, target)
             continue
         pairs_at = blocks.pairs_at[i] * m
-        _copy(blocks.nodes, at, size, theta)
-        for x in range(0, m, WIDTH):
-            own = load(blocks.pairs, pairs_at + x) if T > 1 else splat(0.0)
-            store(theta_pairs, x, own)
-            store(pairs, x, own)
-        log_z = marginals(theta, theta_pairs, T, K, S, work, mu, mu_edges)[0]
-        entropy = log_z - dot(theta, mu, size) - dot(theta_pairs, mu_edges, m)
+        for x in range(m):
+            theta[x] = 0.0
+        copy(blocks.pairs, pairs_at, of_pairs, theta, 0)
+        copy(blocks.nodes, at, T * S, theta, m)
+        log_z = marginals(theta_nodes, theta, T, K, S, work, mu_nodes, mu)[0]
+        entropy = log_z - dot(theta, mu, size)
         if task == GAPS:
-            own_sizes[i] = T * (largest_size(theta, size) + largest_size(theta_pairs, m))
-        _subtract(move, theta, size)
-        _subtract(move_pairs, theta_pairs, m)
-        with_mu = dot(move, mu, size) + dot(move_pairs, mu_edges, m)
+            own_sizes[i] = T * (largest_size(theta, m) + largest_size(theta_nodes, T * S))
+        add(move, 0, -1.0, theta, 0, size, move)
+        with_mu = dot(move, mu, size)
         gaps[i] = max(log_z_w - log_z - with_mu, 0.0)
         if task == GAPS:
             entropies[i] = entropy
-            others[i] = add_excess(chains, i, labels, mu, mu_edges, -weights[i], rows, target)
+            others[i] = features.subtract_truth(chains, i, labels, mu_nodes, mu)
+            features.aggregate(chains, i, mu_nodes, mu, rows)
+            features.add_rows(chains, i, -weights[i], rows, target)
             continue
         calls += 2
-        slope = dot(move, nu, size) + dot(move_pairs, nu_edges, m) - with_mu
+        slope = dot(move, nu, size) - with_mu
         if not slope > 0.0:
             continue
-        _subtract(nu, mu, size)
+        add(nu, 0, -1.0, mu, 0, size, nu)
         scale = weights[i] / strength
-        bend = scale * couplings[i] * dot(nu, nu, size)
+        bend = scale * couplings[i] * dot(nu_nodes, nu_nodes, T * S)
         step = min(1.0, _OVER * slope / (slope + bend))
         numbers = 1.0 + abs(log_z) + abs(log_z_w) + abs(with_mu)
-        for attempt in range(_ATTEMPTS + 1):
-            step = step if attempt < _ATTEMPTS else 0.0
-            _along(theta, step, move, size, point, blocks.nodes, at)
-            _along(theta_pairs, step, move_pairs, m * (T > 1), pairs, blocks.pairs, pairs_at)
-            if step == 0.0:
-                break
+        for _ in range(_ATTEMPTS):
+            add(theta, 0, step, move, 0, size, point)
             calls += 1
-            new_log_z = marginals(point, pairs, T, K, S, work, nu, nu_edges)[0]
-            gain = new_log_z - dot(point, nu, size) - dot(pairs, nu_edges, m) - entropy
-            _subtract(nu, mu, size)
-            _subtract(nu_edges, mu_edges, m)
-            gain += dot(move, nu, size) + dot(move_pairs, nu_edges, m)  # <w, features>
-            gain += dot(theta, nu, size) + dot(theta_pairs, nu_edges, m)
-            n_rows = features.aggregate(chains, i, nu, nu_edges, rows)
-            squared, distance = dot(rows, rows, n_rows), dot(nu, nu, size)
+            new_log_z = marginals(point_nodes, point, T, K, S, work, nu_nodes, nu)[0]
+            gain = new_log_z - dot(point, nu, size) - entropy
+            add(nu, 0, -1.0, mu, 0, size, nu)
+            gain += dot(move, nu, size) + dot(theta, nu, size)  # <w, features>
+            n_rows = features.aggregate(chains, i, nu_nodes, nu, rows)
+            squared, distance = dot(rows, rows, n_rows), dot(nu_nodes, nu_nodes, T * S)
             if distance > 0.0:
                 couplings[i] = squared / distance
             if gain - 0.5 * scale * squared >= -_ROUNDING * numbers:
                 features.add_rows(chains, i, -scale, rows, raw)
                 if threshold > 0.0:
                     features.shrink_rows(chains, i, threshold, raw, w)
+                copy(point, 0, of_pairs, blocks.pairs, pairs_at)
+                copy(point, m, T * S, blocks.nodes, at)
                 break
             step *= 0.5
     return calls
-
-
-@inner
-def _copy(source, at, size, out):
-    for x in range(0, size, WIDTH):
-        store(out, x, load(source, at + x))
-
-
-@inner
-def _subtract(a, b, size):
-    for x in range(0, size, WIDTH):
-        store(a, x, load(a, x) - load(b, x))
-
-
-@inner
-def _along(source, step, move, size, out, kept, at):
-    """Write ``source + step move`` to ``out`` and to ``kept[at:]``."""
-    for x in range(0, size, WIDTH):
-        moved = step * load(move, x) + load(source, x)
-        store(out, x, moved)
-        store(kept, at + x, moved)

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle.jit.decorators import SUMS, fallback, inner, jit_by_kind
+from sklearn_bundle.jit.decorators import SUMS, inner, jit_by_kind, registered
 from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import prefetch
 from sklearn_bundle.linear._compiled.scores import conjugate
 
 
-@fallback
 def direction(loss, target) -> Any:
     """The y_i of a row with this target."""
     return 1.0
+
+
+registered(direction, None)(direction)
 
 
 def step(loss, target, margin, alpha, weight, curvature, high, low) -> Any:

@@ -14,7 +14,7 @@ from sklearn_bundle.jit.vector import (
     WIDTH,
     larger,
     largest,
-    load,
+    load_fast,
     prefetch,
     splat,
     store,
@@ -40,17 +40,17 @@ def _scores(data, indices, start, end, first, k, W, out):
             for p in range(start, end):
                 x = np.float64(data[p])
                 at = np.intp(p - first if dense else indices[p]) * k + c
-                s0 = load(W, at) * x + s0
-                s1 = load(W, at + WIDTH) * x + s1
-                s2 = load(W, at + 2 * WIDTH) * x + s2
-                s3 = load(W, at + 3 * WIDTH) * x + s3
+                s0 = load_fast(W, at) * x + s0
+                s1 = load_fast(W, at + WIDTH) * x + s1
+                s2 = load_fast(W, at + 2 * WIDTH) * x + s2
+                s3 = load_fast(W, at + 3 * WIDTH) * x + s3
             store(out, c + WIDTH, s1)
             store(out, c + 2 * WIDTH, s2)
             store(out, c + 3 * WIDTH, s3)
         else:
             for p in range(start, end):
                 at = np.intp(p - first if dense else indices[p]) * k + c
-                s0 = load(W, at) * np.float64(data[p]) + s0
+                s0 = load_fast(W, at) * np.float64(data[p]) + s0
         store(out, c, s0)
         c += 4 * WIDTH if k - c >= 4 * WIDTH else WIDTH
 
@@ -74,7 +74,7 @@ def _threshold(r, k, height, theta):
     while True:
         sums = counts = splat(0.0)
         for c in range(0, k, WIDTH):
-            x = load(r, c)
+            x = load_fast(r, c)
             sums = sums + where_above(x, theta, x, 0.0)
             counts = counts + where_above(x, theta, one, 0.0)
         count = total(counts)
@@ -153,10 +153,10 @@ def sweep(
             _scores(data, indices, start, end, start, k, W, scores)
         tops, means = splat(-np.inf), zero
         for c in range(0, k, WIDTH):
-            u = load(scores, c) + load(b, c) + load(flat, cost + c)
+            u = load_fast(scores, c) + load_fast(b, c) + load_fast(flat, cost + c)
             store(scores, c, u)
             tops = larger(u, tops)
-            means = load(alpha, at + c) * u + means
+            means = load_fast(alpha, at + c) * u + means
         top = largest(tops)
         part = top - total(means)
         if not part > 0.0:
@@ -170,8 +170,8 @@ def sweep(
         # theta that is not too large.
         sums = counts = zero
         for c in range(0, k, WIDTH):
-            old = load(alpha, at + c)
-            r = curvature * old + (load(scores, c) - top)
+            old = load_fast(alpha, at + c)
+            r = curvature * old + (load_fast(scores, c) - top)
             store(scores, c, r)
             sums = sums + where_above(old, 0.0, r, 0.0)
             counts = counts + where_above(old, 0.0, one, 0.0)
@@ -187,7 +187,7 @@ def sweep(
             scores[best], theta, above = 0.0, -0.5 * part, 1.0
         inverse, rises = 1.0 / curvature, zero
         for c in range(0, k, WIDTH):
-            old, r = load(alpha, at + c), load(scores, c)
+            old, r = load_fast(alpha, at + c), load_fast(scores, c)
             new = where_above(r, theta, one, 0.0)  # a vertex, exactly
             if above > 1.0:
                 new = larger(0.0, r - theta) * inverse
@@ -196,7 +196,7 @@ def sweep(
             gain = -curvature * (0.5 * move + old) + r
             rises = move * gain + rises
             move = move * -weight
-            store(b, c, pull * move + load(b, c))
+            store(b, c, pull * move + load_fast(b, c))
             store(change, c, move * scale)
         gained += weight * (part if to_vertex else total(rises))
         if by_class:
@@ -210,5 +210,5 @@ def sweep(
             x = np.float64(data[p])
             place = np.intp(p - start if width > 0 else indices[p]) * k
             for c in range(0, k, WIDTH):
-                store(W, place + c, load(change, c) * x + load(W, place + c))
+                store(W, place + c, load_fast(change, c) * x + load_fast(W, place + c))
     return stay, gap, gained

@@ -55,9 +55,7 @@ def _worst(outputs, i, w, work, indices, values):
     T, S = chains.tokens[i + 1] - start, chains.width
     scores(chains, i, w, work.unary)
     for t in range(T):
-        costs = labels[start + t] * S
-        for k in range(S):
-            work.unary[t * S + k] += outputs.costs[costs + k]
+        features.add(work.unary, t * S, 1.0, outputs.costs, labels[start + t] * S, S, work.unary)
     pairs = transitions(chains, w)
     recursion.best_path(work.unary, pairs, T, chains.n_labels, S, work.recursion, work.path)
     loss, wrong = 0.0, 0
@@ -85,8 +83,9 @@ def _expect(outputs, i, w, work, weight, gradient):
     for x in range(T * S if w.shape[0] > at else 0):
         cost = outputs.costs[labels[start + x // S] * S + x % S]
         gradient[at] += weight * cost * work.nodes[x]
-    excess = work.nodes, work.edges, weight, work.rows, gradient
-    features.add_excess(chains, i, labels, *excess)
+    features.subtract_truth(chains, i, labels, work.nodes, work.edges)
+    features.aggregate(chains, i, work.nodes, work.edges, work.rows)
+    features.add_rows(chains, i, weight, work.rows, gradient)
     return max(log_z - features.score_of(labels, start, T, S, work.unary, pairs), 0.0)
 
 
@@ -114,8 +113,7 @@ def place(chains, i, u, tail):
     """Where the attribute u of a sequence, or the tail after all of them, is in w; its size."""
     if u == chains.blocks[i + 1] - chains.blocks[i]:
         return np.int64(chains.n_attributes * chains.width), np.int64(tail)
-    attribute = np.int64(chains.attributes[chains.blocks[i] + u])
-    return attribute * chains.width, np.int64(chains.width)
+    return np.int64(chains.attributes[chains.blocks[i] + u]) * chains.width, np.int64(chains.width)
 
 
 @inner
