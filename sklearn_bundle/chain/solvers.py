@@ -29,6 +29,9 @@ _LEAST_RIDGE = 0.2
 # CoNLL-2000 took a third more passes; with 0.05 up to twice as many.
 _STRENGTH = 0.01
 _OUTER = 3  # epochs between two moves of the center: the result of a trial
+# Of reg_lambda, below which a start at w = 0 is closer: from .1 to 1e-4, CoNLL-2000 and letters
+# took two to ten times the epochs from what was kept, from .01 to .001 half to as many.
+_NEAR = 0.05
 _FIRST_CHECK = 2  # epochs before the first full pass: until then most gaps are unknown
 # What L-BFGS is expected to cost, in epochs: estimates. With accelerated steps, it took the time of
 # 360 epochs on 3,000 sentences of CoNLL-2000 at c2 = .001.
@@ -67,7 +70,8 @@ class DualSolver:
         curvature. Only with "sdca" blocks are kept as marginals, otherwise as log-potentials.
     seed : int
     kept : tuple
-        :attr:`kept` of a solver of the same problem; the penalty may differ.
+        :attr:`kept` of a solver of the same problem; the penalty may differ. Where reg_lambda is
+        less than a twentieth of its own, the solver starts anew.
     """
 
     history_fields: ClassVar[tuple] = (("estimate", np.float64),)
@@ -85,10 +89,10 @@ class DualSolver:
         self._importance = problem.reg_lambda + problem.weights * problem.radii()
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._epochs = self._calls = 0
-        self._started = kept is not None
-        if kept is None:
+        self._started = kept is not None and problem.reg_lambda >= _NEAR * kept[2]
+        if kept is None or not self._started:
             kept = problem.start(potentials), np.zeros(problem.n_parameters)
-        self._blocks, self._center = kept
+        self._blocks, self._center = kept[:2]
         self._last, self._estimate = self._center, inf
         self._catalyst = self._first_catalyst(params.solver == "auto")
         found = self._pass(self._center)
@@ -97,9 +101,9 @@ class DualSolver:
             self._renew()
 
     @property
-    def kept(self) -> tuple[Blocks, Array]:
-        """Where a new solver may start: the dual point, and the best w."""
-        return self._blocks, self._best.point
+    def kept(self) -> tuple[Blocks, Array, float]:
+        """Where a new solver may start: the dual point, the best w, and their reg_lambda."""
+        return self._blocks, self._best.point, self.problem.reg_lambda
 
     def attach(self, problem: ChainProblem) -> None:
         """Continue with the same problem in another object; a finished fit stays finished."""
@@ -195,8 +199,7 @@ class DualSolver:
 
         Near that limit it took from two thirds to as many epochs as without, on three sets.
         """
-        problem = self.problem
-        ridge = problem.penalty.ridge
+        problem, ridge = self.problem, self.problem.penalty.ridge
         if not accelerated and ridge:
             return None
         curvature = float(problem.weights**2 @ (problem.squared_norms() + _PAIRS))
@@ -288,7 +291,7 @@ class ChainAutoSolver:
         return self._current.name
 
     @property
-    def kept(self) -> tuple[Blocks, Array] | Array:
+    def kept(self) -> tuple[Blocks, Array, float] | Array:
         """Where the next fit can start."""
         return self._current.kept
 

@@ -80,6 +80,13 @@ def test_warm_start_does_not_see_the_flags_of_a_sparse_matrix(data):
     assert model.fit(S, data[1]).n_iter_ <= 2
 
 
+def test_a_chain_starts_anew_where_reg_lambda_falls_far():
+    X, y = np.random.RandomState(0).uniform(size=(30, 3)), np.arange(30) % 3
+    model = SDCACRF(reg_lambda=0.1, warm_start=True, random_state=0).fit(X, y)
+    cold = clone(model.set_params(reg_lambda=1e-3)).fit(X, y)
+    assert model.fit(X, y).n_iter_ == cold.n_iter_
+
+
 WARM = [
     PragamSVC(class_weight="balanced", fit_intercept=False),
     PragamSVC(lipschitz=100.0, reg_lambda=0.1),

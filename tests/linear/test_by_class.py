@@ -5,11 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sklearn_bundle.linear.losses import (
-    MulticlassHinge,
-    MulticlassLoss,
-    Softmax,
-)
+from sklearn_bundle.linear.losses import MulticlassHinge, MulticlassLoss, Softmax
 from sklearn_bundle.linear.losses.regression import SquaredErrors
 from sklearn_bundle.linear.solvers.base import opposite
 
