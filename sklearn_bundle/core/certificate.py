@@ -170,10 +170,10 @@ class Best:
     ) -> None:
         """Replace the kept values by recomputed ones, whether these are better or not.
 
-        ``rounding``, is taken off the bound. The rest, where the
-        bound is then ``least``, is added to the objective, up to the objective's own part: the
-        point is no farther from the optimum than the gap says. An objective of ``least`` stays: as
-        far as its precision can tell, it is the optimum.
+        ``rounding`` is taken off the bound. The rest, where the bound is then ``least``, is added
+        to the objective, up to the objective's own part: the point is no farther from the optimum
+        than the gap says. An objective of ``least`` stays: as far as its precision can tell, it is
+        the optimum.
 
         Raises
         ------

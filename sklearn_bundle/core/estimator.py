@@ -1,6 +1,6 @@
 """The base of all estimators, and what their own ``fit`` is written with.
 
-An estimator's ``fit`` reads from input to attributes; nothing calls back into the class::
+An estimator's ``fit`` reads from input to attributes::
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):

@@ -87,8 +87,8 @@ def _of_free(plane: Plane, omega: Regularizer, b: Any, w: Array | None = None) -
         farthest = 1.0 + (0.0 if w is None else float(np.abs(w).max(initial=0.0)))
         along = _along_free(plane.gradient, omega, plane.norms.size)
         lost += float(np.abs(along).sum()) * farthest
-    # Unpenalized coordinates of the optimum may be twice as far as the point's, and 1, say. Planes
-    # cancel there up to rounding, whose effect this multiplies.
+    # Unpenalized coordinates of the optimum are taken to be at most twice as far from 0 as the
+    # point's, plus 2. Planes cancel there up to rounding, whose effect this multiplies.
     return 2.0 * lost
 
 

@@ -7,12 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNetCV
-from sklearn.metrics import (
-    d2_pinball_score,
-    d2_tweedie_score,
-    fbeta_score,
-    make_scorer,
-)
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score, fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from sklearn_bundle import (

@@ -6,12 +6,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 import sklearn
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    LeaveOneGroupOut,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, LeaveOneGroupOut, cross_validate
 from sklearn.utils.estimator_checks import check_sparsify_coefficients
 
 from sklearn_bundle import (

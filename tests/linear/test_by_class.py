@@ -7,7 +7,8 @@ import pytest
 
 from sklearn_bundle.linear.losses import MulticlassHinge, MulticlassLoss, Softmax
 from sklearn_bundle.linear.losses.regression import SquaredErrors
-from sklearn_bundle.linear.solvers.base import opposite
+from sklearn_bundle.linear.regularizers import L2, Nonnegative
+from sklearn_bundle.linear.solvers.base import At, opposite
 
 RANDOM = np.random.default_rng(1)
 N, K = 300, 4
@@ -87,6 +88,7 @@ def test_certain_probabilities_keep_their_digits():
 
 @pytest.mark.parametrize("b, half", [(0.0, 0.0), (np.array([3.0, 1.0]), 1.0)])
 def test_of_two_classes_opposite_weights_are_certified(b, half):
-    w, loss = np.array([5.0, -1.0, 2.0, 0.5]), Softmax()
-    moved = opposite(SimpleNamespace(n_outputs=2, loss=loss), w, b)
+    w, two = np.array([5.0, -1.0, 2.0, 0.5]), SimpleNamespace(n_outputs=2, loss=Softmax())
+    moved = opposite(two, L2(), At(w, b))
     assert list(moved.w) == [1.5, -0.75, -1.5, 0.75] and list(moved.b) == [half, -half]
+    assert opposite(two, Nonnegative(L2()), At(w**2, b)).w[0] == 25.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
+from sklearn_bundle import BMRMRegressor
 from sklearn_bundle.linear import losses, regularizers
 from sklearn_bundle.linear.losses.base import check_derivatives
 from tests.contract.user_losses import Expectile
@@ -80,3 +81,9 @@ def test_users_mistakes_are_named():
         loss.value = lambda f, y, value=value: value(f)
         with pytest.raises(ValueError, match=message):
             loss.cut(np.ones(3), np.ones(3), np.ones(3) / 3, out)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "squared_epsilon_insensitive"])
+def test_targets_whose_squares_overflow(loss):
+    with pytest.raises(ValueError, match="The loss is not finite at the start: check the loss"):
+        BMRMRegressor(loss).fit(np.eye(3, 5), [1e200, -1e200, 3e200])

@@ -51,7 +51,7 @@ class BMRMClassifier(BundleEstimator, LinearClassifier):
 
         J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
-    where s_i is sample times class weight, normalized to the sum one. Three or more classes are one
+    where s_i is sample times class weight, normalized to sum to one. Three or more classes are one
     problem per class, one-versus-rest, except with a joint loss.
 
     Parameters

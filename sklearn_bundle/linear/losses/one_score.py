@@ -40,7 +40,7 @@ class ScoreLoss(SampleLoss):
         *SampleLoss._from_values,
         *("formula", "kinks", "quadratic", "dual_steps"),
     )
-    #: Whether second derivatives are the same everywhere.
+    #: Whether it is ``(f - y)^2 / 2``, of which best intercepts and regions are closed forms.
     quadratic: ClassVar[bool] = False
     #: Whether the formula has compiled steps of dual coordinate ascent that solvers should take.
     dual_steps: ClassVar[bool] = False

@@ -24,6 +24,7 @@ from sklearn_bundle.linear.score_risk import ScoreRisk
 Array = NDArray[np.float64]
 # Least part of a row outside the others' span, of the largest: squares of it keep 12 digits.
 _INDEPENDENT = 1e-2
+NOT_FINITE = "The loss is not finite at the start: check the loss, and the scale of X and y."
 
 
 class At(NamedTuple):
@@ -105,15 +106,18 @@ def in_span(task: Task) -> Task:
     return replace(task, risk=small, whole=risk, lift=lift)
 
 
-def opposite(risk: Any, w: Array, b: Any) -> At:
+def opposite(risk: Any, omega: Any, at: At) -> At:
     """Of two classes, the point with opposite weights: ``coef_`` of one row stands for that.
 
-    Losses see differences of scores alone, and its penalty is no larger.
+    Losses see differences of scores alone. Where its penalty would be larger, as with weights that
+    may not be negative, the point stays.
     """
     if risk.n_outputs != 2 or not isinstance(risk.loss, Softmax | MulticlassHinge):
-        return At(w, b)
+        return at
+    w, b = at
     half, half_b = (0.5 * np.diff(v.reshape(2, -1), axis=0).ravel() for v in (w, b + np.zeros(2)))
-    return At(np.concatenate([-half, half]), np.concatenate([-half_b, half_b]))
+    found = At(np.concatenate([-half, half]), np.concatenate([-half_b, half_b]))
+    return found if omega.value(found.w) <= (1.0 + 1e-9) * omega.value(w) else at
 
 
 class Solver(ABC):
@@ -169,6 +173,8 @@ class Solver(ABC):
         """One state per step; ends by itself only when rounding leaves nothing to gain."""
         if not self.has_begun:
             self.begin()
+            if self.best.point is None:
+                raise ValueError(NOT_FINITE)
             self.has_begun = True
             if self.yields_start:
                 yield self.state()
@@ -181,7 +187,7 @@ class Solver(ABC):
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both from the data, less their rounding."""
         self.prepare_confirmation(moving)
-        (w, b), proof = opposite(self.risk, *self.best.point), self.best.dual_certificate
+        (w, b), proof = opposite(self.risk, self.omega, self.best.point), self.best.dual_certificate
         found = certify(self.whole, self.omega, self.reg_lambda, self.lifted(w), b, proof, moving)
         return self.confirmed(found, w, proof)
 
@@ -195,8 +201,8 @@ class Solver(ABC):
             )
         given = found.objective, At(w, found.b), found.bound, proof
         best.recompute(*given, rounding=found.rounding)
-        # A gap that steps take back, and the data do not confirm, is no progress.
-        # a gap that is smaller by a hundredth is progress
+        # A gap that steps take back, and the data do not confirm, is no progress. One that is
+        # smaller by a hundredth is.
         self._in_vain = 0 if best.gap < 0.99 * self._least_confirmed else self._in_vain + 1
         self._least_confirmed = min(best.gap, self._least_confirmed)
         state = self.state()
@@ -256,24 +262,27 @@ class Followed(Solver):
 
     @property
     @abstractmethod
-    def successor(self) -> "type[Solver]":
-        """The other method."""
+    def successor(self) -> "type[Solver] | None":
+        """The other method, if one can follow."""
 
     @property
     def is_at_end(self) -> bool:
-        return super().is_at_end if self._following is None else self._following.is_at_end
+        following = self._following
+        if following is None:
+            return super().is_at_end
+        return following.is_at_end or self._in_vain >= following.patience
 
     def step(self) -> None:
         if self._following is not None:
             self._following.step()
             return
         super().step()  # type: ignore[safe-super]
-        unmet = self.best.gap > self.tol * abs(self.best.primal)
-        if unmet and (self.has_had_its_turn or super().is_at_end):
-            self._follow()
+        unmet, kind = self.best.gap > self.tol * abs(self.best.primal), self.successor
+        if unmet and kind is not None and (self.has_had_its_turn or super().is_at_end):
+            self._follow(kind)
 
-    def _follow(self) -> None:
-        following, best = self.successor(self.task, Start()), self.best
+    def _follow(self, kind: "type[Solver]") -> None:
+        following, best = kind(self.task, Start()), self.best
         # from a start that is no better than none Newton's method stalls on nearly separable data
         if best.gap <= 0.7 * best.primal:
             following.start.at = At(self.lifted(best.point.w), best.point.b)
@@ -303,7 +312,8 @@ def step_length(
 ) -> float:
     """The step at which a rising derivative is at most ``left`` in size, by Newton's method from t.
 
-    A derivative that is not a number counts as too far. 0 if there is no such step.
+    A derivative that is not a number counts as too far. Without such a step it is the longest one
+    found at which the derivative is negative, or 0.
     """
     low, high, moves = 0.0, np.inf, (np.inf, np.inf)
     for _ in range(SEARCH_STEPS):

@@ -286,7 +286,7 @@ class ClassDualThenBundle(Followed, ClassDual):
 
     @property
     def has_had_its_turn(self) -> bool:
-        left = min(self.best.gap / self.best.primal, 1.0)
+        left = min(self.best.gap / max(self.best.primal, TINY), 1.0)
         return left * self._visits > max(_TURN, _PASSES * len(self._order))
 
 

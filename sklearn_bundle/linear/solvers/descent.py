@@ -18,7 +18,15 @@ from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import factor_passes
 from sklearn_bundle.linear.score_risk import ScoreRisk
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task, add_form, step_length
+from sklearn_bundle.linear.solvers.base import (
+    NOT_FINITE,
+    At,
+    Solver,
+    Start,
+    Task,
+    add_form,
+    step_length,
+)
 
 Array = NDArray[np.float64]
 SLOW = 0.02  # share to which the gain of a step falls above which a new factor is wanted,
@@ -77,10 +85,7 @@ class Descent(Solver):
         self.point = point
         self.value = self.objective(point.w, point.risk)
         if self.best.point is None and not np.isfinite(self.value):
-            raise ValueError(
-                "The loss is not finite at the starting point: check the loss, and the scale of X "
-                "and y."
-            )
+            raise ValueError(NOT_FINITE)
 
     def offer(self) -> None:
         """Offer the point, and the bound of its derivatives."""

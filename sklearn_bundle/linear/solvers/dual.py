@@ -175,5 +175,7 @@ class DualThenKinks(Followed, Dual):
         return self.spent > self._budget
 
     @property
-    def successor(self) -> type[Solver]:
-        return Kinks if np.isfinite(self._budget) else Bundle
+    def successor(self) -> type[Solver] | None:
+        if np.isfinite(self._budget):
+            return Kinks
+        return Bundle if self.task.lift is None else None  # planes of other rows prove nothing of X

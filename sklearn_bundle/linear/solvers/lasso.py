@@ -22,7 +22,7 @@ from sklearn_bundle.linear.certificate import Proof, certify
 from sklearn_bundle.linear.risk import Point
 from sklearn_bundle.linear.rows import Rows
 from sklearn_bundle.linear.score_risk import ScoreRisk
-from sklearn_bundle.linear.solvers.base import At, Solver, Start, Task
+from sklearn_bundle.linear.solvers.base import NOT_FINITE, At, Solver, Start, Task
 from sklearn_bundle.linear.solvers.lasso_matrix import Quadratic, reach, violations
 
 Array = NDArray[np.float64]
@@ -79,10 +79,7 @@ class Lasso(Solver):
         self.here = point
         self._a, self._value = self.risk.gradient(point), self.objective(point.w, point.risk)
         if self.best.point is None and not np.isfinite(self._value):
-            raise ValueError(
-                "The loss is not finite at the starting point: check the loss, and the scale of X "
-                "and y."
-            )
+            raise ValueError(NOT_FINITE)
         self.best.offer(self._value, At(point.w, point.b))
         for proof in self._proofs(point):
             self.prove(proof, self._bound(proof))
