@@ -173,8 +173,6 @@ class Solver(ABC):
         """One state per step; ends by itself only when rounding leaves nothing to gain."""
         if not self.has_begun:
             self.begin()
-            if self.best.point is None:
-                raise ValueError(NOT_FINITE)
             self.has_begun = True
             if self.yields_start:
                 yield self.state()

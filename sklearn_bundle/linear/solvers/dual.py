@@ -15,7 +15,7 @@ from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear.certificate import Proof
 from sklearn_bundle.linear.losses import BinaryLoss
 from sklearn_bundle.linear.score_risk import ScoreRisk
-from sklearn_bundle.linear.solvers.base import At, Followed, Solver, Start, Task
+from sklearn_bundle.linear.solvers.base import NOT_FINITE, At, Followed, Solver, Start, Task
 from sklearn_bundle.linear.solvers.bundle import ADVICE, Bundle
 from sklearn_bundle.linear.solvers.interior import scale_heavier_down
 from sklearn_bundle.linear.solvers.kinks import Kinks, passes_of_all
@@ -74,7 +74,8 @@ class Dual(Solver):
         """Offer the start, and scale the dual point of another reg_lambda to its best multiple."""
         w, b = self.first()
         here = self.risk.at(w, self.risk.units.intercept if b is None else b)
-        self.best.offer(self.objective(w, here.risk), At(w, here.b))
+        if not self.best.offer(self.objective(w, here.risk), At(w, here.b)):
+            raise ValueError(NOT_FINITE)
         self._b = float(here.b)
         if self._alpha.any():
             self._rescale()
