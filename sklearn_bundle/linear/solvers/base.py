@@ -130,6 +130,9 @@ class Solver(ABC):
     advice: ClassVar[str] = "the features are too far apart in scale: scale them"
     #: Whether the first state is the start itself.
     yields_start: ClassVar[bool] = False
+    #: Whether a start that is no better than none does no harm: Newton's method stalls from one on
+    #: nearly separable data. Planes without the best point gain nothing on it for long.
+    starts_anywhere: ClassVar[bool] = False
     patience: int = IDLE_LIMIT
 
     def __init__(self, task: Task, start: Start):
@@ -281,8 +284,7 @@ class Followed(Solver):
 
     def _follow(self, kind: "type[Solver]") -> None:
         following, best = kind(self.task, Start()), self.best
-        # from a start that is no better than none Newton's method stalls on nearly separable data
-        if best.gap <= 0.7 * best.primal:
+        if kind.starts_anywhere or best.gap <= 0.7 * best.primal:
             following.start.at = At(self.lifted(best.point.w), best.point.b)
         following.best = best
         following.begin()

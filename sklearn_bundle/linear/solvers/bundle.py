@@ -129,6 +129,7 @@ class Bundle(Solver):
     """Algorithms 2 and 3 of the paper."""
 
     advice = ADVICE
+    starts_anywhere = True
 
     def __init__(self, task: Task, start: Start):
         super().__init__(task, start)

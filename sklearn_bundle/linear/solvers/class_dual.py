@@ -286,8 +286,8 @@ class ClassDualThenBundle(Followed, ClassDual):
 
     @property
     def has_had_its_turn(self) -> bool:
-        left = min(self.best.gap / max(self.best.primal, TINY), 1.0)
-        return left * self._visits > max(_TURN, _PASSES * len(self._order))
+        turn, primal = max(_TURN, _PASSES * len(self._order)), max(self.best.primal, TINY)
+        return min(self.best.gap / primal, 1.0) * self._visits > turn
 
 
 def balancing(confusions: Array) -> Array:
