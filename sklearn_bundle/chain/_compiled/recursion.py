@@ -97,9 +97,7 @@ def marginals(scores, pairs, T, K, S, work, nodes, edges):
         if T > 1:
             add(pairs, 0, 1.0, work.bars, 0, S * S, table)
             _exponentials(table, S * S)
-            for j in range(S):  # the transposed table
-                for k in range(S):
-                    table[(S + k) * S + j] = table[j * S + k]
+            _transpose(table, S)
         log_z, least = _normalized(table, 0, T, K, S, work, nodes)
         if least >= _MATCHING:
             _sum_pairs(T, K, S, work, edges)
@@ -137,6 +135,14 @@ def _close(weights, T, S, bars):
     """Forbid labels at both ends."""
     add(weights, 0, 1.0, bars, S * S, S, weights)
     add(weights, (T - 1) * S, 1.0, bars, (S + 1) * S, S, weights)
+
+
+@inner
+def _transpose(table, S):
+    """Write the transposed table of labels behind it."""
+    for j in range(S):
+        for k in range(S):
+            table[(S + k) * S + j] = table[j * S + k]
 
 
 @inner
@@ -249,9 +255,7 @@ def _of_wide_range(scores, pairs, T, K, S, work, nodes, edges):
     copy(scores, 0, T * S, work.weights, 0)
     _close(work.weights, T, S, work.bars)
     add(pairs, 0, 1.0, work.bars, 0, S * S, table)
-    for j in range(S):
-        for k in range(S):
-            table[(S + k) * S + j] = table[j * S + k]
+    _transpose(table, S)
     _run(0, work.weights, table, 0, T, K, S, work.on, best, None)
     tables, stride = np.empty(max(T - 1, 1) * 2 * S * S), 2 * S * S
     for t in range(1, T):
@@ -265,9 +269,7 @@ def _of_wide_range(scores, pairs, T, K, S, work, nodes, edges):
         own = tables[(t - 1) * stride :]
         add(rows, 0, 1.0, work.bars, 0, S * S, own)
         _exponentials(own, S * S)
-        for j in range(S):
-            for k in range(S):
-                own[(S + k) * S + j] = own[j * S + k]
+        _transpose(own, S)
     highest = -np.inf
     for k in range(K):
         highest = max(highest, best[k])

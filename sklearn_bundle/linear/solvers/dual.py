@@ -162,7 +162,7 @@ class Dual(Solver):
 
 
 class DualThenKinks(Followed, Dual):
-    """Epochs for as long as the other method takes in whole.
+    """Epochs for as long as Newton's method would take in whole, and then Newton's method.
 
     With too many features for a Hessian the bundle method follows, once epochs gain no more.
     """
