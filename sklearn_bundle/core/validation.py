@@ -132,12 +132,12 @@ def check_classification_data(
     X, y = checked_data(estimator, X, y, **X_CHECKS)
     all_labels = y
     two = _two_classes(y)
-    if two is None:
-        check_discrete(y)
     weights = check_sample_weight(sample_weight, len(y))
     all_present = bool(weights.all())
     present = slice(None) if all_present else np.flatnonzero(weights)
     classes, labels = two if two is not None and all_present else _encoded(y[present])
+    if two is None and (y.dtype.kind not in "biu" or 2 * len(classes) > len(y)):
+        check_discrete(y)  # which takes all whole numbers, and warns of so many classes
     merged = np.zeros(len(y))
     factors = class_factors(class_weight, classes, labels, weights[present])
     merged[present] = weights[present] * factors[labels]

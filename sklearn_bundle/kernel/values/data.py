@@ -115,7 +115,7 @@ def _precision(dtype: np.dtype) -> float:
     return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
-_CHECKED = 1000  # points whose matrix is factored at a time: some 10 ms
+_CHECKED = 500  # points whose matrix is factored at a time: 2 ms
 _CALLED = 100  # points between which a callable is checked before the fit
 _EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
 _SURE = 1e-13  # relative error of a value in double precision, at least
@@ -229,7 +229,7 @@ class KernelData:
     def check(self) -> None:
         """Raise if the values are not symmetric or not positive semidefinite.
 
-        All values of a matrix are compared with their mirror images, and up to 1,000 points are
+        All values of a matrix are compared with their mirror images, and up to 500 points are
         checked for a negative eigenvalue. A callable is called once, with up to 100 points.
         """
         n, name = self.X.shape[0], self.kernel.name

@@ -161,10 +161,10 @@ class KernelRows:
             rows = np.arange(start, stop)
             self._points.fill(rows, self._points, None, stop, out[start:stop])
             out[rows, rows] = self.diagonal[rows]
-            for left in range(0, start, _SQUARE):
-                out[left : left + _SQUARE, start:stop] = out[start:stop, left : left + _SQUARE].T
-            square = out[start:stop, start:stop]
-            square[:] = np.tril(square) + np.tril(square, -1).T
+            for top in range(start, stop, _SQUARE):
+                side = slice(top, min(top + _SQUARE, stop))
+                out[:top, side] = out[side, :top].T
+                out[side, side] = np.tril(out[side, side]) + np.tril(out[side, side], -1).T
         return out
 
     def add_sums(
