@@ -77,11 +77,10 @@ class DualSolver:
     history_fields: ClassVar[tuple] = (("estimate", np.float64),)
 
     def __init__(self, problem: ChainProblem, params: Any, *, seed: int, kept: Any = None):
-        potentials, tol = params.solver != "sdca", params.tol
-        self.problem, self._tol = problem, tol
+        self.problem, self._tol, potentials = problem, params.tol, params.solver != "sdca"
         self.name = "exponentiated" if potentials else "sdca"
         self._cost = 2 if potentials else 1  # of a full pass, in calls a sequence
-        self._checks, self._best = Checks(tol, self._cost), Best(least=0.0)
+        self._checks, self._best = Checks(self._tol, self._cost), Best(least=0.0)
         self._memory = problem.squared_norms() + _PAIRS if potentials else np.array([_PRECISION])
         self._random = np.random.default_rng(seed)
         self._share = 0.0 if params.sampling == "uniform" else params.nonuniformity
@@ -95,10 +94,7 @@ class DualSolver:
         self._blocks, self._center = kept[:2]
         self._last, self._estimate = self._center, inf
         self._catalyst = self._first_catalyst(params.solver == "auto")
-        found = self._pass(self._center)
-        self._entropy, self._raw, self._w = found.entropy, *self._point_of(found.features)
-        if self._started:
-            self._renew()
+        self._w: Any = None  # before the first pass
 
     @property
     def kept(self) -> tuple[Blocks, Array, float]:
@@ -122,6 +118,11 @@ class DualSolver:
     def states(self) -> Iterator[State]:
         """One state per epoch; a given start comes first."""
         problem = self.problem
+        if self._w is None:
+            found = self._pass(self._center)
+            self._entropy, self._raw, self._w = found.entropy, *self._point_of(found.features)
+            if self._started:
+                self._renew()
         if self._started:
             yield self._state()
         while True:

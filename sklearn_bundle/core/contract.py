@@ -207,55 +207,86 @@ def run(
     ValueError
         If a recomputed bound is above the objective by more than rounding explains.
     """
-    start, time = perf_counter(), TimeLimit(max_time)
-    rows: list[tuple] = []
-    status, final = Status.STALLED, None
+    log, time = _Log(solver), TimeLimit(max_time)
     try:
-        for n_iter, state in enumerate(_quietly(solver.states()), start=1):
-            rows.append(_row(n_iter, start, state))
-            limit = None
-            if time.left == 0.0:
-                limit = Status.MAX_TIME
-            elif rows[-1][0] >= max_iter:
-                limit = Status.MAX_ITER
-            if limit is not None or state.relative_gap <= tol:
-                with _quiet():
-                    state = solver.confirm()
-                rows[-1] = _row(n_iter, start, state)
-                if limit is not None or state.relative_gap <= tol:
-                    final = state
-            stop = observe(n_iter, state) if observe is not None else None
-            if final is not None and final.relative_gap <= tol:
-                status = Status.CONVERGED
-            elif stop is not None:
-                status = stop
-            elif limit is not None:
-                status = limit
-            else:
-                continue
-            break
+        status, final = _steps(solver, log, time, tol, max_iter, observe)
     except KeyboardInterrupt:
-        if not rows:
+        if not log.rows:
             raise
-        status = Status.INTERRUPTED
+        status, final = Status.INTERRUPTED, None
     except OutOfTime as late:
         status, final = Status.MAX_TIME, late.state
-        rows[-1:] = [_row(len(rows), start, final)]
+        log.correct(final)
     if final is None:
-        try:
+        status, final = _confirmed(solver, status, tol)
+        log.correct(final)
+    return SolverResult.of(final, status, log.history(), getattr(solver, "name", ""))
+
+
+def _steps(
+    solver: Solver,
+    log: _Log,
+    time: TimeLimit,
+    tol: float,
+    max_iter: int,
+    observe: Callable[[int, State], Status | None] | None,
+) -> tuple[Status, State | None]:
+    """Iterate until the end, whose state is returned if it is confirmed."""
+    for state in _quietly(solver.states()):
+        log.add(state)
+        limit = Status.MAX_ITER if log.rows[-1][0] >= max_iter else None
+        limit = Status.MAX_TIME if time.left == 0.0 else limit
+        final = None
+        if limit is not None or state.relative_gap <= tol:
             with _quiet():
-                final = solver.confirm(moving=status is not Status.CALLBACK)
-            if status in MISSES and final.relative_gap <= tol:
-                status = Status.CONVERGED
-        except OutOfTime as late:
-            final = late.state
-            status = Status.MAX_TIME if status in MISSES else status
-        rows[-1:] = [_row(len(rows), start, final)]  # the solver may have ended at once
-    history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
-    # Values better than a later one, or than the confirmed one at the end, were so by rounding.
-    history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
-    history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
-    return SolverResult.of(final, status, history, getattr(solver, "name", ""))
+                state = solver.confirm()
+            log.correct(state)
+            if limit is not None or state.relative_gap <= tol:
+                final = state
+        stop = observe(len(log.rows), state) if observe is not None else None
+        if final is not None and final.relative_gap <= tol:
+            return Status.CONVERGED, final
+        end = stop or limit
+        if end is not None:
+            return end, final
+    return Status.STALLED, None
+
+
+def _confirmed(solver: Solver, status: Status, tol: float) -> tuple[Status, State]:
+    """The confirmed last state, which may show that nothing was missed."""
+    try:
+        with _quiet():
+            final = solver.confirm(moving=status is not Status.CALLBACK)
+    except OutOfTime as late:
+        return Status.MAX_TIME if status in MISSES else status, late.state
+    reached = status in MISSES and final.relative_gap <= tol
+    return Status.CONVERGED if reached else status, final
+
+
+class _Log:
+    """The history of a fit: a row for each state, with the seconds since the start."""
+
+    def __init__(self, solver: Any):
+        self.rows: list[tuple] = []
+        self._start, self._fields = perf_counter(), getattr(solver, "history_fields", ())
+
+    def add(self, state: State) -> None:
+        self.rows.append(self._row(len(self.rows) + 1, state))
+
+    def correct(self, state: State) -> None:
+        """Put a recomputed state in place of the last one; a solver may have ended without any."""
+        self.rows[-1:] = [self._row(len(self.rows), state)]
+
+    def _row(self, n_iter: int, state: State) -> tuple:
+        steps = n_iter if state.n_steps is None else state.n_steps
+        return _row(steps, perf_counter() - self._start, state)
+
+    def history(self) -> np.ndarray:
+        """Without values better than a later one, which were so by rounding."""
+        history = np.array(self.rows, dtype=_history_dtype(self._fields))
+        history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
+        history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
+        return history
 
 
 def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:
@@ -263,8 +294,7 @@ def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> S
 
     ``further`` has the values of the solver's ``history_fields``.
     """
-    row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
-    history = np.array([row], dtype=_history_dtype(further))
+    history = np.array([_row(n_iter, seconds, state)], dtype=_history_dtype(further))
     return SolverResult.of(state, Status.CONVERGED, history)
 
 
@@ -288,7 +318,5 @@ def _history_dtype(further: tuple) -> np.dtype:
     return np.dtype(HISTORY_DTYPE.descr + list(further))
 
 
-def _row(n_iter: int, start: float, state: State) -> tuple:
-    steps = n_iter if state.n_steps is None else state.n_steps
-    seconds = perf_counter() - start
-    return steps, seconds, state.primal, state.lower_bound, state.passes, *state.further
+def _row(n_iter: int, seconds: float, state: State) -> tuple:
+    return n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
