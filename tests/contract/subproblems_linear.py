@@ -162,10 +162,7 @@ def _reference(given, model, d):
     if name == "elasticnet":
         ratio = getattr(given, "l1_ratio", getattr(model, "l1_ratio", 0.5))
         return regularizers.L1(ratio, 1.0 - ratio)
-    return {
-        "l2": lambda: regularizers.Quadratic(np.eye(d)),
-        "l1": regularizers.L1,
-    }[name]()
+    return {"l2": lambda: regularizers.Quadratic(np.eye(d)), "l1": regularizers.L1}[name]()
 
 
 def fitted(model, name, k=0):

@@ -18,13 +18,7 @@ callback = pytest.importorskip("sklearn.callback")
 @pytest.mark.matrix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
-    "model",
-    [
-        SwapSVC(),
-        SwapSVCCV(Cs=2, cv=2),
-        SDCACRF(),
-    ],
-    ids=lambda model: type(model).__name__,
+    "model", [SwapSVC(), SwapSVCCV(Cs=2, cv=2), SDCACRF()], ids=lambda model: type(model).__name__
 )
 def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
     times, clock = [], [0.0]

@@ -56,14 +56,7 @@ def callbacks_of_fits():
     assert list(model._skl_callbacks) == [bar] and callable(model._init_callback_context)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        events_of_compilations,
-        types_of_named_tuples,
-        callbacks_of_fits,
-    ],
-)
+@pytest.mark.parametrize("part", [events_of_compilations, types_of_named_tuples, callbacks_of_fits])
 def test_private_part_has_the_form_that_we_rely_on(part):
     installed = {
         "numba": numba.__version__,

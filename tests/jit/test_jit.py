@@ -196,9 +196,7 @@ def test_a_later_process_compiles_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [BMRMRegressor(), SwapSVR(), BMRMClassifier(), SDCACRF()],
-    ids=type,
+    "model", [BMRMRegressor(), SwapSVR(), BMRMClassifier(), SDCACRF()], ids=type
 )
 def test_read_only_arrays_run_the_same_code(model):
     """Those of data frames and of joblib: they need no versions of their own."""

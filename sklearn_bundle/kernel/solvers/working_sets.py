@@ -84,6 +84,7 @@ class WorkingSets:
         if dual.total > 0.0:  # the model w = 0, which is best where the origin lies inside the data
             self._best.offer(0.0, Point(np.zeros(n), np.zeros(n)))
         self._evaluate()
+        self._first = self._newest  # of no rounding, unless a start is given
 
     @property
     def kept(self) -> Start:
@@ -122,7 +123,8 @@ class WorkingSets:
         own, point = self._rows.certify(self._problem, self._best.point)
         found = [(own, point)] if self._sure is None else [(own, point), self._sure]
         if not own.primal - own.bound <= self._tol * abs(own.primal):
-            found.append(self._rows.certify(self._problem, self._newest))
+            points = self._newest, self._first
+            found += [self._rows.certify(self._problem, point) for point in points]
         bound = max([self._proved, *(certified.bound for certified, _ in found)])
         if any(certified.bound == -np.inf for certified, _ in found):
             self.indefinite, bound = True, -np.inf
