@@ -231,7 +231,7 @@ def _steps(
     max_iter: int,
     observe: Callable[[int, State], Status | None] | None,
 ) -> tuple[Status, State | None]:
-    """Iterate until the end, whose state is returned if it is confirmed."""
+    """Iterate until the end: the status, and the state there if it is confirmed."""
     for state in _quietly(solver.states()):
         log.add(state)
         limit = Status.MAX_ITER if log.rows[-1][0] >= max_iter else None

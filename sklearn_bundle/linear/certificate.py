@@ -1,4 +1,4 @@
-"""The certificate of a linear problem: objective and bound from the data, less their rounding.
+"""The certificate of a linear problem: objective and bound from the data, and their rounding.
 
 Nothing else in this family computes a number that is reported. A solver hands over a point and what
 proves its bound: derivatives g in the scores, or a plane. With ``a = X'g``, ``v = grad Omega*(-a /
@@ -159,7 +159,8 @@ def certify(
 ) -> Certified:
     """Objective at (w, b), or a better b if it may move, and the bound that is proved.
 
-    ``scores`` are X w, if they were just computed.
+    What rounding may have done comes with them: :meth:`.Best.recompute` takes it off. ``scores``
+    are X w, if they were just computed.
     """
     value, b, G = risk.reached(w, b, moving, scores)
     penalty = reg_lambda * omega.value(w)

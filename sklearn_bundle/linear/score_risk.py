@@ -22,7 +22,7 @@ _FEW = 16.0  # roundings of a score beside those of its product
 
 
 class ScoreRisk(Risk):
-    """``sum_i s_i l(y_i, x_i w + b)``, or smoothed: kinked losses bend over a width."""
+    """``sum_i s_i l(y_i, x_i w + b)``; derivatives of kinked losses may bend over a width."""
 
     def __init__(self, rows: Rows, y: Array, weights: Array, loss: Any, fit_intercept: bool):
         super().__init__(rows, y, weights, loss, fit_intercept)
@@ -42,7 +42,7 @@ class ScoreRisk(Risk):
     def arrive(
         self, w: Array, scores: Array, b: Any, width: float = 0.0, left: float = 0.0
     ) -> Point:
-        """``left`` is the derivative in b that may be left; g sums to zero all the same."""
+        """The same, at the best b; its derivative may be ``left``, though g sums to zero."""
         b, g = float(np.ravel(b)[0]), np.empty_like(scores)
         if not self.free:
             risk, offset = self._cut(scores, b, width, g)

@@ -31,7 +31,7 @@ jit = partial(jit_by_kind, **SUMS)
 
 
 def value(loss, f, r, y) -> Any:
-    """l."""
+    """The loss l of a row."""
     raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ def residual(f, y, b, more):
 
 @jit
 def cut(loss, scores, y, weights, steepness, b, center, out):
-    """The risk at b, and the offset of the plane with the derivatives in ``out``."""
+    """Write the derivatives to ``out``; returns the risk at b, and the offset of their plane."""
     total = offset = 0.0
     for i in range(len(scores)):
         f, r = scores[i] + b, residual(scores[i], y[i], b, 0.0)

@@ -83,7 +83,7 @@ def _of_sample(task: Task, sample: Risk) -> Start:
 
 
 def _chosen(task: Task) -> type[Solver]:
-    """All of "auto"; found on 90 problems, and held on 40 others."""
+    """What "auto" takes; the limits were found on 90 problems, and held on 40 others."""
     risk, omega, loss = task.risk, task.omega, task.risk.loss
     n, d = risk.rows.shape
     if isinstance(risk, ClassRisk):
@@ -101,7 +101,7 @@ def _chosen(task: Task) -> type[Solver]:
         return Dual if dual else ScoreDescent
     if not risk.is_compiled:
         return Bundle
-    # so few products of a Hessian: Newton's method then takes 2 to 5 ms in whole
+    # where a Hessian is this cheap, Newton's method takes 2 to 5 ms in whole
     small = d * d <= n or n * d * d <= 5e6
     return Kinks if small or not omega.is_euclidean else DualThenKinks
 

@@ -1,8 +1,8 @@
 """Kinked losses of one score: Newton's method on the smoothed risk, then the rows at their kinks.
 
-The loss bends over a width about each kink, which shrinks with the gap. Near the end, or when as
-much was spent as that costs, an interior-point method takes over: it solves the problem exactly, in
-which only rows near their kinks count as kinked and all others are linear.
+The loss bends over a width about each kink, which shrinks with the gap. When as much was spent as
+that costs, or with a small tol near the end, an interior-point method takes over: it solves the
+problem exactly, in which only rows near their kinks count as kinked and all others are linear.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ class Kinks(Solver):
         self._tried_from, self._n_steps, self._smoothed = _NEAR_END, 0, None
 
     def begin(self) -> None:
-        """Solve a small problem at once; otherwise start from the solution for a sample."""
+        """Solve a small problem at once; otherwise start from the solution for a sample, if any."""
         risk, (w, b) = self.risk, self.first()
         b = risk.units.intercept if b is None else float(np.ravel(b)[0])
         self.here, width = risk.arrive(w, risk.scores(w), b, risk.units.unit), risk.units.unit
@@ -69,7 +69,7 @@ class Kinks(Solver):
     def step(self) -> None:
         """Try the interior-point method if that is due, or take a step and narrow the width."""
         gap, best = self.best.gap, self.best
-        if self._smoothed is None:  # the method at once was not enough
+        if self._smoothed is None:  # not made by begin, where all was solved at once
             width = 1e-3 * self.risk.units.unit
             self._smoothed = Smoothed(self.risk, self.reg_lambda, self.omega, self.here, width)
         newton = self._smoothed
