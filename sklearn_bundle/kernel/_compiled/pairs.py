@@ -23,6 +23,7 @@ FIELDS = 7  # of a pair at one cost: primal, bound, b, radius, below, above, ste
 _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its certificate
 _CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
 _ROWS = 15  # of numbers of a pair
+_FEW_POINTS = 50  # up to which all values are copied at once: steps need nearly all rows
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
 
 
@@ -92,7 +93,7 @@ def _set_points(of, costs, lengths, squares, given, m, first, start):
 
 @inner
 def _copy(strip, own, begin, m, first, start, size, values):
-    """The matrix of a pair, in a larger one of zeros: see :func:`solve_pairs`."""
+    """The matrix of a pair, in a larger one of zeros: see :class:`Pair`."""
     columns, is_whole = values.shape[1], own.shape[0] == 0
     for k in range(m):
         i = first - begin + k
@@ -163,7 +164,7 @@ def solve_pairs(
         longest = max(longest, starts[c + 1] - starts[c])
     most = (2 * longest + LANES) // LANES * LANES
     space, numbers = np.empty(most * most), np.empty(_ROWS * most)
-    known, given, p = np.empty(most, np.bool_), (costs, lengths, squares), 0
+    known, numbers_of, p = np.empty(most, np.bool_), (costs, lengths, squares), 0
     for a in range(classes[0], classes[1]):
         for b in range(a + 1, K):
             first, start, m = starts[a], starts[b], starts[a + 1] - starts[a]
@@ -174,11 +175,13 @@ def solve_pairs(
             of, beta, g, diagonal, work = rows[:5], rows[5], rows[6], rows[7], rows[8:12]
             own_costs, own_lengths, own_squares = rows[12], rows[13], rows[14]
             own_costs, own_lengths = own_costs[:size], own_lengths[:size]
-            _set_points(of, own_costs, own_lengths, own_squares, given, m, first, start)
+            _set_points(of, own_costs, own_lengths, own_squares, numbers_of, m, first, start)
+            copied = points is None and size <= _FEW_POINTS
             for k in range(side):
-                beta[k], diagonal[k], known[k] = 0.0, 1.0, False
-            if points is None:
+                beta[k], diagonal[k], known[k] = 0.0, 1.0, copied
+            if copied:
                 _copy(strip, own, begin, m, first, start, size, values)
+            pair = Pair(points, strip, begin, own, known, m, first, start, size)
             extra = size if s < np.inf else -1
             if extra >= 0:
                 of[LOW, size], of[HIGH, size] = -np.inf, np.inf
@@ -193,15 +196,11 @@ def solve_pairs(
                     beta[size] = -total
                     g[size] = -s * total
                 limits = 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
-                if points is None:  # as numba compiles it then
-                    steps, indefinite = solve(
-                        values, None, diagonal, g, of, beta, extra, *limits, work
-                    )
+                given = diagonal, g, of, beta, extra
+                if copied:
+                    steps, indefinite = solve(values, None, *given, *limits, work)
                 else:
-                    pair = Pair(points, own, known, m, first, start, size)
-                    steps, indefinite = solve(
-                        values, pair, diagonal, g, of, beta, extra, *limits, work
-                    )
+                    steps, indefinite = solve(values, pair, *given, *limits, work)
                 steps = -1 - steps if indefinite else steps
                 solved = values, of, s, beta, own_lengths, size, error, tol, steps
                 _certify(*solved, work, found[r, p])

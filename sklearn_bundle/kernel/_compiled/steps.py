@@ -138,13 +138,17 @@ class Points(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A pair of classes whose rows are computed when they are needed.
+    """A pair of classes whose rows are computed, or copied, when they are needed.
 
-    ``own`` has values of each point with its class, or nothing. The first class has the m points
-    from ``first`` on, the second those from ``start`` on.
+    The first class has the m points from ``first`` on, the second those from ``start`` on. Without
+    ``points``, ``strip`` has the values of some points from ``begin`` on, those of the first class
+    among them, with all from ``begin`` on. ``own`` has values of each point with its class, or
+    nothing: then points are computed, or the strip has the rows of both classes.
     """
 
-    points: Points
+    points: Points | None
+    strip: np.ndarray
+    begin: int
     own: np.ndarray
     known: np.ndarray
     m: int
@@ -178,19 +182,28 @@ def _compute(points, i, start, out):
 
 
 @inner
-def _fill(pair, i, row):
+def _fill(pair, points, i, row):
     """Row i of a pair: its values with the point's own class, and with the other."""
-    m, is_first = pair.m, i < pair.m
+    m, is_first, strip, begin = pair.m, i < pair.m, pair.strip, pair.begin
     place = pair.first + i if is_first else pair.start + i - m
+    of_own, of_other = (pair.first, pair.start) if is_first else (pair.start, pair.first)
     own = row[:m] if is_first else row[m : pair.size]
     other = row[m : pair.size] if is_first else row[:m]
     if pair.own.shape[0] > 0:
         for k in range(own.shape[0]):
             own[k] = pair.own[place, k]
+    elif points is None:
+        for k in range(own.shape[0]):
+            own[k] = strip[place - begin, of_own - begin + k]
     else:
-        _compute(pair.points, place, pair.first if is_first else pair.start, own)
-    _compute(pair.points, place, pair.start if is_first else pair.first, other)
-    row[i] = pair.points.squares[place]
+        _compute(points, place, of_own, own)
+    if points is None:
+        for k in range(other.shape[0]):
+            earlier, later = (place, of_other + k) if is_first else (of_other + k, place)
+            other[k] = strip[earlier - begin, later - begin]
+    else:
+        _compute(points, place, of_other, other)
+        row[i] = points.squares[place]
     for k in range(pair.size, row.shape[0]):
         row[k] = 0.0
     pair.known[i] = True
@@ -202,7 +215,7 @@ def _row_of(values, pair, i, extra, none):
         return none
     row = values[i]
     if pair is not None and not pair.known[i]:
-        _fill(pair, i, row)
+        _fill(pair, pair.points, i, row)
     return row
 
 

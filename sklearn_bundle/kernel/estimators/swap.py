@@ -67,6 +67,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         J(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))    loss="hinge"
 
     The first penalizes the intercept. Three or more classes are one problem per pair, as in SVC.
+    Where rounding leaves less than six digits of J, `objective_` is an upper bound of it.
 
     Parameters
     ----------

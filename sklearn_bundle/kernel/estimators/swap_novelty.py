@@ -58,7 +58,8 @@ class SwapNoveltyDetector(CertainDetector, OutlierMixin, OneCertificate, KernelM
         the boundary follows the outermost samples.
     nu : float, default=0.5
         At least the share of the weights of new samples, and at most that of support vectors, in
-        (0, 1]. None is the squared loss.
+        (0, 1]. Samples that score rho to within the precision may be on either side. None is the
+        squared loss.
     contamination : "auto" or float, default="auto"
         Which samples are new. "auto": those that score below rho, or below 1 with ``nu=None``. A
         share in (0, 0.5]: at most this share of the training data, by weight.
