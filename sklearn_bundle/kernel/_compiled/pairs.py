@@ -181,7 +181,7 @@ def solve_pairs(
                 beta[k], diagonal[k], known[k] = 0.0, 1.0, copied
             if copied:
                 _copy(strip, own, begin, m, first, start, size, values)
-            pair = Pair(points, strip, begin, own, known, m, first, start, size)
+            pair = Pair(strip, begin, own, known, m, first, start, size, points)
             extra = size if s < np.inf else -1
             if extra >= 0:
                 of[LOW, size], of[HIGH, size] = -np.inf, np.inf

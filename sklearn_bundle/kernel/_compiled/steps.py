@@ -146,7 +146,6 @@ class Pair(NamedTuple):
     nothing: then points are computed, or the strip has the rows of both classes.
     """
 
-    points: Points | None
     strip: np.ndarray
     begin: int
     own: np.ndarray
@@ -155,6 +154,7 @@ class Pair(NamedTuple):
     first: int
     start: int
     size: int
+    points: Points | None  # last, since numba 0.59 tells long tuples apart by their last fields
 
 
 @inner
