@@ -281,6 +281,7 @@ class Contest:
 def _action(act: Callable[[], Any], repeat: int) -> float:
     """The median CPU seconds of what may be short."""
     taken = []
+    act()  # which may compile
     gc.collect()
     for _ in range(repeat):
         n_runs, start = 0, process_time()
