@@ -123,7 +123,7 @@ class WorkingSets:
         own, point = self._rows.certify(self._problem, self._best.point)
         found = [(own, point)] if self._sure is None else [(own, point), self._sure]
         if not own.primal - own.bound <= self._tol * abs(own.primal):
-            points = self._newest, self._first
+            points = (self._newest, self._first) if self._sure is None else (self._newest,)
             found += [self._rows.certify(self._problem, point) for point in points]
         bound = max([self._proved, *(certified.bound for certified, _ in found)])
         if any(certified.bound == -np.inf for certified, _ in found):
