@@ -153,6 +153,7 @@ def test_more_points_than_are_factored(monkeypatch):
     K[i, j] = K[j, i] = 1.5
     values = KernelData(K, Kernel("precomputed"))
     values.check()
+    refused(SwapSVC(kernel="precomputed"), K, y, "between the samples has the eigenvalue -0.5")
     coef[i], coef[j] = 1.0, -1.0
     with pytest.raises(ValueError, match=r"eigenvalue -0\.5"):
         values.refuse_indefinite(np.arange(150), coef)
