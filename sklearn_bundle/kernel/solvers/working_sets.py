@@ -84,7 +84,8 @@ class WorkingSets:
         if dual.total > 0.0:  # the model w = 0, which is best where the origin lies inside the data
             self._best.offer(0.0, Point(np.zeros(n), np.zeros(n)))
         self._evaluate()
-        self._first = self._newest  # of no rounding, unless a start is given
+        # the point 0, whose certificate has no rounding
+        self._zero = [] if self._newest.beta.any() else [self._newest]
 
     @property
     def kept(self) -> Start:
@@ -123,7 +124,7 @@ class WorkingSets:
         own, point = self._rows.certify(self._problem, self._best.point)
         found = [(own, point)] if self._sure is None else [(own, point), self._sure]
         if not own.primal - own.bound <= self._tol * abs(own.primal):
-            points = (self._newest, self._first) if self._sure is None else (self._newest,)
+            points, self._zero = [self._newest, *self._zero], []
             found += [self._rows.certify(self._problem, point) for point in points]
         bound = max([self._proved, *(certified.bound for certified, _ in found)])
         if any(certified.bound == -np.inf for certified, _ in found):
