@@ -42,7 +42,7 @@ class ScoreRisk(Risk):
     def arrive(
         self, w: Array, scores: Array, b: Any, width: float = 0.0, left: float = 0.0
     ) -> Point:
-        """The same, at the best b; its derivative may be ``left``, though g sums to zero."""
+        """At the best b, whose derivative may be up to ``left``; g sums to zero all the same."""
         b, g = float(np.ravel(b)[0]), np.empty_like(scores)
         if not self.free:
             risk, offset = self._cut(scores, b, width, g)

@@ -47,10 +47,8 @@ def test_a_linear_kernel_is_the_linear_estimator(loss):
 
 def test_no_objective_is_above_that_of_a_constant():
     """Of repeated points with values of 1e20, where rounding hides what their weights gain."""
-    X, y = (
-        np.repeat([[3450.8, 0.0], [0.0, -4971.6]], 3, axis=0),
-        np.array([-26, 9, 12, -1, 11, -13]),
-    )
+    X = np.repeat([[3450.8, 0.0], [0.0, -4971.6]], 3, axis=0)
+    y = np.array([-26, 9, 12, -1, 11, -13])
     model = SwapSVR(500.0, kernel="poly", gamma=0.5, loss=SQUARED, epsilon=0.0, max_iter=10)
     quiet(model, X, y)
     constant = 250.0 * np.sum(np.square(y - y.mean()))
