@@ -15,14 +15,15 @@ from sklearn_bundle.kernel._compiled.steps import (
     WIDTH,
     Pair,
     certify,
+    copy_rows,
     evaluate,
     solve,
 )
 
 FIELDS = 7  # of a pair at one cost: primal, bound, b, radius, below, above, steps
 _SLACK = 0.95  # of tol: what steps see of the gap is rounded otherwise than its certificate
-_CLOSE = 1e-2  # of the distance from an intercept: how wide the ends of the optimum's are
-_ROWS = 15  # of numbers of a pair
+_CLOSE = 1e-1  # of the distance from an intercept: how wide the ends of the optimum's are
+_ROWS = 13  # of numbers of a pair
 _FEW_POINTS = 50  # up to which all values are copied at once: steps need nearly all rows
 _STEPS = 1000  # for each point: a pair that needs more is solved alone
 
@@ -51,14 +52,19 @@ def _start(values, of, beta, size, g):
 
 
 @inner
-def _set_costs(of, diagonal, squares, costs, ratio, squared, n):
-    """The dual of labels in ``of[TARGET]`` at these costs."""
-    for k in range(n):
-        cost, y = ratio * costs[k], of[TARGET, k]
+def _set_dual(of, diagonal, lengths, given, pair, ratio, squared):
+    """The dual of a pair at so many times the costs; what steps see beyond the points is 0."""
+    for k in range(of.shape[1]):
+        of[TARGET, k] = of[LOW, k] = of[HIGH, k] = of[WIDTH, k] = of[RIDGE, k] = 0.0
+        diagonal[k] = 1.0
+    for k in range(pair.size):
+        i = pair.first + k if k < pair.m else pair.start + k - pair.m
+        cost = ratio * given[0][i]
         bound = np.inf if squared else cost
-        of[LOW, k], of[HIGH, k] = (0.0, bound) if y > 0.0 else (-bound, 0.0)
+        of[TARGET, k] = 1.0 if k < pair.m else -1.0
+        of[LOW, k], of[HIGH, k] = (0.0, bound) if k < pair.m else (-bound, 0.0)
         of[RIDGE, k] = 1.0 / cost if squared else 0.0
-        diagonal[k] = squares[k] + of[RIDGE, k]
+        lengths[k], diagonal[k] = given[1][i], given[2][i] + of[RIDGE, k]
 
 
 @inner
@@ -78,41 +84,9 @@ def _rescale(beta, of, n, factor):
 
 
 @inner
-def _set_points(of, costs, lengths, squares, given, m, first, start):
-    """Labels and numbers of the points of a pair: m from ``first`` on, and others from ``start``.
-
-    What compiled steps see beyond the points is 0.
-    """
-    for k in range(of.shape[1]):
-        of[TARGET, k] = of[LOW, k] = of[HIGH, k] = of[WIDTH, k] = of[RIDGE, k] = 0.0
-    for k in range(costs.shape[0]):
-        i = first + k if k < m else start + k - m
-        of[TARGET, k] = 1.0 if k < m else -1.0
-        costs[k], lengths[k], squares[k] = given[0][i], given[1][i], given[2][i]
-
-
-@inner
-def _copy(strip, own, begin, m, first, start, size, values):
-    """The matrix of a pair, in a larger one of zeros: see :class:`Pair`."""
-    columns, is_whole = values.shape[1], own.shape[0] == 0
-    for k in range(m):
-        i = first - begin + k
-        for c in range(m):
-            values[k, c] = strip[i, first - begin + c]
-        for c in range(m, size):
-            values[k, c] = values[c, k] = strip[i, start - begin + c - m]
-    for k in range(m, size):
-        i = start + k - m
-        for c in range(size - m):
-            values[k, m + c] = strip[i, start + c] if is_whole else own[i, c]
-    for k in range(size):
-        for c in range(size, columns):
-            values[k, c] = 0.0
-
-
-@inner
-def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
-    """The certificate of a pair."""
+def _certify(values, of, s, beta, lengths, error, tol, taken, space, out):
+    """The certificate of a pair, after so many steps with values that may be indefinite."""
+    size, (steps, indefinite) = lengths.shape[0], taken
     scores, errors, up, down = space[0], space[1], space[2], space[3]
     scores, errors, up, down = scores[:size], errors[:size], up[:size], down[:size]
     beta, reach = beta[:size], 0.0
@@ -125,26 +99,13 @@ def _certify(values, of, s, beta, lengths, size, error, tol, steps, space, out):
         errors[k] = (error + unit) * reach * lengths[k]
     found = certify(of, s, 0.0, 0.0, b, beta, scores, errors, lengths, unit, _CLOSE, up)
     out[0], out[1], out[2], out[3], out[4], out[5] = found
-    out[6] = steps if found[0] - found[1] <= tol * found[0] or steps < 0 else -1.0 - steps
+    is_within = found[0] - found[1] <= tol * found[0] and not indefinite
+    out[6] = steps if is_within else -1.0 - steps
 
 
 @jit
 def solve_pairs(
-    classes,
-    points,
-    squares,
-    strip,
-    own,
-    starts,
-    costs,
-    lengths,
-    ratios,
-    squared,
-    s,
-    tol,
-    error,
-    coef,
-    found,
+    classes, points, squares, strip, own, starts, costs, lengths, ratios, squared, tol, error, out
 ):
     """The machines of classes a, as +1, and every class b > a, as -1, at ascending costs.
 
@@ -154,56 +115,49 @@ def solve_pairs(
     these and all later points, and ``own`` those of each point with its class, or nothing where the
     strip has all values. All are off by the relative ``error``, or less.
 
-    Costs are ``ratios[r] * costs``; ``squared`` says which hinge, and s is the prior variance of
-    the intercept. ``coef[r]`` gets the coefficients as in SVC: that of a point of class i against
-    class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS`` names. A pair that is
-    not within ``tol`` has a negative number of steps.
+    Costs are ``ratios[r] * costs``; ``squared`` says which hinge: the squared one penalizes its
+    intercept. ``out`` are two arrays: ``coef[r]`` gets the coefficients as in SVC, that of a point
+    of class i against class j in row j, or j - 1 if j > i; ``found[r, p]`` gets what ``FIELDS``
+    names. A pair that is not within ``tol`` has a negative number of steps.
     """
+    (coef, found), s = out, 1.0 if squared else np.inf
     K, begin, longest = starts.shape[0] - 1, starts[classes[0]], np.int64(0)
     for c in range(classes[0], K):
         longest = max(longest, starts[c + 1] - starts[c])
-    most = (2 * longest + LANES) // LANES * LANES
+    most = (2 * longest + 1 + 2 * LANES) // LANES * LANES
     space, numbers = np.empty(most * most), np.empty(_ROWS * most)
-    known, numbers_of, p = np.empty(most, np.bool_), (costs, lengths, squares), 0
+    known, four = np.empty(most, np.bool_), np.empty((2, 4), np.int64)
+    given, p = (costs, lengths, squares), 0
     for a in range(classes[0], classes[1]):
         for b in range(a + 1, K):
             first, start, m = starts[a], starts[b], starts[a + 1] - starts[a]
             size = m + starts[b + 1] - start
-            side = (size + LANES) // LANES * LANES
+            copied = points is None and size <= _FEW_POINTS
+            side = (size + (0 if copied else LANES + 1) + LANES) // LANES * LANES
             values = space[: side * side].reshape(side, side)
             rows = numbers[: _ROWS * side].reshape(_ROWS, side)
             of, beta, g, diagonal, work = rows[:5], rows[5], rows[6], rows[7], rows[8:12]
-            own_costs, own_lengths, own_squares = rows[12], rows[13], rows[14]
-            own_costs, own_lengths = own_costs[:size], own_lengths[:size]
-            _set_points(of, own_costs, own_lengths, own_squares, numbers_of, m, first, start)
-            copied = points is None and size <= _FEW_POINTS
+            own_lengths = rows[12, :size]
             for k in range(side):
-                beta[k], diagonal[k], known[k] = 0.0, 1.0, copied
+                beta[k], known[k], values[size, k], values[side - 1, k] = 0.0, copied, 0.0, 0.0
+            known[size] = True
+            pair = Pair(strip, begin, own, known, four, m, first, start, size, points)
             if copied:
-                _copy(strip, own, begin, m, first, start, size, values)
-            pair = Pair(strip, begin, own, known, m, first, start, size, points)
+                copy_rows(pair, 0, size, values)
             extra = size if s < np.inf else -1
-            if extra >= 0:
-                of[LOW, size], of[HIGH, size] = -np.inf, np.inf
-                of[RIDGE, size] = diagonal[size] = s
+            limits = 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
             for r in range(ratios.shape[0]):
-                _set_costs(of, diagonal, own_squares, own_costs, ratios[r], squared, size)
+                _set_dual(of, diagonal, own_lengths, given, pair, ratios[r], squared)
                 if r > 0 and not squared:
                     _rescale(beta, of, size, ratios[r] / ratios[r - 1])
                 g[size:] = 0.0
                 total = _start(values, of, beta, size, g)
                 if extra >= 0:
-                    beta[size] = -total
-                    g[size] = -s * total
-                limits = 0.0, squared, 0.0, 0.0, _SLACK * tol, _STEPS * size, FINE
-                given = diagonal, g, of, beta, extra
-                if copied:
-                    steps, indefinite = solve(values, None, *given, *limits, work)
-                else:
-                    steps, indefinite = solve(values, pair, *given, *limits, work)
-                steps = -1 - steps if indefinite else steps
-                solved = values, of, s, beta, own_lengths, size, error, tol, steps
-                _certify(*solved, work, found[r, p])
+                    of[LOW, size], of[HIGH, size] = -np.inf, np.inf
+                    of[RIDGE, size] = diagonal[size] = s
+                    beta[size], g[size] = -total, -s * total
+                taken = solve(values, pair, diagonal, g, of, beta, extra, *limits, work)
+                _certify(values, of, s, beta, own_lengths, error, tol, taken, work, found[r, p])
                 for k in range(m):
                     coef[r, b - 1, first + k] = beta[k]
                 for k in range(m, size):

@@ -16,11 +16,20 @@ import numpy as np
 from sklearn_bundle.core.limits import SIX_DIGITS
 from sklearn_bundle.jit import elementary
 from sklearn_bundle.jit.decorators import inner, jit
-from sklearn_bundle.jit.vector import entry, first_largest, larger, load, splat, store, where_above
+from sklearn_bundle.jit.vector import (
+    entry,
+    first_largest,
+    larger,
+    load,
+    load_fast,
+    splat,
+    spread,
+    store,
+    where_above,
+)
 
 RBF, LINEAR, POLY = 0, 1, 2  # kernels that compiled code computes
 LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
-FOUR = 4  # features that are taken together
 CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
 # Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
 # below minus the second is not.
@@ -48,12 +57,12 @@ def _slopes(of, k, value):
 
 
 @inner
-def _move(g, up, down, row_i, row_j, d, numbers):
+def _move(g, up, down, K, row_i, row_j, d, numbers):
     """``g += d (K_i - K_j)``; the variable of least slope upward, it, and the largest downward."""
     zero, least = numbers[0], splat(-numbers[3])
     places, most = splat(zero), least
     for s in range(0, g.shape[0], 4 * LANES // g.itemsize):
-        slope = d * (load(row_i, s) - load(row_j, s)) + load(g, s)
+        slope = d * (load(K, row_i + s) - load(K, row_j + s)) + load(g, s)
         store(g, s, slope)
         upward = zero - (slope + load(up, s))
         places = where_above(upward, least, g.dtype.type(s), places)
@@ -65,7 +74,7 @@ def _move(g, up, down, row_i, row_j, d, numbers):
 
 
 @inner
-def _partner(g, down, diagonal, row, of_i, slope, numbers):
+def _partner(g, down, diagonal, K, row, of_i, slope, numbers):
     """The variable that gains most by moving down while i moves up, and its gain."""
     zero, two, rough = numbers[0], numbers[1], numbers[2]
     best = places = splat(zero)
@@ -73,7 +82,7 @@ def _partner(g, down, diagonal, row, of_i, slope, numbers):
         violation = load(g, s) + load(down, s) - slope
         violation = larger(violation, zero)
         both = load(diagonal, s) + of_i
-        curvature = larger(both - two * load(row, s), rough * both)
+        curvature = larger(both - two * load(K, row + s), rough * both)
         gain = violation * violation / curvature
         places = where_above(gain, best, g.dtype.type(s), places)
         best = larger(gain, best)
@@ -123,12 +132,16 @@ def _step_to(i, value, of, beta, up, down):
 
 
 class Points(NamedTuple):
-    """Dense points as columns, a multiple of four, with a kernel that is known.
+    """Dense points with a kernel that is known.
 
-    ``norms`` are ``gamma |x|^2``, ``squares`` k(x, x).
+    A tile has 16 points of a class: the first feature of each, the second of each, and so on;
+    ``places[i]`` is where the first of point i is. ``norms`` are ``gamma |x|^2``, ``squares``
+    k(x, x).
     """
 
-    columns: np.ndarray
+    tiles: np.ndarray
+    places: np.ndarray
+    terms: int
     norms: np.ndarray
     squares: np.ndarray
     kind: int
@@ -143,13 +156,14 @@ class Pair(NamedTuple):
     The first class has the m points from ``first`` on, the second those from ``start`` on. Without
     ``points``, ``strip`` has the values of some points from ``begin`` on, those of the first class
     among them, with all from ``begin`` on. ``own`` has values of each point with its class, or
-    nothing: then points are computed, or the strip has the rows of both classes.
+    nothing: then points are computed, or the strip has the rows of both classes. ``four`` is space.
     """
 
     strip: np.ndarray
     begin: int
     own: np.ndarray
     known: np.ndarray
+    four: np.ndarray
     m: int
     first: int
     start: int
@@ -158,65 +172,107 @@ class Pair(NamedTuple):
 
 
 @inner
-def _compute(points, i, start, out):
-    """Kernel values of point i with as many from ``start`` on as ``out`` is long."""
-    n = out.shape[0]
-    for k in range(n):
-        out[k] = 0.0
-    for f in range(0, points.columns.shape[0], FOUR):  # so out is read and written less often
-        x0, x1 = points.columns[f, i], points.columns[f + 1, i]
-        x2, x3 = points.columns[f + 2, i], points.columns[f + 3, i]
-        c0, c1 = points.columns[f, start : start + n], points.columns[f + 1, start : start + n]
-        c2, c3 = points.columns[f + 2, start : start + n], points.columns[f + 3, start : start + n]
-        for k in range(n):
-            out[k] += (x0 * c0[k] + x1 * c1[k]) + (x2 * c2[k] + x3 * c3[k])
-    if points.kind == RBF:
-        norms, norm, scale = points.norms[start : start + n], points.norms[i], 2.0 * points.gamma
-        for k in range(n):
-            out[k] = elementary.exp(min(scale * out[k] - (norm + norms[k]), 0.0))
-    elif points.kind == POLY:
-        for k in range(n):
-            base, out[k] = points.gamma * out[k] + points.coef0, 1.0
+def _compute(points, four, start, n, out, begin, side):
+    """Values of the points ``four[0]`` with the n of a class into the rows ``four[1]``.
+
+    ``out`` has rows of this side, which are filled by whole tiles from ``begin`` on. Four points,
+    since what is read of the others then serves them all.
+    """
+    X, at, half, depth = points.tiles, points.places, LANES // 2, LANES * points.terms
+    i, j, p, q = at[four[0, 0]], at[four[0, 1]], at[four[0, 2]], at[four[0, 3]]
+    a, b, c, d = four[1, 0] * side, four[1, 1] * side, four[1, 2] * side, four[1, 3] * side
+    place = at[start]
+    for s in range(begin, begin + n, LANES):
+        a0 = b0 = c0 = d0 = a1 = b1 = c1 = d1 = splat(0.0)
+        for f in range(0, depth, LANES):
+            u, v = load_fast(X, place + f), load_fast(X, place + f + half)
+            x, y, z, w = spread(X, i + f), spread(X, j + f), spread(X, p + f), spread(X, q + f)
+            a0, b0, c0, d0 = a0 + x * u, b0 + y * u, c0 + z * u, d0 + w * u
+            a1, b1, c1, d1 = a1 + x * v, b1 + y * v, c1 + z * v, d1 + w * v
+        store(out, a + s, a0), store(out, b + s, b0), store(out, c + s, c0), store(out, d + s, d0)
+        t = s + half
+        store(out, a + t, a1), store(out, b + t, b1), store(out, c + t, c1), store(out, d + t, d1)
+        place += depth
+    norms, scale = points.norms[start : start + n], 2.0 * points.gamma
+    for r in range(4):
+        first, norm = four[1, r] * side + begin, points.norms[four[0, r]]
+        row = out[first : first + n]
+        for k in range(n if points.kind == RBF else 0):
+            row[k] = elementary.exp(min(scale * row[k] - (norm + norms[k]), 0.0))
+        for k in range(n if points.kind == POLY else 0):
+            base, row[k] = points.gamma * row[k] + points.coef0, 1.0
             for _ in range(points.degree):
-                out[k] *= base
+                row[k] *= base
 
 
 @inner
-def _fill(pair, points, i, row):
-    """Row i of a pair: its values with the point's own class, and with the other."""
-    m, is_first, strip, begin = pair.m, i < pair.m, pair.strip, pair.begin
-    place = pair.first + i if is_first else pair.start + i - m
-    of_own, of_other = (pair.first, pair.start) if is_first else (pair.start, pair.first)
-    own = row[:m] if is_first else row[m : pair.size]
-    other = row[m : pair.size] if is_first else row[:m]
-    if pair.own.shape[0] > 0:
-        for k in range(own.shape[0]):
-            own[k] = pair.own[place, k]
-    elif points is None:
-        for k in range(own.shape[0]):
-            own[k] = strip[place - begin, of_own - begin + k]
-    else:
-        _compute(points, place, of_own, own)
+def _likely(pair, g, i, level, begin, end):
+    """The three points from ``begin`` on, without rows, whose slopes lie farthest beyond ``level``.
+
+    The last row but one of the matrix stands for those that are missing.
+    """
+    sign = 1.0 if i < pair.m else -1.0
+    least = less = last = sign * level
+    p = q = r = g.shape[0] - 2
+    for k in range(begin, end):
+        value = sign * g[k]
+        if value < last and k != i and not pair.known[k]:
+            if value < least:
+                p, q, r, least, less, last = k, p, q, value, least, less
+            elif value < less:
+                q, r, less, last = k, q, value, less
+            else:
+                r, last = k, value
+    return p, q, r
+
+
+@inner
+def _fill(pair, points, values, g, i, level):
+    """Row i of a pair; where rows are computed, those that steps are likely to need next as well.
+
+    They are of points of its class whose slopes lie beyond ``level``, as that of i does.
+    """
     if points is None:
-        for k in range(other.shape[0]):
-            earlier, later = (place, of_other + k) if is_first else (of_other + k, place)
-            other[k] = strip[earlier - begin, later - begin]
-    else:
-        _compute(points, place, of_other, other)
-        row[i] = points.squares[place]
-    for k in range(pair.size, row.shape[0]):
-        row[k] = 0.0
-    pair.known[i] = True
+        copy_rows(pair, i, i + 1, values)
+        return
+    m, size, four, own, is_first = pair.m, pair.size, pair.four, pair.own, i < pair.m
+    begin, end, shift = (0, m, pair.first) if is_first else (m, size, pair.start - m)
+    side, kept = values.shape[0], own.shape[1] > 0
+    four[1, 0] = i
+    four[1, 1], four[1, 2], four[1, 3] = _likely(pair, g, i, level, begin, end)
+    for r in range(4):
+        four[0, r] = shift + (four[1, r] if four[1, r] < size else i)
+    out = values.reshape(side * side)
+    if not (kept and is_first):
+        _compute(points, four, pair.first, m, out, 0, side)
+    if is_first or not kept:
+        _compute(points, four, pair.start, size - m, out, m, side)
+    for r in range(4):
+        place, k = four[0, r], four[1, r]
+        for h in range(end - begin if kept else 0):
+            values[k, begin + h] = own[place, h]
+        for h in range(size, side):
+            values[k, h] = 0.0
+        values[k, k], pair.known[k] = points.squares[place], True
 
 
 @inner
-def _row_of(values, pair, i, extra, none):
-    if i == extra:
-        return none
-    row = values[i]
-    if pair is not None and not pair.known[i]:
-        _fill(pair, pair.points, i, row)
-    return row
+def copy_rows(pair, top, stop, values):
+    """Rows of a pair from ``top`` on: values of a point with its own class, and with the other."""
+    m, size, strip, own, begin = pair.m, pair.size, pair.strip, pair.own, pair.begin
+    first, start, kept = pair.first, pair.start - m, own.shape[1] > 0
+    for i in range(top, stop):
+        is_first = i < m
+        low, high, shift = (0, m, first) if is_first else (m, size, start)
+        place = i + shift
+        for k in range(low, high):
+            values[i, k] = own[place, k - low] if kept else strip[place - begin, k + shift - begin]
+        for k in range(m if is_first else 0, size if is_first else m):
+            earlier, later = (place, k + start) if is_first else (k + first, place)
+            values[i, k] = strip[earlier - begin, later - begin]
+        for k in range(size, values.shape[1]):
+            values[i, k] = 0.0
+        pair.known[i] = True
 
 
 @jit
@@ -225,25 +281,24 @@ def solve(
 ):
     """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
 
-    ``values[i]`` is row i of K; with a ``pair`` it is filled when it is needed. g, the diagonal
-    with the ridge, K and the four rows of ``space``, whose entries don't matter, are in the working
-    precision, of a multiple of 16 columns. beta is changed in place, and is exact at its bounds and
-    at 0. g has the intercept b. Steps end at the relative gap ``tol`` if that is positive. A
-    curvature below ``rough`` times its terms is rounding.
+    ``values[i]`` is row i of K, and 0 for ``extra`` and the last; with a ``pair`` it is filled
+    when it is needed. g, the diagonal with the ridge, K and the three rows of ``space``, whose
+    entries don't matter, are in the working precision, of a multiple of 16 columns. beta is changed
+    in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
+    gap ``tol`` if that is positive. A curvature below ``rough`` times its terms is rounding.
     Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]
-    up, down, none, numbers = space[0], space[1], space[2], space[3]
+    up, down, numbers = space[0], space[1], space[2]
     for k in range(n):
         up[k], down[k] = _slopes(of, k, beta[k])
-        none[k] = 0.0
     # Of the type of g.
     numbers[0], numbers[1], numbers[2], numbers[3] = 0.0, 2.0, rough, np.inf
-    row_i, row_j, last = none, none, numbers[0]
+    K, row_i, row_j, last = values.reshape(n * n), (n - 1) * n, (n - 1) * n, numbers[0]
     n_points = n if extra < 0 else extra
     steps = np.int64(0)
     while True:
-        i, slope, highest = _move(g, up, down, row_i, row_j, last, numbers)
+        i, slope, highest = _move(g, up, down, K, row_i, row_j, last, numbers)
         if not highest - slope > enough or steps >= most:
             return steps, False
         if tol > 0.0 and steps % (CHECKED if steps > CHECKED else _AT_FIRST) == 0:
@@ -255,13 +310,18 @@ def solve(
             primal += total * (b + shift)
             if primal - bound <= tol * abs(primal):
                 return steps, False
-        row_i = _row_of(values, pair, i, extra, none)
-        j, gain = _partner(g, down, diagonal, row_i, diagonal[i], slope, numbers)
+        level = 0.5 * (slope + highest)
+        if pair is not None and not pair.known[i]:
+            _fill(pair, pair.points, values, g, i, level)
+        row_i = i * n
+        j, gain = _partner(g, down, diagonal, K, row_i, diagonal[i], slope, numbers)
         if not gain > 0.0:  # it underflows
             return steps, False
-        row_j = _row_of(values, pair, j, extra, none)
+        if pair is not None and not pair.known[j]:
+            _fill(pair, pair.points, values, g, j, level)
+        row_j = j * n
         both = diagonal[i] + diagonal[j]
-        curvature = both - numbers[1] * row_i[j]
+        curvature = both - numbers[1] * K[row_i + j]
         if curvature < -_INDEFINITE * both:
             return steps, True
         step = np.float64((g[j] + down[j] - slope) / max(curvature, numbers[2] * both))

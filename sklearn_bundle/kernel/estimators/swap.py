@@ -260,8 +260,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             return scores[:, 0]
         if self.decision_function_shape == "ovo":
             return scores
-        votes, sums = self._votes(scores, ties=True)
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        return _with_sums(*self._votes(scores, ties=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, by votes of the pairs.
@@ -277,15 +276,12 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
             Elements of ``classes_``. Ties go to the first class, or with ``break_ties=True`` to the
             class with the largest score.
         """
-        if self.break_ties:
-            scores = self.decision_function(X)
-            return self.classes_[
-                (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-            ]
         scores = self._pair_scores(X)
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
-        return self.classes_[self._votes(scores, ties=False)[0].argmax(axis=1)]
+        votes, sums = self._votes(scores, ties=self.break_ties)
+        votes = _with_sums(votes, sums) if self.break_ties else votes
+        return self.classes_[votes.argmax(axis=1)]
 
     def _votes(self, scores: Array, ties: bool) -> tuple[Array, Array]:
         """Votes of the pairs for each class, and sums of their scores."""
@@ -315,7 +311,7 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
                 votes[:, c] = (of_i[:, i == c] > 0.0).sum(axis=1)
                 votes[:, c] += (of_j[:, j == c] <= 0.0).sum(axis=1)
             sums += sign * n_classes * DOUBLE * np.abs(sums)
-            ends.append(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+            ends.append(_with_sums(votes, sums))
         return ends[0], ends[1]
 
     def _possible(self, X: Any) -> NDArray[np.bool_]:
@@ -331,6 +327,11 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         return possible & (most >= least.max(axis=1, keepdims=True))
 
 
+def _with_sums(votes: Array, sums: Array) -> Array:
+    """Votes, and less than half of one for the sums of scores."""
+    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+
+
 # ---- the fit -------------------------------------------------------------------------------------
 
 
@@ -344,13 +345,8 @@ def classes_of(
             "by the one-versus-rest scores."
         )
     given = X, y, sample_weight, params.class_weight
-    return training(
-        params,
-        check_classification_data,
-        *given,
-        weights=lambda data: data.sample_weight,
-        gamma=gamma,
-    )
+    of_gamma: Any = {"weights": lambda data: data.sample_weight, "gamma": gamma}
+    return training(params, check_classification_data, *given, **of_gamma)
 
 
 def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], list[SolverResult]]:
@@ -421,15 +417,11 @@ def problem_of_pair(
     members: Members, signs: Array, costs: Array, loss: str
 ) -> tuple[Members, Dual]:
     """The dual of a pair; the squared hinge penalizes its intercept."""
-    costs, zeros = costs[members], np.zeros(len(members))
-    if loss == "hinge":
-        return members, Dual(
-            signs, np.minimum(signs * costs, 0.0), np.maximum(signs * costs, 0.0), zeros
-        )
-    infinite = signs * np.inf
-    return members, Dual(
-        signs, np.minimum(infinite, 0.0), np.maximum(infinite, 0.0), 1.0 / costs, s=1.0
-    )
+    costs, is_free = costs[members], loss == "hinge"
+    bounds = signs * (costs if is_free else np.inf)
+    ridge = np.zeros(len(costs)) if is_free else 1.0 / costs
+    low, high = np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
+    return members, Dual(signs, low, high, ridge, s=np.inf if is_free else 1.0)
 
 
 def along_classes(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
 from sklearn_bundle.core.parallel import BlockRunner
 from sklearn_bundle.kernel._compiled.pairs import FIELDS, solve_pairs
-from sklearn_bundle.kernel._compiled.steps import FOUR, LINEAR, POLY, RBF, Points
+from sklearn_bundle.kernel._compiled.steps import LANES, LINEAR, POLY, RBF, Points
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel import KernelRows
@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
 
     coef: Array
     found: Array
-    s: float
+    squared: bool
 
     def certificate(self, r: int, tol: float) -> dict[str, Any]:
         """Fitted attributes of the certificates at cost number r, without an object for each pair.
@@ -55,7 +55,7 @@ class Pairs(NamedTuple):
         history["objective"], history["lower_bound"] = primal, bound
         history["steps"] = np.where(steps < 0.0, -1.0 - steps, steps)
         ends = np.array([str(Status.CONVERGED), str(Status.STALLED)], dtype=object)
-        gaps, constant = primal - bound, 0.0 if self.s == np.inf else self.s
+        gaps, constant = primal - bound, float(self.squared)
         return {
             "objective_": primal.copy(),
             "lower_bound_": bound.copy(),
@@ -108,10 +108,10 @@ def solve_all(
     n, K, starts = len(labels), len(counts), np.concatenate([[0], np.cumsum(counts)])
     given = KernelRows(values.X, values.kernel, np.float64)
     rows, error = given.take(order), given.relative_error
-    points = _points_of(rows, counts.max())
+    points = _points_of(rows, starts)
     groups = _groups(starts)
-    kept = len(groups) > 1 if points is None else len(points.columns) > _NARROW
-    own = np.zeros((n, counts.max()) if kept else (0, 0))
+    kept = len(groups) > 1 if points is None else points.terms > _NARROW
+    own = np.zeros((n, counts.max() if kept else 0))
     for c in range(K if kept else 0):
         members = np.arange(starts[c], starts[c + 1])
         own[members, : counts[c]] = rows.block(members, members)
@@ -119,7 +119,6 @@ def solve_all(
     coef = np.zeros((len(ratios), K - 1, n))
     found = np.zeros((len(ratios), K * (K - 1) // 2, FIELDS))
     first = np.concatenate([[0], np.cumsum(np.arange(K - 1, -1, -1))])
-    s = 1.0 if squared else np.inf
 
     def work(k: int) -> None:
         a, stop = groups[k]
@@ -129,13 +128,13 @@ def solve_all(
         elif points is None:
             strip = rows.block(np.arange(begin, starts[stop]), np.arange(begin, n))
         fixed = (a, stop), points, rows.diagonal, strip, own, starts, costs[order], lengths, ratios
-        solve_pairs(*fixed, squared, s, tol, error, coef, found[:, first[a] : first[stop]])
+        solve_pairs(*fixed, squared, tol, error, (coef, found[:, first[a] : first[stop]]))
 
     with BlockRunner(n_threads) as runner:
         runner.run(work, len(groups))
     arranged = np.empty_like(coef)
     arranged[:, :, order] = coef
-    return Pairs(arranged, found, s)
+    return Pairs(arranged, found, squared)
 
 
 def _groups(starts: NDArray[np.intp]) -> list[tuple[int, int]]:
@@ -148,15 +147,20 @@ def _groups(starts: NDArray[np.intp]) -> list[tuple[int, int]]:
     return groups
 
 
-def _points_of(rows: KernelRows, largest: int) -> Points | None:
+def _points_of(rows: KernelRows, starts: NDArray[np.intp]) -> Points | None:
     """Points from which compiled code computes the rows that it needs, where classes are large.
 
     Small classes need nearly all rows, which come in blocks.
     """
-    dense, kernel = rows.dense, rows.kernel
-    if dense is None or largest <= _LARGE:
+    dense, kernel, counts = rows.dense, rows.kernel, np.diff(starts)
+    if dense is None or counts.max() <= _LARGE:
         return None
-    columns = np.zeros((-(-dense.terms // FOUR) * FOUR, rows.n))
-    columns[: dense.terms] = dense.X.T
-    known = columns, dense.norms, rows.diagonal, _KINDS[kernel.name]
+    tiles = -(-counts // LANES)
+    first = LANES * (np.cumsum(tiles) - tiles)
+    places = np.arange(rows.n) + np.repeat(first - starts[:-1], counts)
+    padded = np.zeros((LANES * int(tiles.sum()), dense.terms))
+    padded[places] = dense.X
+    tiled = padded.reshape(-1, LANES, dense.terms).transpose(0, 2, 1).ravel()
+    places = places // LANES * (LANES * dense.terms) + places % LANES
+    known = tiled, places, dense.terms, dense.norms, rows.diagonal, _KINDS[kernel.name]
     return Points(*known, kernel.gamma, kernel.coef0, kernel.degree)

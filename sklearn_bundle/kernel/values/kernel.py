@@ -30,6 +30,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
 _SQUARE = 64  # columns that are copied to rows at a time: they stay in the first cache
+_ABOVE = np.triu(np.ones((_SQUARE, _SQUARE), bool), 1)  # the diagonal
 _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
 
 
@@ -79,8 +80,8 @@ class KernelRows:
 
     @property
     def dense(self) -> Dense | None:
-        """The points, if they are dense rows of features."""
-        return self._points if isinstance(self._points, Dense) else None
+        """The points, if they are dense rows whose products make up the values."""
+        return self._points if type(self._points) is Dense else None
 
     @cached_property
     def largest(self) -> float:
@@ -164,7 +165,8 @@ class KernelRows:
             for top in range(start, stop, _SQUARE):
                 side = slice(top, min(top + _SQUARE, stop))
                 out[:top, side] = out[side, :top].T
-                out[side, side] = np.tril(out[side, side]) + np.tril(out[side, side], -1).T
+                square = out[side, side]
+                np.copyto(square, square.T.copy(), where=_ABOVE[: len(square), : len(square)])
         return out
 
     def add_sums(
