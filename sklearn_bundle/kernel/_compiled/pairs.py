@@ -87,8 +87,7 @@ def _rescale(beta, of, n, factor):
 def _certify(values, of, s, beta, lengths, error, tol, taken, space, out):
     """The certificate of a pair, after so many steps with values that may be indefinite."""
     size, (steps, indefinite) = lengths.shape[0], taken
-    scores, errors, up, down = space[0], space[1], space[2], space[3]
-    scores, errors, up, down = scores[:size], errors[:size], up[:size], down[:size]
+    scores, errors, up, down = space[0, :size], space[1, :size], space[2, :size], space[3, :size]
     beta, reach = beta[:size], 0.0
     _sums(values, beta, size, scores)
     b = evaluate(beta, scores, of, s, 0.0, up, down)[3]
