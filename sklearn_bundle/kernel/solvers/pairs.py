@@ -113,8 +113,7 @@ def solve_all(
     kept = len(groups) > 1 if points is None else points.terms > _NARROW
     own = np.zeros((n, counts.max() if kept else 0))
     for c in range(K if kept else 0):
-        members = np.arange(starts[c], starts[c + 1])
-        own[members, : counts[c]] = rows.block(members, members)
+        rows.take(np.arange(starts[c], starts[c + 1])).gram(own[starts[c] : starts[c + 1]])
     lengths = np.sqrt(np.maximum(rows.diagonal, 0.0) * (1.0 + error))
     coef = np.zeros((len(ratios), K - 1, n))
     found = np.zeros((len(ratios), K * (K - 1) // 2, FIELDS))
