@@ -206,7 +206,8 @@ class KernelRows:
         buffer = np.empty((0, self.n), self.dtype)
         step = min(max(BLOCK_ENTRIES // max(self.n, 1), 64), 4096)  # their values stay in the cache
         for part in slices(Z.shape[0], step):
-            left, n_rows = self._points.like(Z[part]), part.stop - part.start
+            left = self._points.like(Z if Z.shape[0] <= step else Z[part])  # slices of CSR are slow
+            n_rows = part.stop - part.start
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(None, self._points, None, self.n, buffer[:n_rows])
