@@ -126,6 +126,7 @@ def solve_pairs(
     most = (2 * longest + 1 + 2 * LANES) // LANES * LANES
     space, numbers = np.empty(most * most), np.empty(_ROWS * most)
     known, four = np.empty(most, np.bool_), np.empty((2, 4), np.int64)
+    features = np.empty(4 * (0 if points is None else points.terms))
     given, p = (costs, lengths, squares), 0
     for a in range(classes[0], classes[1]):
         for b in range(a + 1, K):
@@ -140,7 +141,7 @@ def solve_pairs(
             for k in range(side):
                 beta[k], known[k], values[size, k], values[side - 1, k] = 0.0, copied, 0.0, 0.0
             known[size] = True
-            pair = Pair(strip, begin, own, known, four, m, first, start, size, points)
+            pair = Pair(strip, begin, own, known, four, features, m, first, start, size, points)
             if copied:
                 copy_rows(pair, 0, size, values)
             extra = size if s < np.inf else -1

@@ -156,7 +156,8 @@ class Pair(NamedTuple):
     The first class has the m points from ``first`` on, the second those from ``start`` on. Without
     ``points``, ``strip`` has the values of some points from ``begin`` on, those of the first class
     among them, with all from ``begin`` on. ``own`` has values of each point with its class, or
-    nothing: then points are computed, or the strip has the rows of both classes. ``four`` is space.
+    nothing: then points are computed, or the strip has the rows of both classes. ``four`` and
+    ``features`` are space.
     """
 
     strip: np.ndarray
@@ -164,6 +165,7 @@ class Pair(NamedTuple):
     own: np.ndarray
     known: np.ndarray
     four: np.ndarray
+    features: np.ndarray
     m: int
     first: int
     start: int
@@ -172,27 +174,27 @@ class Pair(NamedTuple):
 
 
 @inner
-def _compute(points, four, start, n, out, begin, side):
+def _compute(points, four, F, start, n, out, begin, side):
     """Values of the points ``four[0]`` with the n of a class into the rows ``four[1]``.
 
-    ``out`` has rows of this side, which are filled by whole tiles from ``begin`` on. Four points,
-    since what is read of the others then serves them all.
+    F has the first feature of all four, the second of all, and so on. ``out`` has rows of this
+    side, which are filled by whole tiles from ``begin`` on. Four points, since what is read of the
+    others then serves them all.
     """
-    X, at, half, depth = points.tiles, points.places, LANES // 2, LANES * points.terms
-    i, j, p, q = at[four[0, 0]], at[four[0, 1]], at[four[0, 2]], at[four[0, 3]]
+    X, quarter, half = points.tiles, LANES // 4, LANES // 2
+    place = points.places[start]
     a, b, c, d = four[1, 0] * side, four[1, 1] * side, four[1, 2] * side, four[1, 3] * side
-    place = at[start]
     for s in range(begin, begin + n, LANES):
         a0 = b0 = c0 = d0 = a1 = b1 = c1 = d1 = splat(0.0)
-        for f in range(0, depth, LANES):
-            u, v = load_fast(X, place + f), load_fast(X, place + f + half)
-            x, y, z, w = spread(X, i + f), spread(X, j + f), spread(X, p + f), spread(X, q + f)
+        for f in range(0, 4 * points.terms, 4):
+            u, v = load_fast(X, place + quarter * f), load_fast(X, place + quarter * f + half)
+            x, y, z, w = spread(F, f), spread(F, f + 1), spread(F, f + 2), spread(F, f + 3)
             a0, b0, c0, d0 = a0 + x * u, b0 + y * u, c0 + z * u, d0 + w * u
             a1, b1, c1, d1 = a1 + x * v, b1 + y * v, c1 + z * v, d1 + w * v
         store(out, a + s, a0), store(out, b + s, b0), store(out, c + s, c0), store(out, d + s, d0)
         t = s + half
         store(out, a + t, a1), store(out, b + t, b1), store(out, c + t, c1), store(out, d + t, d1)
-        place += depth
+        place += LANES * points.terms
     norms, scale = points.norms[start : start + n], 2.0 * points.gamma
     for r in range(4):
         first, norm = four[1, r] * side + begin, points.norms[four[0, r]]
@@ -242,11 +244,13 @@ def _fill(pair, points, values, g, i, level):
     four[1, 1], four[1, 2], four[1, 3] = _likely(pair, g, i, level, begin, end)
     for r in range(4):
         four[0, r] = shift + (four[1, r] if four[1, r] < size else i)
+        for f in range(points.terms):
+            pair.features[4 * f + r] = points.tiles[points.places[four[0, r]] + LANES * f]
     out = values.reshape(side * side)
     if not (kept and is_first):
-        _compute(points, four, pair.first, m, out, 0, side)
+        _compute(points, four, pair.features, pair.first, m, out, 0, side)
     if is_first or not kept:
-        _compute(points, four, pair.start, size - m, out, m, side)
+        _compute(points, four, pair.features, pair.start, size - m, out, m, side)
     for r in range(4):
         place, k = four[0, r], four[1, r]
         for h in range(end - begin if kept else 0):

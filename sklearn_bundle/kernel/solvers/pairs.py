@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 _MOST = 4096  # points of a pair; with more, working sets take less time
 _LARGE = 48  # points of a class, beyond which pairs compute the few rows that they need
 _TOGETHER = 1 << 22  # values that are computed at a time: 32 MB
-_NARROW = 64  # features up to which values within a class are computed for each of its pairs
+_NARROW = 256  # features up to which values within a class are computed for each of its pairs
 _KINDS: dict[Any, int] = {"rbf": RBF, "linear": LINEAR, "poly": POLY}
 _NUMBERS = "objective_", "lower_bound_", "dual_gap_", "n_iter_"
 
