@@ -53,7 +53,7 @@ def _start(values, of, beta, size, g):
 
 @inner
 def _set_dual(of, diagonal, lengths, given, pair, ratio, squared):
-    """The dual of a pair at so many times the costs; what steps see beyond the points is 0."""
+    """The dual of a pair at so many times the costs; beyond its points there is nothing to move."""
     for k in range(of.shape[1]):
         of[TARGET, k] = of[LOW, k] = of[HIGH, k] = of[WIDTH, k] = of[RIDGE, k] = 0.0
         diagonal[k] = 1.0
@@ -75,12 +75,10 @@ def _rescale(beta, of, n, factor):
         last = max(of[HIGH, k], -of[LOW, k]) / factor
         at_bound += abs(beta[k]) >= last
         inside += 0.0 < abs(beta[k]) < last
-    for k in range(n):
+    for k in range(n if at_bound > inside else 0):
         bound = max(of[HIGH, k], -of[LOW, k])
-        if abs(beta[k]) >= bound / factor and at_bound > inside:
-            beta[k] = np.copysign(bound, beta[k])
-        elif at_bound > inside:
-            beta[k] = factor * beta[k]
+        is_at = abs(beta[k]) >= bound / factor
+        beta[k] = np.copysign(bound, beta[k]) if is_at else factor * beta[k]
 
 
 @inner
@@ -111,8 +109,8 @@ def solve_pairs(
     These a are from the first of ``classes`` up to, without it, the second.
     Points are sorted by class; class c has those from ``starts[c]`` on; ``squares`` are k(x, x).
     ``points`` has them, or is None; then ``strip`` has the values of the points of classes a with
-    these and all later points, and ``own`` those of each point with its class, or nothing where the
-    strip has all values. All are off by the relative ``error``, or less.
+    these and all later points. ``own`` has those of each point with its class, or nothing where
+    they are computed, or the strip has them. All are off by the relative ``error``, or less.
 
     Costs are ``ratios[r] * costs``; ``squared`` says which hinge: the squared one penalizes its
     intercept. ``out`` are two arrays: ``coef[r]`` gets the coefficients as in SVC, that of a point
@@ -133,7 +131,8 @@ def solve_pairs(
             first, start, m = starts[a], starts[b], starts[a + 1] - starts[a]
             size = m + starts[b + 1] - start
             copied = points is None and size <= _FEW_POINTS
-            side = (size + (0 if copied else LANES + 1) + LANES) // LANES * LANES
+            spare = 0 if copied else LANES + 1  # a tile's rest, and a row that nobody reads
+            side = (size + spare + LANES) // LANES * LANES
             values = space[: side * side].reshape(side, side)
             rows = numbers[: _ROWS * side].reshape(_ROWS, side)
             of, beta, g, diagonal, work = rows[:5], rows[5], rows[6], rows[7], rows[8:12]
@@ -158,10 +157,8 @@ def solve_pairs(
                     beta[size], g[size] = -total, -s * total
                 taken = solve(values, pair, diagonal, g, of, beta, extra, *limits, work)
                 _certify(values, of, s, beta, own_lengths, error, tol, taken, work, found[r, p])
-                for k in range(m):
-                    coef[r, b - 1, first + k] = beta[k]
-                for k in range(m, size):
-                    coef[r, a, start + k - m] = beta[k]
+                for k in range(size):
+                    coef[r, b - 1 if k < m else a, first + k if k < m else start + k - m] = beta[k]
             p += 1
 
 

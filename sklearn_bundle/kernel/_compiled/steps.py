@@ -29,7 +29,10 @@ from sklearn_bundle.jit.vector import (
 )
 
 RBF, LINEAR, POLY = 0, 1, 2  # kernels that compiled code computes
-LANES = 16  # matrices are padded to a multiple of so many columns: a vector of float32
+LANES = (
+    16  # columns to a multiple of which matrices are padded, a vector of float32; rows of a tile
+)
+_SUMMED = 256  # products that are added one after another: a few times as many are off by too much
 CHECKED, _AT_FIRST = 32, 8  # steps between two looks at the gap, later and up to the first 32
 # Of the sum of two diagonal entries, in float32: a curvature below the first is rounding, and one
 # below minus the second is not.
@@ -174,6 +177,12 @@ class Pair(NamedTuple):
 
 
 @inner
+def _put(out, k, vector, more):
+    """Write a vector, or add it to what is there."""
+    store(out, k, vector + load_fast(out, k) if more else vector)
+
+
+@inner
 def _compute(points, four, F, start, n, out, begin, side):
     """Values of the points ``four[0]`` with the n of a class into the rows ``four[1]``.
 
@@ -181,24 +190,25 @@ def _compute(points, four, F, start, n, out, begin, side):
     side, which are filled by whole tiles from ``begin`` on. Four points, since what is read of the
     others then serves them all.
     """
-    X, quarter, half = points.tiles, LANES // 4, LANES // 2
-    place = points.places[start]
+    X, half, place = points.tiles, LANES // 2, points.places[start]
     a, b, c, d = four[1, 0] * side, four[1, 1] * side, four[1, 2] * side, four[1, 3] * side
     for s in range(begin, begin + n, LANES):
-        a0 = b0 = c0 = d0 = a1 = b1 = c1 = d1 = splat(0.0)
-        for f in range(0, 4 * points.terms, 4):
-            u, v = load_fast(X, place + quarter * f), load_fast(X, place + quarter * f + half)
-            x, y, z, w = spread(F, f), spread(F, f + 1), spread(F, f + 2), spread(F, f + 3)
-            a0, b0, c0, d0 = a0 + x * u, b0 + y * u, c0 + z * u, d0 + w * u
-            a1, b1, c1, d1 = a1 + x * v, b1 + y * v, c1 + z * v, d1 + w * v
-        store(out, a + s, a0), store(out, b + s, b0), store(out, c + s, c0), store(out, d + s, d0)
-        t = s + half
-        store(out, a + t, a1), store(out, b + t, b1), store(out, c + t, c1), store(out, d + t, d1)
-        place += LANES * points.terms
+        for first in range(0, 4 * points.terms, 4 * _SUMMED):
+            a0 = b0 = c0 = d0 = a1 = b1 = c1 = d1 = splat(0.0)
+            for f in range(first, min(first + 4 * _SUMMED, 4 * points.terms), 4):
+                u, v = load_fast(X, place), load_fast(X, place + half)
+                x, y, z, w = spread(F, f), spread(F, f + 1), spread(F, f + 2), spread(F, f + 3)
+                a0, b0, c0, d0 = a0 + x * u, b0 + y * u, c0 + z * u, d0 + w * u
+                a1, b1, c1, d1 = a1 + x * v, b1 + y * v, c1 + z * v, d1 + w * v
+                place += LANES
+            t, more = s + half, first > 0
+            _put(out, a + s, a0, more), _put(out, b + s, b0, more), _put(out, c + s, c0, more)
+            _put(out, d + s, d0, more), _put(out, a + t, a1, more), _put(out, b + t, b1, more)
+            _put(out, c + t, c1, more), _put(out, d + t, d1, more)
     norms, scale = points.norms[start : start + n], 2.0 * points.gamma
     for r in range(4):
-        first, norm = four[1, r] * side + begin, points.norms[four[0, r]]
-        row = out[first : first + n]
+        t, norm = four[1, r] * side + begin, points.norms[four[0, r]]
+        row = out[t : t + n]
         for k in range(n if points.kind == RBF else 0):
             row[k] = elementary.exp(min(scale * row[k] - (norm + norms[k]), 0.0))
         for k in range(n if points.kind == POLY else 0):
@@ -232,7 +242,7 @@ def _likely(pair, g, i, level, begin, end):
 def _fill(pair, points, values, g, i, level):
     """Row i of a pair; where rows are computed, those that steps are likely to need next as well.
 
-    They are of points of its class whose slopes lie beyond ``level``, as that of i does.
+    They are of points of its class whose slopes lie beyond ``level``.
     """
     if points is None:
         copy_rows(pair, i, i + 1, values)
@@ -286,10 +296,11 @@ def solve(
     """Steps until no two slopes differ by more than ``enough``, or ``most`` of them.
 
     ``values[i]`` is row i of K, and 0 for ``extra`` and the last; with a ``pair`` it is filled
-    when it is needed. g, the diagonal with the ridge, K and the three rows of ``space``, whose
-    entries don't matter, are in the working precision, of a multiple of 16 columns. beta is changed
-    in place, and is exact at its bounds and at 0. g has the intercept b. Steps end at the relative
-    gap ``tol`` if that is positive. A curvature below ``rough`` times its terms is rounding.
+    when it is needed, and the last row but one is space. g, the diagonal with the ridge, K and the
+    three rows of ``space``, whose entries don't matter, are in the working precision, of a multiple
+    of 16 columns. beta is changed in place, and is exact at its bounds and at 0. g has the
+    intercept b. Steps end at the relative gap ``tol`` if that is positive. A curvature below
+    ``rough`` times its terms is rounding.
     Returns the number of steps, and whether K is not positive semidefinite.
     """
     n = g.shape[0]

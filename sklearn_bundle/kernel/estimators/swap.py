@@ -233,9 +233,8 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         params = run.params
         data = classes_of(params, X, y, sample_weight)
         fitted, results = fit_classes(run, params, data)
-        return run.finish(
-            fitted, results, caveat=_caveat(params, data), advice=linear_advice(params)
-        )
+        notes: Any = {"caveat": _caveat(params, data), "advice": linear_advice(params)}
+        return run.finish(fitted, results, **notes)
 
     # ---- predictions -----------------------------------------------------------------------------
 
@@ -307,9 +306,9 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         for of_i, of_j, sign in ((low, high, -1.0), (high, low, 1.0)):
             sums, votes = np.zeros((2, len(low), n_classes))
             for c in range(n_classes):
-                sums[:, c] = of_i[:, i == c].sum(axis=1) - of_j[:, j == c].sum(axis=1)
-                votes[:, c] = (of_i[:, i == c] > 0.0).sum(axis=1)
-                votes[:, c] += (of_j[:, j == c] <= 0.0).sum(axis=1)
+                first, second = of_i[:, i == c], of_j[:, j == c]
+                sums[:, c] = first.sum(axis=1) - second.sum(axis=1)
+                votes[:, c] = (first > 0.0).sum(axis=1) + (second <= 0.0).sum(axis=1)
             sums += sign * n_classes * DOUBLE * np.abs(sums)
             ends.append(_with_sums(votes, sums))
         return ends[0], ends[1]
@@ -345,8 +344,8 @@ def classes_of(
             "by the one-versus-rest scores."
         )
     given = X, y, sample_weight, params.class_weight
-    of_gamma: Any = {"weights": lambda data: data.sample_weight, "gamma": gamma}
-    return training(params, check_classification_data, *given, **of_gamma)
+    own: Any = {"weights": lambda data: data.sample_weight, "gamma": gamma}
+    return training(params, check_classification_data, *given, **own)
 
 
 def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], list[SolverResult]]:
@@ -446,10 +445,8 @@ def along_classes(
     for C in Cs:
         coef, results = np.zeros((max(pairs.n_classes - 1, 1), len(labels))), []
         for k in range(n_pairs):
-            problem = Problem(
-                data.values, *problem_of_pair(*pairs(k), C * costs, params.loss),
-                cache_bytes=cache_bytes / n_pairs,
-            )  # fmt: skip
+            given = problem_of_pair(*pairs(k), C * costs, params.loss)
+            problem = Problem(data.values, *given, cache_bytes=cache_bytes / n_pairs)
             solvers[k], result = run_next(params, problem, solvers[k], limit.part(n_pairs - k))
             if result is None:
                 return

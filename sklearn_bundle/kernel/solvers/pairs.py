@@ -77,8 +77,7 @@ def put(known: dict[str, Any], k: int, result: SolverResult) -> None:
     known["status_"][k], known["history_"][k] = str(result.status), result.history
     if result.region is not None:
         known["_regions"][k] = tuple(result.region)
-    gaps = known["dual_gap_"] / np.abs(known["objective_"])
-    known["relative_gap_"] = float(gaps.max())
+    known["relative_gap_"] = float((known["dual_gap_"] / np.abs(known["objective_"])).max())
     known["converged_"] = set(known["status_"]) == {str(Status.CONVERGED)}
 
 
@@ -152,9 +151,9 @@ def _points_of(rows: KernelRows, starts: NDArray[np.intp]) -> Points | None:
     Small classes need nearly all rows, which come in blocks.
     """
     dense, kernel, counts = rows.dense, rows.kernel, np.diff(starts)
-    if dense is None or counts.max() <= _LARGE:
+    tiles = -(-counts // LANES)  # not twice as many points as there are
+    if dense is None or counts.max() <= _LARGE or LANES * tiles.sum() > 2 * rows.n:
         return None
-    tiles = -(-counts // LANES)
     first = LANES * (np.cumsum(tiles) - tiles)
     places = np.arange(rows.n) + np.repeat(first - starts[:-1], counts)
     padded = np.zeros((LANES * int(tiles.sum()), dense.terms))

@@ -204,7 +204,7 @@ class WorkingSets:
         given = values, None, diagonal, g, of, beta, extra, point.b, scales, dual.total
         rough = steps.ROUGH if dtype == np.float32 else steps.FINE
         most = max(_FEWEST, _WORK // n) if whole else _STEPS * n
-        space = np.empty((4, side), dtype)
+        space = np.empty((3, side), dtype)
         taken, indefinite = steps.solve(*given, *limits, most, rough, space)
         self.n_steps += taken
         self._set = chosen
