@@ -213,9 +213,8 @@ def _checked(caller: str, name: str, allowed: Any, value: Any, hints: Any = None
     value = plain(value)
     if allowed == "no_validation":
         return value
-    kinds = [kind for one in allowed for kind in _kinds_of(one)]
-    if not any(kind.holds(value) for kind in kinds):
-        *others, last = map(str, kinds)
+    if not any(kind.holds(value) for one in allowed for kind in _kinds_of(one)):
+        *others, last = (str(kind) for one in allowed for kind in _kinds_of(one))
         texts = f"{', '.join(others)} or {last}" if others else last
         advice = _AT_LIMITS.get((name, value)) if isinstance(value, Real) else None
         advice = advice or (hints and hints(name, value)) or suggestion(allowed, value)
