@@ -77,7 +77,7 @@ class Check(NamedTuple):
     bound: float
     gaps: Array  # of the blocks
     features: Array  # sum_i s_i (true minus expected features)
-    away: Array  # the gradient reg_lambda w - features, without L1
+    away: Any  # the gradient reg_lambda w - features, without L1; None for given blocks
     entropy: float
 
 
@@ -219,7 +219,7 @@ class ChainProblem:
                 bound = primal - float(np.sum(weights * gaps)) - margin
                 bound -= norm * (norm / (2.0 * penalty.ridge))
         bound = bound if bound > -np.inf else -np.inf
-        return Check(primal, bound, gaps, features, away, entropy)
+        return Check(primal, bound, gaps, features, None if of_blocks else away, entropy)
 
     def squared_norms(self) -> Array:
         """The mean of the squared norms of its tokens for each sequence."""

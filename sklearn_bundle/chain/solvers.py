@@ -117,21 +117,21 @@ class DualSolver:
 
     def states(self) -> Iterator[State]:
         """One state per epoch; a given start comes first."""
-        problem = self.problem
         if self._w is None:
             found = self._pass(self._center)
             self._entropy, self._raw, self._w = found.entropy, *self._point_of(found.features)
+            del found  # the size of two models
             if self._started:
                 self._renew()
         if self._started:
             yield self._state()
         while True:
             calls = self._epoch()
-            blocks, center = float(problem.weights @ self._gaps), self._center_distance()
-            self._estimate = blocks + (self._mismatch() if problem.l1_ratio else center)
+            blocks, center = float(self.problem.weights @ self._gaps), self._center_distance()
+            self._estimate = blocks + (self._mismatch() if self.problem.l1_ratio else center)
             if self._catalyst is not None and self._epochs % _OUTER == 0:
                 self._move_center(self._catalyst, blocks, center)
-            self._checks.note(self._estimate, self._best.bound, calls / problem.n_sequences)
+            self._checks.note(self._estimate, self._best.bound, calls / self.problem.n_sequences)
             if self._checks.is_due or (self._epochs == _FIRST_CHECK and not self._started):
                 self._renew()
             yield self._state()

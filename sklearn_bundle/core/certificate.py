@@ -325,7 +325,8 @@ class ScoreRounding:
         """The bound for each example at w; infinity where w is too large for one."""
         W, rest = self._taken_apart(w)
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths = np.linalg.norm(self._scales[:, None] * W, axis=0)
+            scales = self._scales  # no copy of W is made
+            lengths = np.sqrt(np.einsum("i,ij,i,ij->j", scales, W, scales, W))
             errors = self._reach * lengths.max(initial=0.0)
             errors += self._others * np.abs(rest).max(initial=0.0)
         return np.where(np.isnan(errors), np.inf, errors)

@@ -233,7 +233,8 @@ class KeptOutputs:
         n = len(places)
         size = max(int(_GROWTH * n), n + 4 * longest + 1024)
         indices, values, begin = np.empty(size, np.uint32), np.empty(size), kept.begin.copy()
-        indices[:n], values[:n] = kept.indices[places], kept.values[places]
+        np.take(kept.indices, places, out=indices[:n], mode="clip")  # without a copy on the way
+        np.take(kept.values, places, out=values[:n], mode="clip")
         begin[there] = np.cumsum(length) - length
         arrays = {"indices": indices, "values": values, "begin": begin, "used": np.array([n, 0])}
         self.arrays = kept._replace(**arrays)
