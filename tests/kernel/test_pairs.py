@@ -24,6 +24,7 @@ TOL, RATIOS = 1e-7, np.array([0.05, 1.0, 20.0])
 FORMS = {
     "dense": (np.asarray, Kernel("rbf", 0.3)),
     "far apart": (lambda X: X + 1e6 * (np.arange(len(X)) % 2)[:, None], Kernel("rbf", 0.3)),
+    "wide": (lambda X: np.tile(X, 70) / 8.0, Kernel("rbf", 0.3)),
     "linear": (np.asarray, Kernel("linear")),
     "poly": (np.asarray, Kernel("poly", 0.3, 3, 1.0)),
     "sparse": (sp.csr_matrix, Kernel("poly", 0.3, 2, 1.0)),

@@ -4,18 +4,16 @@ import numpy as np
 
 from sklearn_bundle.core.limits import DOUBLE
 from sklearn_bundle.jit.decorators import SUMS, inner, jit
+from sklearn_bundle.kernel._compiled.pair_rows import LANES, Pair, copy_rows
 from sklearn_bundle.kernel._compiled.steps import (
     FEW,
     FINE,
     HIGH,
-    LANES,
     LOW,
     RIDGE,
     TARGET,
     WIDTH,
-    Pair,
     certify,
-    copy_rows,
     evaluate,
     solve,
 )

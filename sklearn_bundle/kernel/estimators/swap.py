@@ -233,8 +233,8 @@ class SwapSVC(CertainClassifier, ClassifierMixin, KernelMachine, Certificates):
         params = run.params
         data = classes_of(params, X, y, sample_weight)
         fitted, results = fit_classes(run, params, data)
-        notes: Any = {"caveat": _caveat(params, data), "advice": linear_advice(params)}
-        return run.finish(fitted, results, **notes)
+        caveat, advice = _caveat(params, data), linear_advice(params)
+        return run.finish(fitted, results, caveat=caveat, advice=advice)
 
     # ---- predictions -----------------------------------------------------------------------------
 
@@ -344,8 +344,13 @@ def classes_of(
             "by the one-versus-rest scores."
         )
     given = X, y, sample_weight, params.class_weight
-    own: Any = {"weights": lambda data: data.sample_weight, "gamma": gamma}
-    return training(params, check_classification_data, *given, **own)
+    return training(
+        params,
+        check_classification_data,
+        *given,
+        weights=lambda data: data.sample_weight,
+        gamma=gamma,
+    )
 
 
 def fit_classes(run: Fit, params: Any, data: Training) -> tuple[dict[str, Any], list[SolverResult]]:

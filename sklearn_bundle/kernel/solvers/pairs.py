@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import HISTORY_DTYPE, SolverResult, Status
 from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.kernel._compiled.pair_rows import LANES, LINEAR, POLY, RBF, Points
 from sklearn_bundle.kernel._compiled.pairs import FIELDS, solve_pairs
-from sklearn_bundle.kernel._compiled.steps import LANES, LINEAR, POLY, RBF, Points
 from sklearn_bundle.kernel.solvers.working_sets import WorkingSets
 from sklearn_bundle.kernel.values.data import KernelData
 from sklearn_bundle.kernel.values.kernel import KernelRows

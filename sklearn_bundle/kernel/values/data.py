@@ -9,7 +9,8 @@ from scipy.linalg import lapack
 
 from sklearn_bundle.core.limits import DOUBLE, likely
 from sklearn_bundle.core.parallel import blas_threads
-from sklearn_bundle.kernel._compiled.steps import FEW, LANES
+from sklearn_bundle.kernel._compiled.pair_rows import LANES
+from sklearn_bundle.kernel._compiled.steps import FEW
 from sklearn_bundle.kernel.values._points import ByCallable
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix

@@ -30,7 +30,7 @@ from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
 
 FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
 _SQUARE = 64  # columns that are copied to rows at a time: they stay in the first cache
-_ABOVE = np.triu(np.ones((_SQUARE, _SQUARE), bool), 1)  # the diagonal
+_ABOVE = np.triu(np.ones((_SQUARE, _SQUARE), bool), 1)  # which entries lie above the diagonal
 _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
 
 
